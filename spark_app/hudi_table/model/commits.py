@@ -1,0 +1,122 @@
+"""Commit metadata: the JSON body of a completed commit, deltacommit or replacecommit (version 6).
+
+Facts (measured on Hudi 0.15.0): compact JSON with only some keys is accepted by Hudi; unknown keys are
+ignored; `prevCommit` is the string "null" for a new file group; a non-partitioned table uses the
+partition key "". Keys that we do not model are kept in `extra` so that reading and writing loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+SCHEMA_KEY = "schema"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """What became of one file. Counts are rows, sizes are bytes; `path` is relative to the base path."""
+
+    file_id: str
+    path: str
+    partition_path: str
+    prev_commit: str = "null"
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    file_size_in_bytes: int = 0
+    total_write_errors: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+_STAT_KEYS = {
+    f.name: "".join(word if i == 0 else word.capitalize() for i, word in enumerate(f.name.split("_")))
+    for f in fields(WriteStat)
+    if f.name != "extra"
+}
+_STAT_DEFAULTS: dict[str, Any] = {
+    "cdcStats": None,
+    "tempPath": None,
+    "totalLogRecords": 0,
+    "totalLogFilesCompacted": 0,
+    "totalLogSizeCompacted": 0,
+    "totalUpdatedRecordsCompacted": 0,
+    "totalLogBlocks": 0,
+    "totalCorruptLogBlock": 0,
+    "totalRollbackBlocks": 0,
+    "minEventTime": None,
+    "maxEventTime": None,
+    "runtimeStats": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """Body of a completed instant. `operation_type` is Hudi's enum name (`UPSERT`, …).
+
+    `replaced` maps partition path to the file ids that a replacecommit hides; None for other actions.
+    """
+
+    operation_type: str
+    stats: tuple[WriteStat, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    compacted: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def avro_schema(self) -> str | None:
+        """The table's Avro schema as JSON text, if this commit carries one."""
+        return self.extra_metadata.get(SCHEMA_KEY) or None
+
+    def to_json(self) -> bytes:
+        """Compact UTF-8 JSON as Hudi 0.15 reads it."""
+        partitions: dict[str, list[dict[str, Any]]] = {}
+        for stat in self.stats:
+            body: dict[str, Any] = {**_STAT_DEFAULTS, **stat.extra}
+            body |= {key: getattr(stat, name) for name, key in _STAT_KEYS.items()}
+            partitions.setdefault(stat.partition_path, []).append(body)
+        document: dict[str, Any] = {
+            **self.extra,
+            "partitionToWriteStats": partitions,
+            "compacted": self.compacted,
+            "extraMetadata": dict(self.extra_metadata),
+            "operationType": self.operation_type,
+        }
+        if self.replaced is not None:
+            document["partitionToReplaceFileIds"] = {p: list(ids) for p, ids in self.replaced.items()}
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes) -> CommitMetadata:
+        """Parse a body; an empty one is a commit of no files. Raises ValueError if it is not such a document."""
+        document = json.loads(body) if body.strip() else {}
+        if not isinstance(document, dict):
+            raise ValueError("commit metadata is not a JSON object")
+        stats = [
+            _stat(partition, raw)
+            for partition, raws in (document.pop("partitionToWriteStats", None) or {}).items()
+            for raw in raws
+        ]
+        replaced = document.pop("partitionToReplaceFileIds", None)
+        return cls(
+            operation_type=document.pop("operationType", None) or "UNKNOWN",
+            stats=tuple(stats),
+            extra_metadata={k: v for k, v in (document.pop("extraMetadata", None) or {}).items() if v is not None},
+            replaced=None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()},
+            compacted=bool(document.pop("compacted", False)),
+            extra=document,
+        )
+
+
+def _stat(partition: str, raw: dict[str, Any]) -> WriteStat:
+    known = {name: raw.pop(key, None) for name, key in _STAT_KEYS.items()}
+    given = {name: value for name, value in known.items() if value is not None}
+    given.setdefault("file_id", "")
+    given.setdefault("path", "")
+    given["partition_path"] = known["partition_path"] if known["partition_path"] is not None else partition
+    return WriteStat(**given, extra=raw)

@@ -1,0 +1,125 @@
+"""Instants: an action, in a state, at a time, and the timeline file names that hold them.
+
+Facts (table version 6, measured on Hudi 0.15.0): an instant time has 17 digits `yyyyMMddHHmmssSSS` in
+the timeline's zone and is compared as a string; 14-digit legacy times read as if `999` followed. Of a
+`commit`, the inflight file is `T.inflight` with no action word. A compaction completes as `commit`, a
+log compaction as `deltacommit`. A savepoint has no requested state.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What an instant does."""
+
+    COMMIT = "commit"
+    DELTA_COMMIT = "deltacommit"
+    REPLACE_COMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "logcompaction"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    INDEXING = "indexing"
+    SCHEMA_COMMIT = "schemacommit"
+
+
+class State(StrEnum):
+    """How far an instant is."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+"""Completed actions that carry commit metadata and change what a reader sees."""
+
+_COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
+_STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+_NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})\.(?P<rest>[a-z.]+)$")
+_TIME_FORMAT = "%Y%m%d%H%M%S"
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One timeline file: `time` (17 digits), `action` as named in the file, `state`."""
+
+    time: str
+    action: Action
+    state: State
+
+    @property
+    def completed(self) -> bool:
+        """Whether this is the completed state."""
+        return self.state is State.COMPLETED
+
+    @property
+    def grouped_action(self) -> Action:
+        """The action that all states of this instant share when they are grouped (compaction → commit)."""
+        return _COMPLETES_AS.get(self.action, self.action)
+
+    @property
+    def sort_key(self) -> tuple[str, str, int]:
+        """Order on the timeline: time, then action, then state."""
+        return (comparable_time(self.time), self.grouped_action.value, _STATE_ORDER[self.state])
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file under `.hoodie/` (table version 6)."""
+        if self.state is State.COMPLETED:
+            return f"{self.time}.{self.grouped_action.value}"
+        if self.state is State.INFLIGHT and self.action is Action.COMMIT:
+            return f"{self.time}.inflight"
+        return f"{self.time}.{self.action.value}.{self.state.value}"
+
+    def with_state(self, state: State) -> Instant:
+        """The same instant in another state."""
+        return Instant(self.time, self.action, state)
+
+
+def parse_instant(file_name: str) -> Instant | None:
+    """The instant that a file name under `.hoodie/` stands for, or None if it is not a timeline file."""
+    match = _NAME.match(file_name)
+    if match is None:
+        return None
+    time, rest = match["time"], match["rest"]
+    if rest == "inflight":
+        return Instant(time, Action.COMMIT, State.INFLIGHT)
+    word, _, suffix = rest.partition(".")
+    state = {"": State.COMPLETED, "requested": State.REQUESTED, "inflight": State.INFLIGHT}.get(suffix)
+    try:
+        action = Action(word)
+    except ValueError:
+        return None
+    return None if state is None else Instant(time, action, state)
+
+
+def comparable_time(time: str) -> str:
+    """The instant time as Hudi compares it: a 14-digit time reads as its second's last millisecond."""
+    return time + "999" if len(time) == 14 else time
+
+
+def format_instant_time(moment: datetime) -> str:
+    """17 digits for a moment that is already in the timeline's zone."""
+    return f"{moment.strftime(_TIME_FORMAT)}{moment.microsecond // 1000:03d}"
+
+
+def parse_instant_time(time: str) -> datetime:
+    """The naive moment of an instant time, in the timeline's zone. Raises ValueError for anything else."""
+    full = comparable_time(time)
+    if len(full) != 17 or not full.isdigit():
+        raise ValueError(f"{time!r} is not an instant time: expected 17 digits yyyyMMddHHmmssSSS")
+    return datetime.strptime(full[:14], _TIME_FORMAT) + timedelta(milliseconds=int(full[14:]))
+
+
+def next_instant_time(time: str) -> str:
+    """The instant time one millisecond later."""
+    return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))

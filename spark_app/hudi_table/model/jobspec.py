@@ -1,0 +1,90 @@
+"""JobSpec (what is asked of a job) and JobResult (what came of it): the two documents between operator and job.
+
+Versioned JSON, camelCase keys. Golden files in `tests/contract/` pin them. Secrets never stand in either:
+`storage.credentials` names environment variables that the launcher fills from a secret reference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = "hudi.lakeops.dev/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One attempt of one piece of work.
+
+    `table`: the table as `create_table` takes it (location, type, recordKey, partitionBy, orderingFields, mergeMode,
+    index, files, options). `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files", "path", "format"},
+    "transform": [{"sql"}]}. `attempt`: unique name of the attempt, recorded in the chain and in commit metadata.
+    `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`). `progress`: path of a JSON-lines file, or "".
+    """
+
+    attempt: str
+    table: dict[str, Any]
+    work: dict[str, Any]
+    storage: dict[str, Any] = field(default_factory=dict)
+    engine: str = "Spark"
+    spark: dict[str, Any] = field(default_factory=dict)
+    progress: str = ""
+
+    def to_json(self) -> str:
+        """Indented JSON with `apiVersion` and `kind`."""
+        return _render("JobSpec", self)
+
+    @classmethod
+    def from_json(cls, text: str) -> JobSpec:
+        """Parse. Raises ValueError for another kind or version, or for unknown keys."""
+        return cls(**_parse("JobSpec", text))
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What came of an attempt: `outcome` Succeeded, Failed or NothingToDo; `error_class` a stable error name or "".
+
+    `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
+    (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesWritten, seconds, peakBytes).
+    """
+
+    attempt: str
+    outcome: str
+    error_class: str = ""
+    message: str = ""
+    instants: tuple[str, ...] = ()
+    figures: dict[str, float] = field(default_factory=dict)
+    checkpoint: str = ""
+
+    def to_json(self) -> str:
+        """Indented JSON with `apiVersion` and `kind`."""
+        return _render("JobResult", self)
+
+    @classmethod
+    def from_json(cls, text: str) -> JobResult:
+        """Parse. Raises ValueError for another kind or version, or for unknown keys."""
+        raw = _parse("JobResult", text)
+        return cls(**{**raw, "instants": tuple(raw.get("instants", ()))})
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _render(kind: str, document: JobSpec | JobResult) -> str:
+    body = {_camel(name): getattr(document, name) for name in document.__dataclass_fields__}
+    return json.dumps({"apiVersion": VERSION, "kind": kind, **body}, indent=2, ensure_ascii=False)
+
+
+def _parse(kind: str, text: str) -> dict[str, Any]:
+    raw = json.loads(text)
+    if not isinstance(raw, dict) or raw.pop("apiVersion", None) != VERSION or raw.pop("kind", None) != kind:
+        raise ValueError(f"not a {kind} of {VERSION}")
+    cls = JobSpec if kind == "JobSpec" else JobResult
+    names = {_camel(name): name for name in cls.__dataclass_fields__}
+    unknown = sorted(set(raw) - set(names))
+    if unknown:
+        raise ValueError(f"{kind} has unknown keys: {', '.join(unknown)}")
+    return {names[key]: value for key, value in raw.items()}

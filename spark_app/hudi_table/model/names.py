@@ -1,0 +1,130 @@
+"""Names of base files, markers, partitions and folders, parsed and formatted.
+
+Facts (version 6, measured on Hudi 0.15.0): a base file is `<fileId>_<writeToken>_<instant>.parquet`, its
+file id holds no `_`; a write token is `<task partition>-<stage>-<attempt>`; a marker is
+`.hoodie/.temp/<instant>/<partition>/<data file>.marker.<CREATE|MERGE|APPEND>`; a log file is
+`.<fileId>_<base instant>.log.<version>_<token>[.cdc]`.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+
+HOODIE = ".hoodie"
+TEMP = f"{HOODIE}/.temp"
+CHAIN = f"{HOODIE}/.txn"
+ARCHIVED = f"{HOODIE}/archived"
+HEARTBEAT = f"{HOODIE}/.heartbeat"
+METADATA_TABLE = f"{HOODIE}/metadata"
+PROPERTIES = f"{HOODIE}/hoodie.properties"
+PROPERTIES_BACKUP = f"{HOODIE}/hoodie.properties.backup"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+NULL_KEY = "__null__"
+EMPTY_KEY = "__empty__"
+
+COMMIT_TIME = "_hoodie_commit_time"
+COMMIT_SEQNO = "_hoodie_commit_seqno"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+IS_DELETED = "_hoodie_is_deleted"
+
+_BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$")
+_LOG_FILE = re.compile(r"^\.(?P<id>[^_/]+)_(?P<time>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>[^./]+))?(?P<cdc>\.cdc)?$")
+_MARKER = re.compile(r"^(?P<data>.+)\.marker\.(?P<type>CREATE|MERGE|APPEND)$")
+_ESCAPED = frozenset([chr(c) for c in range(0x20)] + ["\x7f"] + list("\"#%'*/:=?[\\]^{"))
+
+
+class MarkerType(StrEnum):
+    """What a marked file is: a new group's first file, a rewrite, or a log."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The parts of a base file's name."""
+
+    file_id: str
+    write_token: str
+    instant: str
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The parts of a log file's name; `token` may be absent, `cdc` marks a change-data twin."""
+
+    file_id: str
+    base_instant: str
+    version: int
+    token: str | None
+    cdc: bool = False
+
+    def __str__(self) -> str:
+        token = "" if self.token is None else f"_{self.token}"
+        return f".{self.file_id}_{self.base_instant}.log.{self.version}{token}{'.cdc' if self.cdc else ''}"
+
+
+def parse_base_file(name: str) -> BaseFileName | None:
+    """The parts of a base file name, or None if the name is not one."""
+    match = _BASE_FILE.match(name)
+    return None if match is None else BaseFileName(match["id"], match["token"], match["time"])
+
+
+def parse_log_file(name: str) -> LogFileName | None:
+    """The parts of a log file name, or None if the name is not one."""
+    match = _LOG_FILE.match(name)
+    if match is None:
+        return None
+    return LogFileName(match["id"], match["time"], int(match["version"]), match["token"], match["cdc"] is not None)
+
+
+def marker_path(instant: str, partition: str, file_name: str, kind: MarkerType) -> str:
+    """Path of the DIRECT marker of one data file, relative to the base path."""
+    return join(TEMP, instant, partition, f"{file_name}.marker.{kind}")
+
+
+def parse_marker(path: str) -> tuple[str, MarkerType] | None:
+    """(data file path relative to the base, type) of a marker path relative to `.temp/<instant>/`."""
+    match = _MARKER.match(path)
+    return None if match is None else (match["data"], MarkerType(match["type"]))
+
+
+def join(*parts: str) -> str:
+    """Relative path of the non-empty parts: the partition path of a non-partitioned table is ''."""
+    return "/".join(part for part in parts if part)
+
+
+def new_file_id(seed: uuid.UUID, partition: str, ordinal: int) -> str:
+    """A file id fixed by the plan: any attempt of the same plan computes the same one."""
+    return f"{uuid.uuid5(seed, f'{partition}/{ordinal}')}-0"
+
+
+def bucket_file_id(seed: uuid.UUID, partition: str, bucket: int) -> str:
+    """File id of a new bucket: 8 decimal digits, then a UUID without its first 8 characters, then `-0`."""
+    return f"{bucket:08d}{str(uuid.uuid5(seed, f'{partition}/bucket/{bucket}'))[8:]}-0"
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """Bucket number of a bucket table's file id, or None if the id does not start with 8 digits."""
+    return int(file_id[:8]) if len(file_id) > 8 and file_id[:8].isdigit() and file_id[8] == "-" else None
+
+
+def escape_partition_value(value: str) -> str:
+    """Percent-encode what Hudi encodes with `urlencode` on: controls, 7F and ``"#%'*/:=?[\\]^{`` (not `}`)."""
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value)
+
+
+def unescape_partition_value(value: str) -> str:
+    """The inverse of `escape_partition_value`; malformed escapes are kept as they are."""
+    return re.sub(r"%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), value)

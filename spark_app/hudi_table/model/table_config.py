@@ -1,0 +1,106 @@
+"""What a table is: key, partitioning, ordering, index and merge mode, from and to `hoodie.properties`.
+
+Facts: version 6 stores neither index type nor bucket count; we store `hoodie.index.type`,
+`hoodie.bucket.index.num.buckets`, `hoodie.bucket.index.hash.field` and the composite-key rule as extra keys,
+which Hudi 0.15.0 and 1.1.1 keep. `hoodie.table.checksum` is the CRC32 of `<database>.<table>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class TableType(StrEnum):
+    """How updates are stored; the value is the one of the resource, `hudi_name` the one of the properties."""
+
+    COPY_ON_WRITE = "CopyOnWrite"
+    MERGE_ON_READ = "MergeOnRead"
+
+    @property
+    def hudi_name(self) -> str:
+        """`COPY_ON_WRITE` or `MERGE_ON_READ`."""
+        return self.name
+
+
+class MergeMode(StrEnum):
+    """Which of two rows with one key wins."""
+
+    COMMIT_TIME = "CommitTime"
+    EVENT_TIME = "EventTime"
+
+
+class IndexType(StrEnum):
+    """How a key finds its file group; `hudi_name` is the value of `hoodie.index.type`."""
+
+    BUCKET = "Bucket"
+    SIMPLE = "Simple"
+    GLOBAL_SIMPLE = "GlobalSimple"
+
+    @property
+    def hudi_name(self) -> str:
+        """`BUCKET`, `SIMPLE` or `GLOBAL_SIMPLE`."""
+        return self.name
+
+
+class PartitionType(StrEnum):
+    """How a partition field becomes a path segment."""
+
+    SIMPLE = "Simple"
+    TIMESTAMP = "Timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One partition field. `format` (Java pattern such as `yyyy/MM`), `input` (Hudi's `hoodie.keygen.timebased.timestamp.type`:
+    `EPOCHMILLISECONDS`, `UNIX_TIMESTAMP`, `EPOCHMICROSECONDS`, `DATE_STRING`, `SCALAR`), `input_format` and `timezone` belong to `Timestamp`."""
+
+    field: str
+    type: PartitionType = PartitionType.SIMPLE
+    format: str | None = None
+    input: str | None = None
+    input_format: str | None = None
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """Index type and, for buckets, their number and the hash fields (default: the record key fields)."""
+
+    type: IndexType
+    buckets: int | None = None
+    hash_fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """A table's identity. Everything but `index` and `extra` is immutable once the table exists.
+
+    `key_encoding`: how keys of one complex field are written (`Raw` as 0.15 does, `FieldPrefixed` as `f:v`).
+    `extra` holds every property that is not modelled, so that rewriting the file loses nothing.
+    """
+
+    name: str
+    type: TableType
+    record_key: tuple[str, ...]
+    partition_by: tuple[PartitionField, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    merge_mode: MergeMode = MergeMode.COMMIT_TIME
+    index: IndexSpec | None = None
+    database: str = ""
+    key_generator: str = ""
+    key_encoding: str = "Raw"
+    hive_style: bool = False
+    url_encode: bool = False
+    populate_meta_fields: bool = True
+    timezone: str = "UTC"
+    version: int = 6
+    archive_folder: str = "archived"
+    metadata_partitions: tuple[str, ...] = ()
+    create_schema: str | None = None
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Names of the partition fields."""
+        return tuple(p.field for p in self.partition_by)

@@ -1,0 +1,1 @@
+"""Queries: lazy scans, projection, filters, partition pruning, time travel. Never writes."""
