@@ -1,0 +1,164 @@
+"""Options: the `hoodie.*` keys that a write accepts, their defaults and their values as Python types.
+
+`data/hoodie-keys.tsv` lists the keys of Apache Hudi 1.1.1 with their defaults; a key in neither that list nor
+`OWN_KEYS` is refused, with the nearest known one named. A known key that this release does not act on is
+accepted, so that one set of options serves Hudi and us.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+from hudi_table.errors import InvalidOptionError
+
+COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
+QUARANTINE = "hoodie.lakeops.quarantine.seconds"
+ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
+COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
+
+OWN_KEYS: Mapping[str, str] = {
+    COLON_RULE: "0.15",
+    QUARANTINE: "3600",
+    ROW_GROUP_ROWS: "250000",
+    COMPRESSION_LEVEL: "1",
+}
+"""Keys of our own and their defaults."""
+
+_OUR_DEFAULTS: Mapping[str, str] = {
+    "hoodie.parquet.compression.codec": "zstd",
+    "hoodie.parquet.bloom.filter.enabled": "false",
+}
+"""Where our default differs from Hudi's, and why: `docs/compatibility.md`."""
+
+_CODECS = frozenset({"zstd", "snappy", "gzip", "lz4_raw", "uncompressed"})
+_BLOOM_TYPES = frozenset({"SIMPLE", "DYNAMIC_V0"})
+
+
+class SortMode(StrEnum):
+    """How `bulk_insert` orders rows before it writes them."""
+
+    NONE = "none"
+    GLOBAL = "global"
+    PARTITION = "partition"
+
+
+@cache
+def known_keys() -> Mapping[str, str]:
+    """Every accepted key and its default ('' or '(none)' if it has none)."""
+    lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
+    return {key: value for key, value in pairs} | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+
+
+def check_keys(options: Mapping[str, str]) -> None:
+    """Refuse unknown keys. Raises InvalidOptionError that names the nearest known key."""
+    for key, value in options.items():
+        if key not in known_keys():
+            near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
+            raise InvalidOptionError(f"unknown option {key!r}{hint}")
+        if not isinstance(value, str):
+            raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The options that a write acts on. Sizes are bytes, limits are rows.
+
+    `bloom_*` are used only if `bloom_enabled`. `record_size` is a fallback for the first commit of a table.
+    """
+
+    target_file_size: int
+    small_file_limit: int
+    record_size: int
+    codec: str
+    compression_level: int
+    row_group_rows: int
+    combine_before_insert: bool
+    combine_before_upsert: bool
+    allow_duplicate_inserts: bool
+    allow_empty_commit: bool
+    sort_mode: SortMode
+    bloom_enabled: bool
+    bloom_type: str
+    bloom_entries: int
+    bloom_fpp: float
+    bloom_max_entries: int
+    conflict_retries: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
+        """Check the keys and read the values. Raises InvalidOptionError."""
+        check_keys(options)
+        read = _Reader(options)
+        return cls(
+            target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
+            small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
+            record_size=read.integer("hoodie.copyonwrite.record.size.estimate", least=1),
+            codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=str.lower),
+            compression_level=read.integer(COMPRESSION_LEVEL, least=1),
+            row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),
+            combine_before_insert=read.boolean("hoodie.combine.before.insert"),
+            combine_before_upsert=read.boolean("hoodie.combine.before.upsert"),
+            allow_duplicate_inserts=read.boolean("hoodie.merge.allow.duplicate.on.inserts"),
+            allow_empty_commit=read.boolean("hoodie.allow.empty.commit"),
+            sort_mode=SortMode(read.choice("hoodie.bulkinsert.sort.mode", _SORT_MODES, fold=_sort_mode)),
+            bloom_enabled=read.boolean("hoodie.parquet.bloom.filter.enabled"),
+            bloom_type=read.choice("hoodie.bloom.index.filter.type", _BLOOM_TYPES, fold=str.upper),
+            bloom_entries=read.integer("hoodie.index.bloom.num_entries", least=1),
+            bloom_fpp=read.fraction("hoodie.index.bloom.fpp"),
+            bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
+            conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
+        )
+
+
+_SORT_MODES = frozenset(mode.value for mode in SortMode)
+
+
+def _sort_mode(value: str) -> str:
+    return {"global_sort": "global", "partition_sort": "partition"}.get(value.lower(), value.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    options: Mapping[str, str]
+
+    def text(self, key: str) -> str:
+        return self.options.get(key, known_keys()[key]).strip()
+
+    def integer(self, key: str, *, least: int) -> int:
+        value = self.text(key)
+        try:
+            number = int(value)
+        except ValueError:
+            raise InvalidOptionError(f"option {key!r}: {value!r} is not a whole number") from None
+        if number < least:
+            raise InvalidOptionError(f"option {key!r}: {number} is less than {least}")
+        return number
+
+    def fraction(self, key: str) -> float:
+        value = self.text(key)
+        try:
+            number = float(value)
+        except ValueError:
+            raise InvalidOptionError(f"option {key!r}: {value!r} is not a number") from None
+        if not 0 < number < 1:
+            raise InvalidOptionError(f"option {key!r}: {value} is not between 0 and 1")
+        return number
+
+    def boolean(self, key: str) -> bool:
+        value = self.text(key).lower()
+        if value not in ("true", "false"):
+            raise InvalidOptionError(f"option {key!r}: {value!r} is neither 'true' nor 'false'")
+        return value == "true"
+
+    def choice(self, key: str, allowed: frozenset[str], *, fold: Callable[[str], str]) -> str:
+        value = fold(self.text(key))
+        if value not in allowed:
+            raise InvalidOptionError(f"option {key!r}: {value!r} is none of {', '.join(sorted(allowed))}")
+        return value

@@ -1,0 +1,61 @@
+"""Conflict keys: what a decision touched, as short strings, and when two decisions exclude each other.
+
+Protocol, step 5: two commits that ran side by side may both stand only if their touches do not meet.
+A bucket is named by its number, not by a file id: two first inserts into a bucket create different ids.
+Tables with another index name file ids, and for inserts one 64-bit key hash per key; above `KEY_LIMIT`
+keys in a partition the whole partition is named instead. Partition paths are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+KEY_LIMIT = 2_000
+"""Inserted keys per partition above which a commit touches the whole partition."""
+
+TABLE = "table"
+"""Touches everything: overwriting the table, changing its schema."""
+
+
+def partition_touch(partition: str) -> str:
+    """All of one partition, rows that are not there yet included."""
+    return f"partition:{partition}"
+
+
+def bucket_touch(partition: str, bucket: int) -> str:
+    """One bucket of one partition."""
+    return f"bucket:{partition}/{bucket}"
+
+
+def file_touch(partition: str, file_id: str) -> str:
+    """One file group that exists."""
+    return f"file:{partition}/{file_id}"
+
+
+def key_touch(partition: str, key_hash: int) -> str:
+    """One key that was inserted, by its unsigned 64-bit hash."""
+    return f"key:{partition}/{key_hash:016x}"
+
+
+GLOBAL_KEYS = "\x00"
+"""Stands for the partition in the key touches of a global index, whose keys are unique across partitions."""
+
+
+def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
+    """Whether two commits exclude each other."""
+    left, right = set(mine), set(theirs)
+    if not left or not right:
+        return False
+    if TABLE in left or TABLE in right or left & right:
+        return True
+    return _whole_partition_meets(left, right) or _whole_partition_meets(right, left)
+
+
+def _whole_partition_meets(left: set[str], right: set[str]) -> bool:
+    whole = {touch.partition(":")[2] for touch in left if touch.startswith("partition:")}
+    return bool(whole) and any(_partition_of(touch) in whole for touch in right)
+
+
+def _partition_of(touch: str) -> str:
+    kind, _, rest = touch.partition(":")
+    return rest if kind == "partition" else rest.rpartition("/")[0]
