@@ -1,0 +1,255 @@
+"""`TableConfig` from and to the keys of `hoodie.properties` (table version 6).
+
+Facts (measured on Hudi 0.15.0): `hoodie.table.checksum` is the CRC32, in decimal, of `<database>.<table>`;
+partition fields are a comma list; the timestamp generator's settings stand under `hoodie.keygen.timebased.`.
+Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.model.table_config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    PartitionField,
+    PartitionType,
+    TableConfig,
+    TableType,
+)
+
+_KEYGEN = "org.apache.hudi.keygen."
+_TIMEBASED = "hoodie.keygen.timebased."
+_LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
+INDEX_TYPE = "hoodie.index.type"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+HASH_FIELDS = "hoodie.bucket.index.hash.field"
+COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
+KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+CHECKSUM = "hoodie.table.checksum"
+EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+_PAYLOAD = "hoodie.compaction.payload.class"
+_DATASOURCE = "hoodie.datasource.write."
+_MERGE_MODE = "hoodie.record.merge.mode"
+_MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
+_PAYLOAD_MODES = {
+    EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME,
+    COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME,
+    "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload": None,
+}
+_MODELLED = {
+    "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version",
+    "hoodie.table.recordkey.fields", "hoodie.table.partition.fields", "hoodie.table.precombine.field",
+    "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
+    "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
+    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, CHECKSUM, _MERGE_MODE, _PAYLOAD,
+}  # fmt: skip
+
+
+def checksum(database: str, table: str) -> int:
+    """The value of `hoodie.table.checksum`."""
+    return zlib.crc32(f"{database}.{table}".encode())
+
+
+def generator_class(config: TableConfig) -> str:
+    """The full class name that Hudi uses for this key and partitioning."""
+    if config.key_generator:
+        return config.key_generator
+    kinds = {p.type for p in config.partition_by}
+    if not config.partition_by:
+        short = "NonpartitionedKeyGenerator"
+    elif PartitionType.TIMESTAMP in kinds:
+        single = len(config.partition_by) == 1 and len(config.record_key) == 1
+        short = "TimestampBasedKeyGenerator" if single else "CustomKeyGenerator"
+    elif len(config.record_key) > 1 or len(config.partition_by) > 1:
+        short = "ComplexKeyGenerator"
+    else:
+        short = "SimpleKeyGenerator"
+    return _KEYGEN + short
+
+
+def to_properties(config: TableConfig) -> dict[str, str]:
+    """All keys of `hoodie.properties` for a table."""
+    generator = generator_class(config)
+    custom = generator.endswith("CustomKeyGenerator")
+    out = dict(config.extra)
+    out |= {
+        "hoodie.table.name": config.name,
+        "hoodie.database.name": config.database,
+        "hoodie.table.type": config.type.hudi_name,
+        "hoodie.table.version": str(config.version),
+        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.table.recordkey.fields": ",".join(config.record_key),
+        "hoodie.table.keygenerator.class": generator,
+        "hoodie.datasource.write.hive_style_partitioning": _flag(config.hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": _flag(config.url_encode),
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.populate.meta.fields": _flag(config.populate_meta_fields),
+        "hoodie.archivelog.folder": config.archive_folder,
+        "hoodie.table.timeline.timezone": config.timezone,
+        "hoodie.partition.metafile.use.base.format": "false",
+        "hoodie.table.cdc.enabled": out.get("hoodie.table.cdc.enabled", "false"),
+        CHECKSUM: str(checksum(config.database, config.name)),
+    }
+    if config.partition_by:
+        fields = [f"{p.field}:{p.type.value.upper()}" if custom else p.field for p in config.partition_by]
+        out["hoodie.table.partition.fields"] = ",".join(fields)
+    if config.ordering_fields:
+        out["hoodie.table.precombine.field"] = ",".join(config.ordering_fields)
+    if config.metadata_partitions:
+        out[METADATA_PARTITIONS] = ",".join(config.metadata_partitions)
+    if config.create_schema:
+        out["hoodie.table.create.schema"] = config.create_schema
+    if config.key_encoding == "FieldPrefixed":
+        out[KEY_ENCODING] = "false"
+    out[_PAYLOAD] = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
+    out |= _timebased(config) | _index(config.index)
+    return out
+
+
+def from_properties(properties: Mapping[str, str], base_path: str = "") -> TableConfig:
+    """The config that `hoodie.properties` describes.
+
+    Raises CorruptTableError without a table name or with a wrong checksum, UnsupportedTableError for a table
+    version other than 6.
+    """
+    name = properties.get("hoodie.table.name")
+    if not name:
+        raise CorruptTableError("hoodie.properties names no hoodie.table.name", base_path=base_path)
+    database = properties.get("hoodie.database.name", "")
+    stored = properties.get(CHECKSUM)
+    if stored and stored != str(checksum(database, name)):
+        raise CorruptTableError(
+            f"hoodie.properties is damaged: its checksum {stored} is not that of table {database + '.' + name!r}; "
+            "restore the file from hoodie.properties.backup or from a copy",
+            base_path=base_path,
+        )
+    version = properties.get("hoodie.table.version", "0")
+    if version != "6":
+        raise UnsupportedTableError(
+            f"table {name!r} has table version {version}; this release reads and writes version 6", base_path=base_path
+        )
+    generator = properties.get("hoodie.table.keygenerator.class", "")
+    return TableConfig(
+        name=name,
+        database=database,
+        type=_table_type(properties, base_path),
+        record_key=_names(properties.get("hoodie.table.recordkey.fields", "")),
+        partition_by=_partition_by(properties, generator),
+        ordering_fields=_names(properties.get("hoodie.table.precombine.field", "")),
+        merge_mode=_merge_mode(properties),
+        index=_index_spec(properties, base_path),
+        key_generator=generator,
+        key_encoding="FieldPrefixed" if properties.get(KEY_ENCODING) == "false" else "Raw",
+        hive_style=_is_true(properties.get(_DATASOURCE + "hive_style_partitioning")),
+        url_encode=_is_true(properties.get(_DATASOURCE + "partitionpath.urlencode")),
+        populate_meta_fields=_is_true(properties.get("hoodie.populate.meta.fields", "true")),
+        timezone=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
+        archive_folder=properties.get("hoodie.archivelog.folder", "archived"),
+        metadata_partitions=_names(properties.get(METADATA_PARTITIONS, "")),
+        create_schema=properties.get("hoodie.table.create.schema"),
+        extra={k: v for k, v in properties.items() if k not in _MODELLED and not k.startswith(_TIMEBASED)},
+    )
+
+
+def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
+    value = properties.get("hoodie.table.type", "COPY_ON_WRITE")
+    try:
+        return TableType[value]
+    except KeyError:
+        raise CorruptTableError(f"hoodie.table.type is {value!r}, not a table type", base_path=base_path) from None
+
+
+def _merge_mode(properties: Mapping[str, str]) -> MergeMode:
+    by_name = {value: mode for mode, value in _MERGE_NAMES.items()}
+    if properties.get(_MERGE_MODE) in by_name:
+        return by_name[properties[_MERGE_MODE]]
+    return _PAYLOAD_MODES.get(properties.get(_PAYLOAD, "")) or MergeMode.COMMIT_TIME
+
+
+def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
+    timebased = generator.endswith("TimestampBasedKeyGenerator")
+    fields = []
+    for text in _names(properties.get("hoodie.table.partition.fields", "")):
+        name, _, kind = text.partition(":")
+        if timebased or kind.upper() == "TIMESTAMP":
+            fields.append(
+                PartitionField(
+                    name,
+                    PartitionType.TIMESTAMP,
+                    format=_timed(properties, "output.dateformat"),
+                    input=_timed(properties, "timestamp.type"),
+                    input_format=_timed(properties, "input.dateformat"),
+                    timezone=_timed(properties, "output.timezone") or _timed(properties, "timezone") or "UTC",
+                )
+            )
+        else:
+            fields.append(PartitionField(name))
+    return tuple(fields)
+
+
+def _timed(properties: Mapping[str, str], key: str) -> str | None:
+    return properties.get(_TIMEBASED + key) or properties.get(_LEGACY_TIMEBASED + key) or None
+
+
+def _timebased(config: TableConfig) -> dict[str, str]:
+    for item in config.partition_by:
+        if item.type is PartitionType.TIMESTAMP:
+            found = {
+                "timestamp.type": item.input,
+                "output.dateformat": item.format,
+                "input.dateformat": item.input_format,
+                "timezone": item.timezone,
+            }
+            return {_TIMEBASED + key: value for key, value in found.items() if value}
+    return {}
+
+
+def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | None:
+    value = properties.get(INDEX_TYPE)
+    if not value:
+        return None
+    try:
+        kind = IndexType[value.upper()]
+    except KeyError:
+        raise UnsupportedTableError(
+            f"the table's index {value} is not supported; supported are {', '.join(i.hudi_name for i in IndexType)}",
+            base_path=base_path,
+        ) from None
+    buckets = properties.get(BUCKETS)
+    if kind is not IndexType.BUCKET:
+        return IndexSpec(kind)
+    if not buckets or not buckets.isdigit() or int(buckets) < 1:
+        raise CorruptTableError(f"{BUCKETS} is {buckets!r}, not a number of buckets", base_path=base_path)
+    return IndexSpec(kind, int(buckets), _names(properties.get(HASH_FIELDS, "")))
+
+
+def _index(index: IndexSpec | None) -> dict[str, str]:
+    if index is None:
+        return {}
+    out = {INDEX_TYPE: index.type.hudi_name}
+    if index.type is IndexType.BUCKET:
+        out[BUCKETS] = str(index.buckets)
+        if index.hash_fields:
+            out[HASH_FIELDS] = ",".join(index.hash_fields)
+    return out
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").strip().lower() == "true"

@@ -1,0 +1,98 @@
+"""The decision chain `.hoodie/.txn/<n>.json`: listing, reading and appending entries.
+
+One exclusive create decides; nobody skips a slot unread. See `docs/commit-protocol.md`.
+"""
+
+from __future__ import annotations
+
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
+from hudi_table.model.names import CHAIN
+from hudi_table.table.context import TAIL_AGE_SECONDS_MAX, ChainTail, TableContext
+
+
+def read_tail(ctx: TableContext) -> ChainTail:
+    """LIST the chain and GET its last entry."""
+    seen = ctx.clock.boot_seconds()
+    numbers = _listed(ctx, 0)
+    if not numbers:
+        tail = ChainTail(0, "", seen)
+    else:
+        entry = get_entry(ctx, numbers[-1])
+        if entry is None:
+            raise CorruptTableError(f"chain entry {numbers[-1]} was listed and is gone", base_path=ctx.base_path)
+        tail = ChainTail(numbers[-1], entry.max_instant, seen)
+    ctx.tail = tail
+    return tail
+
+
+def known_tail(ctx: TableContext) -> ChainTail:
+    """The tail that this process remembers, if it is younger than a day, else a fresh one.
+
+    A remembered tail is safe: creating the next slot proves that nobody decided anything since.
+    """
+    tail = ctx.tail
+    if tail is not None and ctx.clock.boot_seconds() - tail.seen_boot_seconds < TAIL_AGE_SECONDS_MAX:
+        return tail
+    return read_tail(ctx)
+
+
+def get_entry(ctx: TableContext, sequence: int) -> ChainEntry | None:
+    """Entry number `sequence`, or None if the slot is free. Raises CorruptTableError for other bytes."""
+    if sequence in ctx.entries:
+        return ctx.entries[sequence]
+    path = entry_path(sequence)
+    try:
+        data = ctx.storage.get(path)
+    except ObjectNotFoundError:
+        return None
+    try:
+        entry = ChainEntry.from_json(data)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(
+            f"chain entry {path} cannot be read: {error}", base_path=ctx.base_path, path=path
+        ) from error
+    ctx.entries[sequence] = entry
+    return entry
+
+
+def put_entry(ctx: TableContext, sequence: int, entry: ChainEntry) -> None:
+    """Create the slot exclusively. Raises ObjectExistsError or OutcomeUnknownError: then read the slot."""
+    ctx.storage.put_if_absent(entry_path(sequence), entry.to_json())
+    ctx.entries[sequence] = entry
+
+
+def entries_after(ctx: TableContext, sequence: int) -> list[tuple[int, ChainEntry]]:
+    """All entries after number `sequence`, by a fresh listing, in order."""
+    found = []
+    for number in _listed(ctx, sequence):
+        entry = get_entry(ctx, number)
+        if entry is not None:
+            found.append((number, entry))
+    return found
+
+
+def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, ChainEntry] | None:
+    """The entry that decides `instant` (commit or abort), or its plan, among the entries up to number `upto`.
+
+    Goes backwards and stops where the chain's running maximum is below the instant: an entry is appended after its
+    instant was drawn, so older entries cannot hold it.
+    """
+    plan: tuple[int, ChainEntry] | None = None
+    for number in range(upto, 0, -1):
+        entry = get_entry(ctx, number)
+        if entry is None:
+            break
+        if entry.instant == instant:
+            if entry.kind is not Kind.PLAN:
+                return number, entry
+            plan = (number, entry)
+        if entry.max_instant < instant:
+            break
+    return plan
+
+
+def _listed(ctx: TableContext, after: int) -> list[int]:
+    start = entry_path(after) if after else None
+    numbers = (sequence_of(info.path) for info in ctx.storage.list(CHAIN, start_after=start))
+    return sorted(n for n in numbers if n is not None and n > after)

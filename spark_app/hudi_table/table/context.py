@@ -1,0 +1,84 @@
+"""`TableContext`: what every module needs to know of one table, and what one process may remember of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.chain import ChainEntry
+from hudi_table.model.table_config import TableConfig
+from hudi_table.table.ports import Clock, Storage
+
+QUARANTINE_KEY = "hoodie.lakeops.txn.quarantine.seconds"
+SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
+QUARANTINE_FLOOR_SECONDS = 60.0
+SUSPECT_FLOOR_SECONDS = 30.0
+TAIL_AGE_SECONDS_MAX = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class TxnSettings:
+    """Times of the commit protocol, in seconds.
+
+    `quarantine`: H, the longest that a request may take effect after its process last proved its right to write.
+    `suspect_after`: a pending instant without a sign of life for that long is taken for dead. Wrong suspicion is
+    safe, it only costs the suspected writer its attempt.
+    """
+
+    quarantine_seconds: float = 3600.0
+    suspect_after_seconds: float = 900.0
+
+    @property
+    def renew_seconds(self) -> float:
+        """A right to write older than this is proved again: H/4."""
+        return self.quarantine_seconds / 4
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> TxnSettings:
+        """The table's settings. Raises InvalidOptionError for a value below its floor or no number."""
+        default = cls()
+        return cls(
+            _seconds(properties, QUARANTINE_KEY, default.quarantine_seconds, QUARANTINE_FLOOR_SECONDS),
+            _seconds(properties, SUSPECT_KEY, default.suspect_after_seconds, SUSPECT_FLOOR_SECONDS),
+        )
+
+
+def _seconds(properties: Mapping[str, str], key: str, default: float, floor: float) -> float:
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= floor:
+        raise InvalidOptionError(f"{key} is {text!r}: give seconds, at least {floor:g}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTail:
+    """The newest known chain entry: its number (0 if none), the chain's greatest instant, and when it was seen."""
+
+    sequence: int
+    max_instant: str
+    seen_boot_seconds: float
+
+
+@dataclass(slots=True)
+class TableContext:
+    """One table in one process. The caches hold immutable objects only: chain entries and completed bodies."""
+
+    storage: Storage
+    config: TableConfig
+    clock: Clock
+    settings: TxnSettings = field(default_factory=TxnSettings)
+    tail: ChainTail | None = None
+    entries: dict[int, ChainEntry] = field(default_factory=dict)
+    bodies: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def base_path(self) -> str:
+        """The table's base path, for messages."""
+        return self.storage.base_path

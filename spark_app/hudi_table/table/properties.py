@@ -1,0 +1,132 @@
+"""`hoodie.properties`: read with its backup, created exclusively, replaced without ever being absent.
+
+Facts (Hudi 0.15.0): Hudi deletes the file between writing its backup and the new one, so a reader that finds
+no valid file uses the backup and tries again. We replace it by one atomic put instead. On `file:` paths a stale
+`.hoodie.properties.crc` beside a rewritten file makes the table unloadable for Java, so it goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError, TableNotFoundError
+from hudi_table.model.instants import parse_instant
+from hudi_table.model.java_properties import parse_properties, render_properties
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
+from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table_properties import (
+    CHECKSUM,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    checksum,
+    from_properties,
+    to_properties,
+)
+from hudi_table.table import settle
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.context import TableContext, TxnSettings
+from hudi_table.table.ports import Clock, Storage
+
+READ_ATTEMPTS_MAX = 5
+READ_PAUSE_SECONDS = 1.0
+_CRC = f"{HOODIE}/.hoodie.properties.crc"
+
+
+def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSettings | None = None) -> TableContext:
+    """Load the table at the storage's base path.
+
+    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
+    """
+    used = clock or SystemClock()
+    properties = read_properties(storage, used)
+    config = from_properties(properties, storage.base_path)
+    return TableContext(storage, config, used, settings or TxnSettings.from_properties(properties))
+
+
+def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
+    """The table's properties, from the file or else its backup."""
+    for attempt in range(READ_ATTEMPTS_MAX):
+        failure: HudiError | None = None
+        for path in (PROPERTIES, PROPERTIES_BACKUP):
+            try:
+                return _valid(storage.get(path), storage.base_path)
+            except ObjectNotFoundError:
+                continue
+            except CorruptTableError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        if not _has_timeline(storage):
+            break
+        if attempt + 1 < READ_ATTEMPTS_MAX:
+            clock.sleep(READ_PAUSE_SECONDS)
+    raise TableNotFoundError(_what_is_there(storage), base_path=storage.base_path)
+
+
+def create_properties(storage: Storage, config: TableConfig) -> None:
+    """Create the file exclusively. Raises ObjectExistsError if the table exists, OutcomeUnknownError if unsure."""
+    storage.put_if_absent(PROPERTIES, render_properties(to_properties(config), ("Hudi table properties",)).encode())
+
+
+def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
+    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is."""
+    storage = ctx.storage
+    current = read_properties(storage, ctx.clock)
+    wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
+    if wanted != current:
+        settle.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
+        settle.delete(storage, _CRC)
+        settle.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
+        settle.delete(storage, PROPERTIES_BACKUP)
+    ctx.config = from_properties(wanted, storage.base_path)
+
+
+def drop_metadata_table(ctx: TableContext) -> bool:
+    """Switch Hudi's metadata table off: properties first, then its files. Returns whether there was one.
+
+    We do not maintain it, and a stale one loses rows for every reader that trusts it (measured).
+    """
+    named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
+    if named:
+        replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+    files = ctx.storage.list(METADATA_TABLE)
+    # The properties of the metadata table go last: while they are there a later call finds the rest.
+    for info in sorted(files, key=lambda f: f.path == f"{METADATA_TABLE}/{PROPERTIES}"):
+        settle.delete(ctx.storage, info.path)
+    return named or bool(files)
+
+
+def _valid(data: bytes, base_path: str) -> dict[str, str]:
+    try:
+        properties = parse_properties(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        properties = parse_properties(data.decode("latin-1"))
+    if not properties.get("hoodie.table.name"):
+        raise CorruptTableError(
+            f"{PROPERTIES} is damaged: it names no hoodie.table.name; restore it from its backup or a copy",
+            base_path=base_path,
+            path=PROPERTIES,
+        )
+    stored = properties.get(CHECKSUM)
+    expected = str(checksum(properties.get("hoodie.database.name", ""), properties["hoodie.table.name"]))
+    if stored and stored != expected:
+        raise CorruptTableError(
+            f"{PROPERTIES} is damaged: its checksum is {stored}, not {expected}; restore it from its backup or a copy",
+            base_path=base_path,
+            path=PROPERTIES,
+        )
+    return properties
+
+
+def _has_timeline(storage: Storage) -> bool:
+    _, files = storage.list_dir(HOODIE)
+    return any(parse_instant(info.path.rpartition("/")[2]) for info in files)
+
+
+def _what_is_there(storage: Storage) -> str:
+    folders, files = storage.list_dir("")
+    names = [f"{name}/" for name in folders] + [info.path for info in files]
+    if not names:
+        return f"there is no Hudi table at {storage.base_path}: the location is empty or does not exist"
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"there is no Hudi table at {storage.base_path}: no {PROPERTIES}, but {shown}; check the location"

@@ -1,0 +1,118 @@
+"""The active timeline: all instants under `.hoodie/`, from one listing.
+
+Facts (table version 6): of one (time, grouped action) the highest state wins; a file is visible if its instant
+completed or is older than the timeline's start, the first completed write or pending compaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time, parse_instant
+from hudi_table.model.names import HOODIE
+from hudi_table.table.context import TableContext
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age."""
+
+    instants: tuple[Instant, ...]
+    files: dict[str, datetime] = field(default_factory=dict)
+
+    @property
+    def completed(self) -> tuple[Instant, ...]:
+        """Completed instants of every action, oldest first."""
+        return tuple(i for i in self.instants if i.completed)
+
+    @property
+    def commits(self) -> tuple[Instant, ...]:
+        """Completed commit, deltacommit and replacecommit instants, oldest first."""
+        return tuple(i for i in self.instants if i.completed and i.action in WRITE_ACTIONS)
+
+    @property
+    def pending(self) -> tuple[Instant, ...]:
+        """Instants that have not completed, in their highest state, oldest first."""
+        return tuple(i for i in self.instants if not i.completed)
+
+    @property
+    def start(self) -> str | None:
+        """Time of the first completed write or pending compaction: what is older counts as committed."""
+        for instant in self.instants:
+            if _starts(instant):
+                return instant.time
+        return None
+
+    @property
+    def last_commit(self) -> Instant | None:
+        """The newest completed write, if any."""
+        return self.commits[-1] if self.commits else None
+
+    @property
+    def newest_time(self) -> str:
+        """The greatest instant time of any file, or ''."""
+        return max((i.time for i in self.instants), default="", key=comparable_time)
+
+    def until(self, as_of: str) -> Timeline:
+        """The timeline as of an instant: completed instants at or before it, and the pending ones."""
+        limit = comparable_time(as_of)
+        kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
+        return Timeline(kept, self.files)
+
+    def claim_names(self, time: str) -> list[str]:
+        """Names of the requested and inflight files that carry this time."""
+        found = [(name, parse_instant(name)) for name in self.files]
+        return sorted(name for name, i in found if i is not None and i.time == time and not i.completed)
+
+
+def load_timeline(ctx: TableContext) -> Timeline:
+    """One listing of `.hoodie/`."""
+    _, infos = ctx.storage.list_dir(HOODIE)
+    files = {info.path.rpartition("/")[2]: info.modified for info in infos}
+    highest: dict[tuple[str, Action], Instant] = {}
+    for name in files:
+        instant = parse_instant(name)
+        if instant is None:
+            continue
+        key = (instant.time, instant.grouped_action)
+        known = highest.get(key)
+        if known is None or known.sort_key < instant.sort_key:
+            highest[key] = instant
+    return Timeline(tuple(sorted(highest.values(), key=lambda i: i.sort_key)), files)
+
+
+def body(ctx: TableContext, instant: Instant) -> bytes:
+    """Bytes of a timeline file; completed ones are remembered. Raises CorruptTableError if it is gone."""
+    name = instant.file_name
+    if name in ctx.bodies:
+        return ctx.bodies[name]
+    try:
+        data = ctx.storage.get(f"{HOODIE}/{name}")
+    except ObjectNotFoundError as error:
+        raise CorruptTableError(
+            f"timeline file {name} was listed and is gone; it was archived or restored meanwhile, read the table again",
+            base_path=ctx.base_path,
+            path=name,
+        ) from error
+    if instant.completed:
+        ctx.bodies[name] = data
+    return data
+
+
+def commit_metadata(ctx: TableContext, instant: Instant) -> CommitMetadata:
+    """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed."""
+    try:
+        return CommitMetadata.from_json(body(ctx, instant))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"{instant.file_name} is no commit metadata: {error}", base_path=ctx.base_path, path=instant.file_name
+        ) from error
+
+
+def _starts(instant: Instant) -> bool:
+    if instant.completed:
+        return instant.action in WRITE_ACTIONS
+    return instant.action is Action.COMPACTION
