@@ -1,0 +1,118 @@
+"""Apache Hudi on Spark 3.5 behind JSON lines: one command a line on stdin, one answer a line on stdout.
+
+Runs inside the environment of `make interop-env` (pyspark 3.5), never inside the project's own; `hudi_oracle.py` is the
+client. Rows cross as Parquet files, so that types stay exact. Commands and their fields:
+
+    read   base, options, to, where?       the table's rows as Parquet files in the folder `to`
+    write  base, rows, options             the rows of the Parquet file `rows`, appended with the DataFrame writer
+    sql    statement, to?                  a statement; its rows, if `to` is given
+    stop
+
+An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text, "trace": text}.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+BUNDLE = "hudi-spark3.5-bundle_2.12"
+
+
+def session(version: str, ivy: str) -> SparkSession:
+    """A small local session with the Hudi bundle `version` and no other on its class path."""
+    jars = Path(ivy) / "jars"
+    bundle = jars / f"org.apache.hudi_{BUNDLE}-{version}.jar"
+    scratch = tempfile.mkdtemp(prefix="hudi-oracle-")
+    os.chdir(scratch)
+    builder = SparkSession.builder.master("local[1]").appName(f"hudi-oracle-{version}")
+    settings = {
+        "spark.driver.memory": "1g",
+        # Short jobs: the second compiler costs more processor time than it saves.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+    }
+    if bundle.is_file():
+        others = [str(jar) for jar in sorted(jars.glob("*.jar")) if BUNDLE not in jar.name]
+        settings["spark.driver.extraClassPath"] = ":".join([str(bundle), *others])
+    else:
+        settings["spark.jars.packages"] = f"org.apache.hudi:{BUNDLE}:{version}"
+        settings["spark.jars.ivy"] = ivy
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def read(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """The rows of a Hudi table."""
+    frame = spark.read.format("hudi").options(**command.get("options", {})).load(command["base"])
+    if command.get("where"):
+        frame = frame.where(command["where"])
+    frame.coalesce(1).write.parquet(command["to"])
+    return {"types": frame.dtypes}
+
+
+def write(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """One write of the DataFrame writer; the operation is among the options."""
+    frame = spark.read.parquet(command["rows"])
+    frame.write.format("hudi").options(**command["options"]).mode(command.get("mode", "append")).save(command["base"])
+    return {}
+
+
+def sql(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """One SQL statement."""
+    frame = spark.sql(command["statement"])
+    if command.get("to"):
+        frame.coalesce(1).write.parquet(command["to"])
+    return {"types": frame.dtypes}
+
+
+def main() -> None:
+    """Serve until `stop` or the end of stdin."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--ivy", required=True)
+    arguments = parser.parse_args()
+    # Java and Python both print to descriptor 1: keep the answers apart from their chatter.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    spark = session(arguments.version, arguments.ivy)
+    print(json.dumps({"ok": True, "version": arguments.version}), file=answers)
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["command"] == "stop":
+            break
+        try:
+            answer = {"ok": True} | {"read": read, "write": write, "sql": sql}[command["command"]](spark, command)
+        except Exception as error:  # noqa: BLE001 - the rim of the process: the client raises it again
+            answer = {
+                "ok": False,
+                "error": type(error).__name__,
+                "message": str(error),
+                "trace": traceback.format_exc(),
+            }
+        print(json.dumps(answer), file=answers)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
