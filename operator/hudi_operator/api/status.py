@@ -1,0 +1,124 @@
+"""Status of the resources. Everything about the table is read from its timeline, never remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_operator.api.schema import prop
+
+RUNS_MAX = 10
+NOTES_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition, as Kubernetes has them."""
+
+    type: str = prop("type of the condition", max_length=316)
+    status: str = prop("True, False or Unknown", pattern="^(True|False|Unknown)$", max_length=7)
+    reason: str = prop("stable name: hudictl explain REASON", max_length=1024)
+    message: str = prop("what is so, and what to do", max_length=32_768)
+    last_transition_time: str = prop("when the status last changed, RFC 3339", format="date-time")
+    observed_generation: int = prop("generation that this condition speaks of", 0, minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineStatus:
+    """The active timeline."""
+
+    last_instant: str | None = prop("newest completed write", None)
+    last_action: str | None = prop("its action", None)
+    last_time: str | None = prop("its time, RFC 3339", None, format="date-time")
+    commits: int = prop("completed writes in the active timeline", 0)
+    pending: tuple[str, ...] = prop("instants that are not completed, as <time>.<action>.<state>", ())
+
+
+@dataclass(frozen=True, slots=True)
+class DataStatus:
+    """What a snapshot read sees. Sizes in bytes."""
+
+    records: int | None = prop("rows; absent if a commit that counts them is gone", None, format="int64")
+    files: int = prop("base files", 0)
+    partitions: int = prop("partitions", 0)
+    bytes: int = prop("size of the base files", 0, format="int64")
+    small_file_ratio: str | None = prop("share of base files below files.smallFileLimit, 0 to 1", None)
+    log_bytes: int = prop("size of the log files", 0, format="int64")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestStatus:
+    """How far one ingest is."""
+
+    name: str = prop("name of the ingest")
+    pending_files: int = prop("files that are there and not in the table", 0)
+    pending_bytes: int = prop("their size", 0, format="int64")
+    lag: str = prop("age of the oldest of them", "0s")
+    consumed_files: int = prop("files that the checkpoint holds", 0)
+    checkpoint: str | None = prop("newest batch in the table", None)
+    last_commit: str | None = prop("instant that holds it", None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """One attempt."""
+
+    name: str = prop("name of the attempt")
+    work: str = prop("what it does, such as Ingest/feed")
+    phase: str = prop("Running, Succeeded, NothingToDo or Failed")
+    generation: int = prop("generation that it was started for", 0)
+    attempt: int = prop("number of the attempt", 1)
+    started: str | None = prop("RFC 3339", None, format="date-time")
+    finished: str | None = prop("RFC 3339", None, format="date-time")
+    reason: str | None = prop("stable name of the error", None)
+    message: str | None = prop("what happened", None, max_length=4096)
+    instants: tuple[str, ...] = prop("instants that it made", ())
+    figures: dict[str, float] = prop("numbers, the unit in the name", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a person should know that is no fault."""
+
+    reason: str = prop("stable name: hudictl explain REASON")
+    message: str = prop("what is so", max_length=4096)
+
+
+@dataclass(frozen=True, slots=True)
+class HudiTableStatus:
+    """State of a HudiTable."""
+
+    observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
+    conditions: tuple[Condition, ...] = prop(
+        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean", (), list_key="type"
+    )
+    timeline: TimelineStatus | None = prop("the active timeline", None)
+    data: DataStatus | None = prop("what a snapshot read sees", None)
+    ingest: tuple[IngestStatus, ...] = prop("how far each ingest is", (), list_key="name")
+    runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
+    notes: tuple[Note, ...] = prop("what a person should know", (), max_items=NOTES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class TableServiceStatus:
+    """State of a TableService."""
+
+    observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
+    conditions: tuple[Condition, ...] = prop("Ready; Reconciling and Stalled while they are so", (), list_key="type")
+    runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Identity of a resource, as the API server keeps it."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: str
+
+    @property
+    def key(self) -> str:
+        """`HudiTable/lake/flights`."""
+        return f"{self.kind}/{self.namespace}/{self.name}"

@@ -1,0 +1,385 @@
+"""`HudiTable`: one table, what is ingested into it and how it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from hudi_operator.api.schema import Rule, prop
+from hudi_table.model.table_config import IndexType, MergeMode, PartitionType, TableType
+
+QUANTITY = r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+LOCATION = r"^(s3|s3a|gs|az|abfs|abfss|file|memory)://[^$?#]+$"
+DURATION = r"^([0-9]+(ms|s|m|h|d))+$"
+NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+COLUMN_LENGTH_MAX = 256
+
+
+class IngestOperation(StrEnum):
+    """What an ingest does with its rows."""
+
+    UPSERT = "Upsert"
+    INSERT = "Insert"
+    BULK_INSERT = "BulkInsert"
+
+
+class IngestMode(StrEnum):
+    """When an ingest runs."""
+
+    ONCE = "Once"
+    CRON = "Cron"
+    CONTINUOUS = "Continuous"
+
+
+class SourceType(StrEnum):
+    """Where rows come from."""
+
+    FILES = "Files"
+    HUDI = "Hudi"
+    KAFKA = "Kafka"
+    JDBC = "Jdbc"
+    DEBEZIUM = "Debezium"
+
+
+class FileFormat(StrEnum):
+    """Format of source files."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+
+
+class Codec(StrEnum):
+    """Compression of base files."""
+
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    UNCOMPRESSED = "uncompressed"
+
+
+class Launcher(StrEnum):
+    """What runs the jobs."""
+
+    AUTO = "Auto"
+    SPARK_OPERATOR = "SparkOperator"
+    APACHE_SPARK_OPERATOR = "ApacheSparkOperator"
+    JOB = "Job"
+    LOCAL = "Local"
+
+
+class ServiceMode(StrEnum):
+    """Whether a table service runs by itself."""
+
+    AUTO = "Auto"
+    DISABLED = "Disabled"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of the table when its resource is deleted."""
+
+    RETAIN = "Retain"
+    UNREGISTER = "Unregister"
+    PURGE = "Purge"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """A Secret of the same namespace."""
+
+    name: str = prop("name of the Secret", pattern=NAME, max_length=253)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSpec:
+    """The object store that holds the table and, unless it is a local path, its sources."""
+
+    endpoint: str | None = prop(
+        "URL of an S3-compatible server, as http(s)://host:port", None, pattern=r"^https?://[^/]+.*$", max_length=512
+    )
+    region: str | None = prop("region of the bucket", None, max_length=64)
+    credentials_secret_ref: SecretRef | None = prop(
+        "Secret whose keys are the environment variables of the store's credentials, such as AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY; absent: what the environment of operator and jobs provides",
+        None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFieldSpec:
+    """One partition field."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.type != 'Timestamp' || has(self.format)",
+            "a Timestamp field needs a format, such as yyyy/MM",
+            "format",
+            lambda p: p.type is not PartitionType.TIMESTAMP or p.format is not None,
+        ),
+        Rule(
+            "self.type == 'Timestamp' || !(has(self.format) || has(self.input) || has(self.inputFormat))",
+            "format, input and inputFormat belong to type Timestamp",
+            "type",
+            lambda p: p.type is PartitionType.TIMESTAMP or not (p.format or p.input or p.input_format),
+        ),
+    )
+
+    field: str = prop("column whose values name the partition", min_length=1, max_length=COLUMN_LENGTH_MAX)
+    type: PartitionType = prop("Simple uses the value, Timestamp formats it", PartitionType.SIMPLE)
+    format: str | None = prop("Java date pattern of the partition path, such as yyyy/MM", None, max_length=64)
+    input: str | None = prop(
+        "what the column holds if it is not a timestamp or date: DATE_STRING, UNIX_TIMESTAMP, EPOCHMILLISECONDS, "
+        "EPOCHMICROSECONDS or SCALAR",
+        None,
+        pattern="^(DATE_STRING|UNIX_TIMESTAMP|EPOCHMILLISECONDS|EPOCHMICROSECONDS|SCALAR)$",
+        max_length=32,
+    )
+    input_format: str | None = prop("Java date pattern of a DATE_STRING column", None, max_length=64)
+    timezone: str = prop("time zone of the partition path", "UTC", min_length=1, max_length=64)
+
+
+@dataclass(frozen=True, slots=True)
+class PathStyle:
+    """How partition values become folders."""
+
+    hive_style: bool = prop("write field=value instead of value", False)
+    url_encode: bool = prop("percent-encode characters that folders should not have", False)
+
+
+@dataclass(frozen=True, slots=True)
+class TableIndexSpec:
+    """How a key finds its file group."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.type != 'Bucket' || has(self.buckets)",
+            "type Bucket needs buckets: the number of file groups of each partition",
+            "buckets",
+            lambda i: i.type is not IndexType.BUCKET or i.buckets is not None,
+        ),
+        Rule(
+            "self.type == 'Bucket' || (!has(self.buckets) && size(self.hashFields) == 0)",
+            "buckets and hashFields belong to type Bucket",
+            "type",
+            lambda i: i.type is IndexType.BUCKET or (i.buckets is None and not i.hash_fields),
+        ),
+    )
+
+    type: IndexType = prop("Bucket hashes the key; Simple and GlobalSimple look it up in the base files")
+    buckets: int | None = prop("file groups of each partition of a Bucket index", None, minimum=1, maximum=100_000)
+    hash_fields: tuple[str, ...] = prop(
+        "fields of recordKey that a Bucket index hashes; empty: all",
+        (),
+        max_items=16,
+        item_max_length=COLUMN_LENGTH_MAX,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSpec:
+    """Base files."""
+
+    target_size: str = prop("size that a base file grows to, such as 120Mi", "120Mi", pattern=QUANTITY, max_length=16)
+    small_file_limit: str = prop("files below this size take new rows", "100Mi", pattern=QUANTITY, max_length=16)
+    codec: Codec = prop("compression", Codec.ZSTD)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSpec:
+    """How CSV files are written."""
+
+    header: bool = prop("the first line names the columns", True)
+    delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Where rows come from."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.type != 'Files' || (has(self.path) && has(self.format))",
+            "a source of type Files needs path and format",
+            "",
+            lambda s: s.type is not SourceType.FILES or (s.path is not None and s.format is not None),
+        ),
+        Rule(
+            "!has(self.csv) || (has(self.format) && self.format == 'csv')",
+            "csv belongs to format csv",
+            "csv",
+            lambda s: s.csv is None or s.format is FileFormat.CSV,
+        ),
+    )
+
+    type: SourceType = prop("kind of source; this release has Files")
+    path: str | None = prop(
+        "folder of the files, as a URI such as s3://landing/flights/", None, pattern=LOCATION, max_length=1024
+    )
+    format: FileFormat | None = prop("format of the files", None)
+    csv: CsvSpec | None = prop("details of CSV files", None)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformSpec:
+    """One step between source and table."""
+
+    sql: str = prop("one SELECT over the table named source, in Spark's dialect", min_length=1, max_length=16_384)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSpec:
+    """One way of rows into the table."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.mode == 'Cron') == has(self.schedule)",
+            "mode Cron needs a schedule, and only Cron takes one",
+            "schedule",
+            lambda i: (i.mode is IngestMode.CRON) == (i.schedule is not None),
+        ),
+    )
+
+    name: str = prop(
+        "name of the ingest, unique in the table: it finds its checkpoint by it", pattern=NAME, max_length=40
+    )
+    source: SourceSpec = prop("where rows come from")
+    operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
+    mode: IngestMode = prop("Once takes new files whenever they lie there", IngestMode.ONCE)
+    schedule: str | None = prop("five cron fields, in UTC", None, pattern=r"^(\S+ ){4}\S+$", max_length=100)
+    transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePolicy:
+    """Whether a table service runs by itself."""
+
+    mode: ServiceMode = prop("Auto runs it when the table needs it", ServiceMode.DISABLED)
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningPolicy:
+    """Retention of file slices."""
+
+    keep_commits: int = prop("commits whose file slices stay readable", 10, minimum=1, maximum=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivingPolicy:
+    """Length of the active timeline."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.minCommits < self.maxCommits",
+            "minCommits must be less than maxCommits",
+            "minCommits",
+            lambda a: a.min_commits < a.max_commits,
+        ),
+    )
+
+    min_commits: int = prop("commits that archiving leaves", 20, minimum=2, maximum=100_000)
+    max_commits: int = prop("commits at which archiving starts", 30, minimum=3, maximum=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceSpec:
+    """The default upkeep of this table."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.archiving.minCommits > self.cleaning.keepCommits",
+            "archiving.minCommits must be more than cleaning.keepCommits, or commits leave before their files",
+            "archiving",
+            lambda m: m.archiving.min_commits > m.cleaning.keep_commits,
+        ),
+    )
+
+    compaction: ServicePolicy = prop("merging of log files", ServicePolicy)
+    clustering: ServicePolicy = prop("rewriting of small files", ServicePolicy)
+    cleaning: CleaningPolicy = prop("retention of file slices", CleaningPolicy)
+    archiving: ArchivingPolicy = prop("length of the active timeline", ArchivingPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSize:
+    """Size of a driver or of each executor."""
+
+    instances: int = prop("how many; a driver is one", 1, minimum=0, maximum=10_000)
+    cores: int = prop("cores of each", 1, minimum=1, maximum=1_000)
+    memory: str = prop("memory of each, such as 2Gi", "2Gi", pattern=QUANTITY, max_length=16)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSpec:
+    """How jobs run on Spark."""
+
+    launcher: Launcher = prop("what runs the jobs; Auto takes what the cluster has", Launcher.AUTO)
+    driver: PodSize = prop("the driver", PodSize)
+    executor: PodSize = prop("the executors", PodSize)
+    conf: dict[str, str] = prop("Spark properties", dict, max_items=256, item_max_length=4096)
+
+
+@dataclass(frozen=True, slots=True)
+class HudiTableSpec:
+    """A Hudi table, what is ingested into it and how it is kept."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *(
+            Rule(f"self.{name} == oldSelf.{name}", f"{name} cannot change: make a new table", name, None)
+            for name in ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields")
+        ),
+        Rule(
+            "!has(oldSelf.index) || oldSelf.index.type != 'Bucket' || (has(self.index) && self.index == oldSelf.index)",
+            "a Bucket index cannot change: rows lie where it put them",
+            "index",
+            None,
+        ),
+        Rule(
+            "!has(self.mergeMode) || self.mergeMode != 'EventTime' || size(self.orderingFields) > 0",
+            "mergeMode EventTime needs orderingFields",
+            "orderingFields",
+            lambda t: t.merge_mode is not MergeMode.EVENT_TIME or bool(t.ordering_fields),
+        ),
+        Rule(
+            "!has(self.index) || self.index.hashFields.all(f, f in self.recordKey)",
+            "index.hashFields must be fields of recordKey",
+            "index",
+            lambda t: t.index is None or set(t.index.hash_fields) <= set(t.record_key),
+        ),
+        Rule(
+            "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",
+            "a CopyOnWrite table has nothing to compact",
+            "maintenance",
+            lambda t: t.type is TableType.MERGE_ON_READ or t.maintenance.compaction.mode is ServiceMode.DISABLED,
+        ),
+    )
+
+    location: str = prop(
+        "base path of the table, as a URI such as s3://lake/flights or file:///data/flights",
+        pattern=LOCATION,
+        max_length=1024,
+    )
+    record_key: tuple[str, ...] = prop(
+        "columns that identify a row", min_items=1, max_items=16, item_max_length=COLUMN_LENGTH_MAX
+    )
+    storage: StorageSpec = prop("the object store", StorageSpec)
+    type: TableType = prop("how updates are stored", TableType.COPY_ON_WRITE)
+    partition_by: tuple[PartitionFieldSpec, ...] = prop("partition fields; empty: one partition", (), max_items=8)
+    paths: PathStyle = prop("how partition values become folders", PathStyle)
+    ordering_fields: tuple[str, ...] = prop(
+        "columns that decide which of two rows with one key is newer",
+        (),
+        max_items=4,
+        item_max_length=COLUMN_LENGTH_MAX,
+    )
+    merge_mode: MergeMode | None = prop("which row wins; absent: EventTime with orderingFields, else CommitTime", None)
+    index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)
+    files: FilesSpec = prop("base files", FilesSpec)
+    ingest: tuple[IngestSpec, ...] = prop("ways of rows into the table", (), max_items=16, list_key="name")
+    maintenance: MaintenanceSpec = prop("upkeep", MaintenanceSpec)
+    spark: SparkSpec = prop("how jobs run", SparkSpec)
+    options: dict[str, str] = prop(
+        "known hoodie.* options; an unknown one is refused by name", dict, max_items=256, item_max_length=4096
+    )
+    deletion_policy: DeletionPolicy = prop("what deleting the resource does to the table", DeletionPolicy.RETAIN)
+    suspend: bool = prop("start no new run", False)

@@ -1,0 +1,20 @@
+"""Errors of the control plane that the table library does not know, named like those of `hudi_table.errors`.
+
+HudiError
+├── InvalidRequestError
+│   └── InvalidSpecError      the manifest breaks a rule; the condition lists every field     exit 64
+└── UnsupportedTableError
+    └── UnsupportedSpecError  the manifest asks for what this release does not do             exit 69
+"""
+
+from __future__ import annotations
+
+from hudi_table.errors import InvalidRequestError, UnsupportedTableError
+
+
+class InvalidSpecError(InvalidRequestError):
+    """The manifest breaks a rule of its schema or contradicts the table that exists."""
+
+
+class UnsupportedSpecError(UnsupportedTableError):
+    """The manifest asks for a source, mode or service that this release does not have."""
