@@ -1,0 +1,170 @@
+"""Filters: SQL-like text, DNF tuples or a pyarrow expression → one pyarrow expression bound to a schema.
+
+The text form knows columns, literals, ``= == != <> < <= > >=``, ``in``, ``between``, ``like``, ``is null``,
+``and``, ``or``, ``not`` and parentheses; a comparison with null is neither true nor false, as in SQL. Literals take
+the type of the column beside them, so ``day >= '2024-01-01'`` compares dates and ``price = 1.10`` decimals.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.read.filter_text import COMPARISONS, Column, Literal, Logic, Parser, Predicate, Test, negate
+from hudi_table.read.literals import literal
+
+_COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A filter that fits a schema: the expression, and the top-level columns that it reads."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter in any of its three forms. `text` is what `explain` shows."""
+
+    text: str
+    form: Predicate | pc.Expression
+
+    @classmethod
+    def of(cls, value: object) -> Filter | None:
+        """The filter that the caller gave; None for None. Raises InvalidOptionError for what is none."""
+        if value is None:
+            return None
+        if isinstance(value, Filter):
+            return value
+        if isinstance(value, str):
+            return cls(value.strip(), Parser(value).parse())
+        if isinstance(value, pc.Expression):
+            return cls(str(value), value)
+        if isinstance(value, (list, tuple)) and value:
+            return cls(repr(value), _from_tuples(value))
+        raise InvalidOptionError(
+            f"filter {value!r} is neither SQL text, a list of (column, operator, value) nor a pyarrow expression"
+        )
+
+    def bind(self, schema: pa.Schema) -> Bound:
+        """Resolve columns and literals. Raises InvalidOptionError, naming the column or the value that does not fit."""
+        form = self.form
+        if isinstance(form, pc.Expression):
+            return Bound(form, _referenced(form, schema))
+        names = {_resolve(column.name, schema)[1][0] for column in _columns(form)}
+        return Bound(_expression(form, schema), tuple(name for name in schema.names if name in names))
+
+
+def _from_tuples(value: Sequence[Any]) -> Predicate:
+    """A tuple; a list of tuples (and); or a list of lists of tuples (or of ands)."""
+    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], str):
+        column, op, constant = Column(value[0]), str(value[1]).lower().strip(), value[2]
+        if op in ("in", "not in") and isinstance(constant, (list, tuple, set, frozenset)):
+            test = Test("in", (column, *(Literal(item) for item in constant)))
+            return negate(test, "not" if op == "not in" else None)
+        if op in ("is", "is not") and constant is None:
+            return negate(Test("null", (column,)), "not" if op == "is not" else None)
+        if op == "like":
+            return Test("like", (column, Literal(constant)))
+        if op in COMPARISONS and constant is not None:
+            return Test(COMPARISONS[op], (column, Literal(constant)))
+        raise InvalidOptionError(
+            f"filter {value!r}: use =, !=, <, <=, >, >=, like with a value, in, not in with a list, is, is not with None"
+        )
+    if not value or not all(isinstance(item, (list, tuple)) for item in value):
+        raise InvalidOptionError(f"filter {value!r} is not (column, operator, value), nor a list of these")
+    parts = tuple(_from_tuples(item) for item in value)
+    return parts[0] if len(parts) == 1 else Logic("or" if isinstance(value[0], list) else "and", parts)
+
+
+def _columns(predicate: Predicate) -> Iterator[Column]:
+    if isinstance(predicate, Logic):
+        for part in predicate.parts:
+            yield from _columns(part)
+    else:
+        yield from (operand for operand in predicate.operands if isinstance(operand, Column))
+
+
+def _resolve(name: str, schema: pa.Schema) -> tuple[pa.DataType, tuple[str, ...]]:
+    """(type, path) of a column name. Raises InvalidOptionError with the names there are."""
+    if name in schema.names:
+        return schema.field(name).type, (name,)
+    path = tuple(name.split("."))
+    kind: pa.DataType = pa.struct(list(schema))
+    for step in path:
+        index = kind.get_field_index(step) if pa.types.is_struct(kind) else -1
+        if index < 0:
+            raise InvalidOptionError(f"filter: no column {name!r}; the table has {', '.join(schema.names)}")
+        kind = kind.field(index).type
+    return kind, path
+
+
+def _expression(predicate: Predicate, schema: pa.Schema, negated: bool = False) -> pc.Expression:
+    """Negations sink to the tests: there a null, which is neither true nor false, can be read as false."""
+    if isinstance(predicate, Logic):
+        if predicate.op == "not":
+            return _expression(predicate.parts[0], schema, not negated)
+        parts = [_expression(part, schema, negated) for part in predicate.parts]
+        both = (predicate.op == "and") is not negated
+        return reduce(operator.and_ if both else operator.or_, parts)
+    kinds = [_resolve(o.name, schema)[0] for o in predicate.operands if isinstance(o, Column)]
+    if not kinds:
+        raise InvalidOptionError("filter: a comparison needs a column on at least one side")
+    first, *others = [
+        pc.field(*_resolve(o.name, schema)[1]) if isinstance(o, Column) else literal(o.value, kinds[0], predicate.op)
+        for o in predicate.operands
+    ]
+    if predicate.op == "null":
+        return first.is_valid() if negated else first.is_null()
+    if predicate.op == "in":
+        if not isinstance(first, pc.Expression) or any(isinstance(item, pc.Expression) for item in others):
+            raise InvalidOptionError("filter: in takes one column and values")
+        types = {o.type for o in others}
+        found = first.isin(pa.array([o.as_py() for o in others], types.pop() if len(types) == 1 else None))
+        return ~found & first.is_valid() if negated else found
+    if predicate.op == "like":
+        if not isinstance(first, pc.Expression) or isinstance(others[0], pc.Expression):
+            raise InvalidOptionError("filter: like takes a column and a pattern in quotes")
+        test = pc.match_like(first, others[0].as_py())
+    else:
+        left, right = (o if isinstance(o, pc.Expression) else pc.scalar(o) for o in (first, others[0]))
+        test = _COMPARE[predicate.op](left, right)
+    return ~test if negated else test
+
+
+def _referenced(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """Columns that an opaque expression reads: those without which it cannot be bound."""
+    empty = schema.empty_table()
+    _try(expression, empty)
+    return tuple(name for name in schema.names if not _binds(expression, empty.drop_columns([name])))
+
+
+def _try(expression: pc.Expression, table: pa.Table) -> None:
+    try:
+        table.filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
+        raise InvalidOptionError(f"filter {expression} does not fit the table: {error}") from error
+
+
+def _binds(expression: pc.Expression, table: pa.Table) -> bool:
+    try:
+        table.filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        return False
+    return True
