@@ -26,6 +26,10 @@ class ObjectInfo:
     etag: str | None = None
 
 
+Objects = list[ObjectInfo]
+Names = list[str]
+
+
 class Storage(Protocol):
     """Objects under one base path, named by relative paths ('' is the base itself).
 
@@ -48,11 +52,11 @@ class Storage(Protocol):
         """Size and age. Raises ObjectNotFoundError."""
         ...
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> list[ObjectInfo]:
+    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
         """All objects below the folder `prefix`, recursively, every page, sorted by path; empty if none."""
         ...
 
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[ObjectInfo]]:
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folder paths, objects) directly in the folder `prefix`, each sorted by path."""
         ...
 

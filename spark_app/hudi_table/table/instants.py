@@ -1,0 +1,20 @@
+"""Drawing instants: max(clock in the timeline's zone, everything known + 1 ms)."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from hudi_table.model.instants import comparable_time, format_instant_time, next_instant_time
+from hudi_table.table.context import TableContext
+
+
+def draw_instant(ctx: TableContext, floor: str = "") -> str:
+    """A 17-digit instant time, greater than `floor` ('' for none), never below the clock.
+
+    Tables with the timeline zone LOCAL are written in the zone of this process, as Hudi does.
+    """
+    now = ctx.clock.now()
+    local = now.astimezone() if ctx.config.timezone == "LOCAL" else now.astimezone(UTC)
+    drawn = format_instant_time(local)
+    floor = comparable_time(floor)[:17] if floor else ""
+    return drawn if drawn > floor else next_instant_time(floor)

@@ -1,0 +1,63 @@
+"""Making decided chain entries visible under their Hudi names; idempotent, by anybody."""
+
+from __future__ import annotations
+
+from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.instants import WRITE_ACTIONS
+from hudi_table.model.names import HOODIE
+from hudi_table.table import chain, settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.timeline import Timeline, load_timeline
+
+
+def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
+    """Create the file of a decided entry if its claim is there and it was not archived. Returns whether it did.
+
+    An entry whose claim is gone, or older than the first completed instant, was archived or aborted: putting its
+    file back would move the timeline's start backwards and make rows vanish (measured on Hudi).
+    """
+    if entry.kind is Kind.ABORT:
+        return False
+    try:
+        ctx.storage.head(f"{HOODIE}/{entry.name}")
+        return False
+    except ObjectNotFoundError:
+        pass
+    timeline = load_timeline(ctx)
+    if not _may_appear(timeline, entry.instant):
+        return False
+    create_file_of(ctx, entry)
+    return True
+
+
+def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
+    """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in chain order.
+
+    Only instants that are pending in the listing can be concerned. Returns whether anything was created.
+    """
+    waiting = []
+    for instant in timeline.pending:
+        if instant.time == own or instant.grouped_action not in WRITE_ACTIONS:
+            continue
+        decision = chain.find_decision(ctx, instant.time, upto)
+        if decision is not None and decision[1].kind is Kind.COMMIT:
+            waiting.append(decision)
+    done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda found: found[0])]
+    return any(done)
+
+
+def create_file_of(ctx: TableContext, entry: ChainEntry) -> None:
+    """Create the entry's timeline file exclusively; a file that is there already is a helper's success."""
+    path, data = f"{HOODIE}/{entry.name}", entry.body.encode()
+    try:
+        settle.settle(lambda: ctx.storage.put_if_absent(path, data))
+    except ObjectExistsError:
+        return
+
+
+def _may_appear(timeline: Timeline, time: str) -> bool:
+    if not timeline.claim_names(time):
+        return False
+    commits = timeline.commits
+    return not commits or time > commits[0].time

@@ -1,0 +1,168 @@
+"""The right to write: a process proves it by seeing its own claim and a chain without an abort of its instant.
+
+Driver and task processes prove it before each file, and again whenever the last proof is older than H/4, so a
+recovery that waits H after its abort knows that nothing of the instant can appear any more. A proof whose reply
+is lost is no proof. Markers go before files: a file without one could never be found by a rollback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, cast
+
+from hudi_table.table.clock import SystemClock
+
+from hudi_table.errors import (
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+)
+from hudi_table.model.chain import ChainEntry as Entry
+from hudi_table.model.chain import Kind, entry_path, sequence_of
+from hudi_table.model.names import CHAIN, HEARTBEAT, HOODIE, MarkerType, join, marker_path
+from hudi_table.table import settle
+from hudi_table.table.ports import Clock, Storage
+
+
+@dataclass(slots=True)
+class RightToWrite:
+    """The right of one instant. Picklable: another process opens the storage anew and proves for itself.
+
+    `claim` is the name of the requested file under `.hoodie/`, `tail` the last chain entry known to hold no abort.
+    """
+
+    open_storage: Callable[[], Storage]
+    instant: str
+    claim: str
+    tail: int
+    renew_seconds: float
+    _storage: Storage | None = field(default=None, repr=False)
+    _clock: Clock = field(default_factory=SystemClock, repr=False)
+    _proved_at: float | None = None
+    _beaten_at: float | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("open_storage", "instant", "claim", "tail", "renew_seconds")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._storage, self._clock, self._proved_at, self._beaten_at = None, SystemClock(), None, None
+
+    @property
+    def storage(self) -> Storage:
+        """The storage of this process."""
+        if self._storage is None:
+            self._storage = self.open_storage()
+        return self._storage
+
+    def for_thread(self) -> RightToWrite:
+        """A copy for one task in this process: proofs are not shared between tasks."""
+        return replace(self, _proved_at=None, _beaten_at=None)
+
+    def prove(self) -> None:
+        """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved."""
+        begun = self._clock.boot_seconds()
+        try:
+            self.storage.head(f"{HOODIE}/{self.claim}")
+        except ObjectNotFoundError:
+            raise self._gone("its claim is gone") from None
+        start = entry_path(self.tail) if self.tail else None
+        for info in self.storage.list(CHAIN, start_after=start):
+            number = sequence_of(info.path)
+            if number is None or number <= self.tail:
+                continue
+            entry = Entry.from_json(self.storage.get(info.path))
+            if entry.instant == self.instant and entry.kind is Kind.ABORT:
+                raise self._gone(f"chain entry {number} aborts it")
+            self.tail = number
+        # The proof is as old as its first read, not as its reply.
+        self._proved_at = begun
+
+    def renew_if_due(self) -> None:
+        """Prove again if the last proof is older than H/4, and leave a sign of life for other processes."""
+        now = self._clock.boot_seconds()
+        if self._proved_at is not None and now - self._proved_at < self.renew_seconds:
+            return
+        self.prove()
+        settle.put(self.storage, f"{HEARTBEAT}/{self.instant}", b"")
+        self._beaten_at = now
+
+    def stop_heartbeat(self) -> None:
+        """Delete the sign of life, if this process left one."""
+        if self._beaten_at is not None:
+            self.storage.delete(f"{HEARTBEAT}/{self.instant}")
+
+    def put_file(self, path: str, data: bytes) -> None:
+        """Put a small file of this instant that needs no marker (`.hoodie_partition_metadata`)."""
+        self.renew_if_due()
+        settle.put(self.storage, path, data)
+
+    @contextmanager
+    def create_file(self, partition: str, name: str, kind: MarkerType) -> Iterator[BinaryIO]:
+        """A sink for one data file of this instant: proof, marker, then the file, which appears whole or not at all.
+
+        If the reply of the file's creation is lost it is read back: it counts as written if its size is right.
+        """
+        self.prove()
+        settle.put(self.storage, marker_path(self.instant, partition, name, kind), b"")
+        path = join(partition, name)
+        counter: _CountingSink | None = None
+        try:
+            with self.storage.open_write(path) as sink:
+                counter = _CountingSink(sink)
+                yield cast("BinaryIO", counter)
+                self.renew_if_due()
+        except OutcomeUnknownError as error:
+            if counter is None or self._size_of(path) != counter.written:
+                raise UnavailableError(f"{path} was not confirmed by the store and is not there whole") from error
+
+    def _size_of(self, path: str) -> int | None:
+        try:
+            return self.storage.head(path).size
+        except ObjectNotFoundError:
+            return None
+
+    def _gone(self, why: str) -> WriteAbortedError:
+        return WriteAbortedError(
+            f"instant {self.instant} was taken for dead and aborted ({why}); nothing of it is visible, write again",
+            base_path=self.storage.base_path,
+            instant=self.instant,
+        )
+
+
+class _CountingSink:
+    """Passes bytes on and counts them."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self.written = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        count = self._sink.write(data)
+        size = memoryview(data).nbytes
+        self.written += size
+        return size if count is None else count
+
+    def tell(self) -> int:
+        return self.written
+
+    def flush(self) -> None:
+        """Nothing to do: the object appears when its sink closes."""
+
+    def close(self) -> None:
+        """The storage closes the sink; a Parquet writer must not."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False

@@ -1,0 +1,153 @@
+"""The file system view: the file groups and slices that a timeline makes visible.
+
+Facts (table version 6): a base file counts if its instant completed or is older than the timeline's start; groups
+in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.timeline import Timeline, commit_metadata
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One visible base file: `path` relative to the base path, `size` in bytes."""
+
+    path: str
+    partition: str
+    file_id: str
+    instant: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """File name without its folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base instant of a file group: its base file, if any, and the paths of its log files."""
+
+    partition: str
+    file_id: str
+    instant: str
+    base: BaseFile | None
+    logs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """All visible slices of one file id, oldest first."""
+
+    partition: str
+    file_id: str
+    slices: tuple[FileSlice, ...]
+
+    @property
+    def latest(self) -> FileSlice:
+        """The newest slice."""
+        return self.slices[-1]
+
+
+@dataclass(slots=True)
+class FileSystemView:
+    """File groups as of a timeline, and as of an instant if `as_of` is given. Lists the table once, at first use."""
+
+    ctx: TableContext
+    timeline: Timeline
+    as_of: str | None = None
+    _groups: dict[str, list[FileGroup]] | None = field(default=None, repr=False)
+    _partitions: list[str] = field(default_factory=list, repr=False)
+
+    def partitions(self) -> list[str]:
+        """Partition paths that exist on the store, sorted; [''] for a non-partitioned table with data."""
+        self._load()
+        return self._partitions
+
+    def groups(self, partition: str | None = None) -> list[FileGroup]:
+        """Visible file groups of one partition, or of all, sorted by partition and file id."""
+        loaded = self._load()
+        if partition is not None:
+            return loaded.get(partition, [])
+        return [group for name in sorted(loaded) for group in loaded[name]]
+
+    def latest_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """The newest slice of every visible group, of all partitions or of the given ones."""
+        if partitions is None:
+            return [group.latest for group in self.groups()]
+        return [group.latest for name in partitions for group in self.groups(name)]
+
+    def _load(self) -> dict[str, list[FileGroup]]:
+        if self._groups is None:
+            files = list_data_files(self.ctx.storage)
+            self._partitions = partitions_in(files)
+            self._groups = self._build(files)
+        return self._groups
+
+    def _build(self, files: list[ObjectInfo]) -> dict[str, list[FileGroup]]:
+        visible = _Visible(self.timeline, self.as_of)
+        past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
+        hidden = replaced_groups(self.ctx, past)
+        bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
+        logs: dict[tuple[str, str, str], list[str]] = {}
+        for info in files:
+            partition, _, name = info.path.rpartition("/")
+            base = parse_base_file(name)
+            if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
+                # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
+                found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)
+                bases.setdefault((partition, base.file_id), {})[base.instant] = found
+                continue
+            log = parse_log_file(name)
+            if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
+                logs.setdefault((partition, log.file_id, log.base_instant), []).append(info.path)
+        return _assemble(bases, logs)
+
+
+class _Visible:
+    """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
+
+    def __init__(self, timeline: Timeline, as_of: str | None) -> None:
+        self.completed = {i.time for i in timeline.commits}
+        self.start = comparable_time(timeline.start) if timeline.start else ""
+        self.limit = comparable_time(as_of) if as_of else None
+
+    def __call__(self, instant: str) -> bool:
+        time = comparable_time(instant)
+        if self.limit is not None and time > self.limit:
+            return False
+        return instant in self.completed or time < self.start
+
+
+def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
+    """(partition, file id) of every group that a completed replacecommit of this timeline hides."""
+    hidden: set[tuple[str, str]] = set()
+    for instant in timeline.commits:
+        if instant.action is Action.REPLACE_COMMIT:
+            replaced = commit_metadata(ctx, instant).replaced or {}
+            hidden.update((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
+    return hidden
+
+
+def _assemble(
+    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str, str], list[str]]
+) -> dict[str, list[FileGroup]]:
+    keys = {(partition, file_id, instant) for (partition, file_id), found in bases.items() for instant in found}
+    slices: dict[tuple[str, str], list[FileSlice]] = {}
+    for partition, file_id, instant in sorted(keys | set(logs)):
+        base = bases.get((partition, file_id), {}).get(instant)
+        paths = tuple(sorted(logs.get((partition, file_id, instant), ())))
+        slices.setdefault((partition, file_id), []).append(FileSlice(partition, file_id, instant, base, paths))
+    groups: dict[str, list[FileGroup]] = {}
+    for (partition, file_id), found in sorted(slices.items()):
+        groups.setdefault(partition, []).append(FileGroup(partition, file_id, tuple(found)))
+    return groups
