@@ -69,7 +69,7 @@ def installer_environment(python: Path) -> dict[str, str]:
 def make_environment(venv: Path, lock: Path) -> Path:
     """Makes `venv` if it is missing or broken, installs the build tools and `lock`; returns its Python."""
     python = venv / "bin" / "python"
-    probe = [python, "-m", "pip", "--version"]
+    probe: list[str | Path] = [python, "-m", "pip", "--version"]
     if not python.exists() or subprocess.run(probe, capture_output=True, check=False).returncode:
         run(sys.executable, "-m", "venv", "--clear", venv)
     # --no-deps: the lock is complete, and pip would ask the index again for what it already knows.

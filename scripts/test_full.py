@@ -1,0 +1,200 @@
+"""Runs the shards of tests/shards.toml, one pytest each, and writes docs/results/test-full.md and .json.
+
+A shard that passed with these very sources is not run again, so an interrupted run goes on where it stopped; a failed one is
+tried anew. Names on the command line choose shards; the report is written once every shard has a result.
+
+    python scripts/test_full.py [--again] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ET
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = ROOT / ".cache" / "test-full"
+REPORT = ROOT / "docs" / "results" / "test-full"
+SHARD_SECONDS_MAX = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One table of tests/shards.toml."""
+
+    name: str
+    args: list[str]
+    scale: float = 1
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one run of a shard gave."""
+
+    shard: str
+    commit: str
+    sources: str
+    passed: bool
+    seconds: int
+    tests: int
+    failures: int
+    skipped: int
+    scale: float
+    summary: str
+    figures: list[str]
+
+
+def declared_shards() -> list[Shard]:
+    tables = tomllib.loads((ROOT / "tests" / "shards.toml").read_text())["shard"]
+    shards = [Shard(**table) for table in tables]
+    names = [shard.name for shard in shards]
+    if len(set(names)) < len(names):
+        sys.exit("tests/shards.toml declares a name twice.")
+    return shards
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def sources() -> str:
+    """A digest of all tracked files that tests depend on, as they lie in the work tree; pages and results do not count."""
+    names = git("ls-files", "--", ".", ":!docs/results", ":!*.md").splitlines()
+    total = hashlib.sha256()
+    for name in names:
+        path = ROOT / name
+        total.update(name.encode() + b"\0" + (path.read_bytes() if path.is_file() else b""))
+    return total.hexdigest()
+
+
+def load_result(shard: Shard) -> Result | None:
+    path = STATE / f"{shard.name}.json"
+    return Result(**json.loads(path.read_text())) if path.exists() else None
+
+
+def run_shard(shard: Shard) -> Result:
+    """Runs one shard; a run past the limit is ended and counts as failed."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    junit, log = STATE / f"{shard.name}.xml", STATE / f"{shard.name}.log"
+    junit.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", f"--junit-xml={junit}", "-o", "junit_family=xunit1", *shard.args]
+    env = os.environ | shard.env | {"HUDI_TEST_SCALE": str(shard.scale)}
+    began = time.monotonic()
+    with log.open("w") as output:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=env,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=SHARD_SECONDS_MAX,
+                check=False,
+            )
+            code = done.returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+    seconds = round(time.monotonic() - began)
+    said = log.read_text()
+    closing = re.findall(r"^=* ?(\d+ \w+.* in [\d.]+s.*?) ?=*$", said, re.MULTILINE)
+    summary = closing[-1] if closing else f"no result after {seconds} s, see {log.relative_to(ROOT)}"
+    counts = suite_counts(junit)
+    result = Result(
+        shard=shard.name,
+        commit=git("rev-parse", "HEAD"),
+        sources=sources(),
+        passed=code == 0 and counts["tests"] > 0,
+        seconds=seconds,
+        tests=counts["tests"],
+        failures=counts["failures"] + counts["errors"],
+        skipped=counts["skipped"],
+        scale=shard.scale,
+        summary=summary,
+        figures=figures(said),
+    )
+    (STATE / f"{shard.name}.json").write_text(json.dumps(asdict(result), indent=2))
+    return result
+
+
+def suite_counts(junit: Path) -> dict[str, int]:
+    names = ("tests", "failures", "errors", "skipped")
+    if not junit.exists():
+        return dict.fromkeys(names, 0)
+    suites = ET.parse(junit).getroot().iter("testsuite")
+    counts = [{name: int(suite.get(name, "0")) for name in names} for suite in suites]
+    return {name: sum(count[name] for count in counts) for name in names}
+
+
+def figures(said: str) -> list[str]:
+    """The lines of the section that the fixture `figure` fills."""
+    section = re.search(r"^=+ figures =+$\n(.*?)(?=^=)", said, re.MULTILINE | re.DOTALL)
+    return section.group(1).splitlines() if section else []
+
+
+def write_report(results: list[Result]) -> None:
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    rows = [
+        f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
+        f"| {result.seconds} s | `{result.commit[:12]}` |"
+        for result in results
+    ]
+    noted = [f"- {line}" for result in results for line in result.figures]
+    lines = [
+        "# Results of the long tests",
+        "",
+        "Written by `make test-full`. Scale multiplies the counts of examples, steps and crash points of `make test`.",
+        "",
+        "| shard | result | tests | scale | time | commit |",
+        "|---|---|---|---|---|---|",
+        *rows,
+        *(["", "## Figures", "", *noted] if noted else []),
+    ]
+    REPORT.with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="run also what passed with these sources")
+    options = parser.parse_args()
+    shards = declared_shards()
+    unknown = set(options.names) - {shard.name for shard in shards}
+    if unknown:
+        sys.exit(
+            f"No shard is called {', '.join(sorted(unknown))}. Known: {', '.join(shard.name for shard in shards)}."
+        )
+    tested = sources()
+    for shard in shards:
+        if options.names and shard.name not in options.names:
+            continue
+        old = load_result(shard)
+        if old and old.passed and old.sources == tested and not options.again:
+            print(f"{shard.name:20} passed already", flush=True)
+            continue
+        print(f"{shard.name:20} ", end="", flush=True)
+        result = run_shard(shard)
+        print("passed" if result.passed else "FAILED", result.summary, flush=True)
+    results = [load_result(shard) for shard in shards]
+    known = [result for result in results if result is not None]
+    if len(known) == len(shards):
+        write_report(known)
+        print(f"Report: {REPORT.relative_to(ROOT)}.md")
+    missing = len(shards) - len(known)
+    failed = sum(not result.passed for result in known)
+    print(f"{len(known) - failed} passed, {failed} failed" + (f", {missing} skipped" if missing else ""))
+    sys.exit(1 if failed or (missing and not options.names) else 0)
+
+
+if __name__ == "__main__":
+    main()

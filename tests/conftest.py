@@ -1,0 +1,56 @@
+"""What every test shares: the rule on skips, the share of the work between two processes, figures in the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import hypothesis
+import pytest
+
+from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
+
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+
+# A slow machine is no bug: pytest-timeout bounds each test. A failure prints the line that replays it.
+hypothesis.settings.register_profile("hudi", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("hudi")
+
+FIGURE = "figure"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With two processes (`make test`), one runs all tests of a JVM, so that only one session of each kind starts.
+
+    They come first: the many short tests then fill the other process, and none is left waiting for a JVM at the end.
+    """
+    jvm = [item for item in items if item.get_closest_marker("spark") or item.get_closest_marker("interop")]
+    for item in jvm:
+        item.add_marker(pytest.mark.xdist_group("jvm"))
+    chosen = set(map(id, jvm))
+    items[:] = jvm + [item for item in items if id(item) not in chosen]
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """`figure("4,120 crash points")` puts a measured number into the summary of the run."""
+
+    def note(text: str) -> None:
+        request.node.user_properties.append((FIGURE, text))
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
+    lines = [
+        f"{report.nodeid.partition('@')[0]}: {text}"
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for name, text in report.user_properties
+        if name == FIGURE
+    ]
+    if lines:
+        terminalreporter.section("figures")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)

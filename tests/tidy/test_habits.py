@@ -1,0 +1,179 @@
+"""What production code does not do: print, read a clock, leave notes to itself, catch everything, go unused."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.sources import ROOT, Source, production_sources, project_files
+
+# Where the one clock of a table lives, and the few other places that may look at a clock, each with its reason.
+CLOCK = "spark_app/hudi_table/table/clock.py"
+MAY_READ_CLOCK: dict[str, str] = {}
+
+CLOCK_CALLS = {
+    *(f"time.{name}" for name in ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")),
+    *(f"time.{name}" for name in ("localtime", "gmtime", "strftime", "ctime")),
+    *(f"datetime.{name}" for name in ("now", "utcnow", "today")),
+    *(f"datetime.datetime.{name}" for name in ("now", "utcnow", "today")),
+    "date.today",
+    "datetime.date.today",
+}
+
+# Programs that a person runs print; libraries return.
+MAY_PRINT = ("spark_app/hudi_table/cli/", "operator/hudi_operator/cli", "operator/hudi_operator/demo")
+
+# A process reports whatever ends it: only there is everything caught. Each with its reason.
+PROCESS_RIMS: dict[str, str] = {}
+
+# Modules that are started by name and imported by nobody.
+STARTED_BY_NAME = re.compile(r"(^|\.)__main__$")
+
+
+def calls(source: Source) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every call and of every function passed on by name."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            yield node.lineno, ast.unparse(node)
+
+
+def clock_reads(source: Source) -> list[str]:
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime")
+        for alias in node.names
+    }
+    found = []
+    for line, name in calls(source):
+        head, _, rest = name.partition(".")
+        full = f"{imported[head]}.{rest}".rstrip(".") if head in imported else name
+        if name in CLOCK_CALLS or full in CLOCK_CALLS:
+            found.append(f"{source.path}:{line} {name}")
+    return found
+
+
+def test_only_the_clock_reads_time() -> None:
+    found = [
+        read
+        for source in production_sources()
+        if source.path != CLOCK and source.path not in MAY_READ_CLOCK
+        for read in clock_reads(source)
+    ]
+    assert not found, f"take a Clock instead; {CLOCK} is the one reader of time:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("allowed", [CLOCK, *MAY_READ_CLOCK])
+def test_every_exception_for_the_clock_is_still_needed(allowed: str) -> None:
+    assert [read for source in production_sources() if source.path == allowed for read in clock_reads(source)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import time\ntime.monotonic()",
+        "from datetime import datetime\ndatetime.now()",
+        "import datetime\ndatetime.datetime.now(tz)",
+        "from time import time\ntime()",
+        "from time import monotonic as tick\ncall(tick)",
+        "import datetime as dt\nfrom datetime import date as day\nday.today()",
+    ],
+)
+def test_a_clock_read_is_seen_in_every_spelling(text: str) -> None:
+    assert clock_reads(Source("x.py", text))
+
+
+def test_nothing_prints_but_programs() -> None:
+    found = [
+        f"{source.path}:{line}"
+        for source in production_sources()
+        if not source.path.startswith(MAY_PRINT)
+        for line, name in calls(source)
+        if name == "print"
+    ]
+    assert not found, "print belongs to the command line; return the value or log it:\n" + "\n".join(found)
+
+
+def test_everything_is_caught_only_at_the_rim_of_a_process() -> None:
+    found = [
+        f"{source.path}:{node.lineno}"
+        for source in production_sources()
+        if source.path not in PROCESS_RIMS
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ExceptHandler) and catches_everything(node)
+    ]
+    assert not found, "name the errors that are meant:\n" + "\n".join(found)
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {ast.unparse(node) for node in caught}
+    # What is caught to undo something and raised again is not swallowed.
+    raised_again = any(isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(handler))
+    return bool(names & {"Exception", "BaseException"}) and not raised_again
+
+
+def test_no_note_is_left_for_later() -> None:
+    words = ("FIX" + "ME", "TO" + "DO", 3 * "X", "HA" + "CK")
+    note = re.compile(rf"\b({'|'.join(words)})\b")
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name in project_files()
+        if name.endswith((".py", ".md", ".toml", ".yaml", ".sh")) or name == "Makefile"
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), start=1)
+        if note.search(line)
+    ]
+    assert not found, "do it now or open an issue:\n" + "\n".join(found)
+
+
+def imported_modules(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Lazy surfaces and entry points name a module in a string.
+            yield node.value.partition(":")[0]
+
+
+def test_no_module_is_dead() -> None:
+    sources = production_sources()
+    used = {module for source in sources for module in imported_modules(source)}
+    entry_points = re.findall(r'= "([a-z_.]+):[a-z_]+"', (ROOT / "pyproject.toml").read_text())
+    dead = [
+        source.path
+        for source in sources
+        if not source.path.endswith("__init__.py")
+        and source.module not in used
+        and source.module not in entry_points
+        and not STARTED_BY_NAME.search(source.module)
+    ]
+    assert not dead, "imported by no production code: delete it, or move it to tests/support:\n" + "\n".join(dead)
+
+
+def test_the_operator_folder_is_not_a_package() -> None:
+    """As a package it would shadow the standard library's `operator`, and `import collections` would fail."""
+    assert "operator/__init__.py" not in project_files()
+
+
+def test_every_package_says_what_belongs_in_it() -> None:
+    silent = [
+        source.path
+        for source in production_sources()
+        if source.path.endswith("__init__.py") and not ast.get_docstring(source.tree)
+    ]
+    assert not silent, f"packages without a docstring: {silent}"
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    names = set(project_files())
+    folders = {source.path.rpartition("/")[0] for source in production_sources()} - {"spark_app", "operator"}
+    missing = sorted(folder for folder in folders if f"{folder}/__init__.py" not in names)
+    assert not missing, f"folders without __init__.py: {missing}"
