@@ -1,0 +1,175 @@
+"""`open_storage`: the one way to a store, by URI.
+
+| location | store |
+|---|---|
+| `/path`, `path`, `file:///path` | local disk |
+| `memory://name/prefix` | objects in this process: the same name is the same store |
+| `s3://bucket/prefix` (`s3a`, `s3n`) | S3 and what speaks its protocol |
+| `gs://bucket/prefix`, `az://container/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` | passed on to obstore |
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.table.ports import Storage
+from hudi_table.table.storage_local import LocalStorage
+from hudi_table.table.storage_options import ClientSettings, client_settings, flag, s3_config
+from hudi_table.table.storage_paths import check_folder
+from hudi_table.table.storage_remote import ObjectStorage
+
+_MEMORY: dict[str, Any] = {}
+_MEMORY_LOCK = threading.Lock()
+_S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+_OTHER_SCHEMES = frozenset({"gs", "az", "azure", "adl", "abfs", "abfss"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Opens the same storage again, in another process too. Picklable; its repr holds no option value."""
+
+    uri: str
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    process: int | None = None
+
+    def __call__(self) -> Storage:
+        """The storage. A `memory://` store lives in one process: elsewhere InvalidRequestError."""
+        if self.process is not None and self.process != os.getpid():
+            raise InvalidRequestError(
+                f"{self.uri} lives in the memory of process {self.process}: use a path or an object store to share a "
+                "table between processes",
+            )
+        return open_storage(self.uri, dict(self.options))
+
+
+def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """The storage at a location (see the table above); no request is made yet.
+
+    Options, all strings. S3: `endpoint`, `region`, `access_key_id`, `secret_access_key`, `session_token` (absent: the
+    environment's `AWS_*`, then the usual AWS chain) and every other setting of obstore's S3 store, also spelled
+    `aws_…`. All remote stores: `timeout`, `connect_timeout` (seconds), `retries`, `allow_http`. Local disk: `fsync`
+    (`true`; `false` gives up what power loss would take). Raises InvalidRequestError and InvalidOptionError.
+    """
+    given = {str(key).lower(): str(value) for key, value in (options or {}).items()}
+    scheme, authority, path = _split(uri)
+    if scheme == "file":
+        return _open_local(uri, path, given)
+    prefix = check_folder(path.strip("/"), base_path=f"{scheme}://{authority}")
+    if scheme == "memory":
+        if given:
+            raise InvalidOptionError(f"a memory:// store takes no options, but got {', '.join(sorted(given))}")
+        return _open_memory(authority, prefix)
+    if scheme in _S3_SCHEMES:
+        return _open_s3(uri, authority, prefix, given)
+    if scheme in _OTHER_SCHEMES:
+        return _open_other(uri, prefix, given)
+    raise InvalidRequestError(
+        f"{uri!r}: no store is known for the scheme {scheme!r}; use a path, file://, memory://, s3://, gs:// or az://",
+    )
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    """(scheme, bucket or host, path), taken literally: only `file:` URIs are percent-decoded."""
+    if not uri or "\0" in uri:
+        raise InvalidRequestError(f"{uri!r} is not a location: give a path or a URI such as s3://bucket/prefix")
+    scheme, separator, rest = uri.partition("://")
+    if not separator and uri.startswith("file:/"):
+        return "file", "", unquote(uri.removeprefix("file:"))
+    if not separator:
+        return "file", "", uri
+    scheme = scheme.lower()
+    if scheme == "file":
+        parts = urlsplit(uri)
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidRequestError(f"{uri!r} names the host {parts.netloc!r}: write file:///absolute/path")
+        return "file", "", unquote(rest.removeprefix(parts.netloc))
+    authority, _, path = rest.partition("/")
+    if not authority:
+        raise InvalidRequestError(f"{uri!r} names no bucket: write {scheme}://bucket/prefix")
+    return scheme, authority, path
+
+
+def _open_local(uri: str, path: str, given: dict[str, str]) -> Storage:
+    unknown = sorted(set(given) - {"fsync"})
+    if unknown:
+        raise InvalidOptionError(f"local disk has no option {', '.join(unknown)}: it takes only 'fsync'")
+    if not path.strip("/"):
+        raise InvalidRequestError(f"{uri!r} is the root of the disk: a table needs a folder of its own")
+    base = os.path.abspath(path)
+    return LocalStorage(base, fsync=flag(given, "fsync", default=True), reopen=Reopen(base, tuple(given.items())))
+
+
+def _open_memory(name: str, prefix: str) -> Storage:
+    from obstore.store import MemoryStore
+
+    with _MEMORY_LOCK:
+        store = _MEMORY.setdefault(name, MemoryStore())
+    uri = f"memory://{name}/{prefix}".rstrip("/")
+    return ObjectStorage(store, store, uri=uri, prefix=prefix, where=uri, reopen=Reopen(uri, (), os.getpid()))
+
+
+def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Storage:
+    from obstore.store import S3Store
+
+    if "@" in bucket:
+        raise InvalidRequestError("the S3 location holds a '@': credentials belong into the options, never into the URI")
+    settings, rest = client_settings(given)
+    config, provider = s3_config(rest)
+    endpoint = config.get("endpoint")
+
+    def build(one: ClientSettings) -> Any:
+        options: dict[str, Any] = {
+            "config": config,
+            "client_options": one.client_options(endpoint),
+            "retry_config": one.retry_config(),
+            "credential_provider": provider,
+        }
+        return S3Store(bucket, **options)
+
+    where = f"bucket {bucket!r} at {endpoint or 'AWS'}"
+    base = f"s3://{bucket}/{prefix}".rstrip("/")
+    return _remote(build, settings, base=base, prefix=prefix, where=where, reopen=Reopen(uri, tuple(given.items())))
+
+
+def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
+    from obstore.store import from_url
+
+    settings, config = client_settings(given)
+    root = uri[: len(uri.rstrip("/")) - len(prefix)] if prefix else uri
+
+    def build(one: ClientSettings) -> Any:
+        return from_url(
+            root,
+            config=config or None,  # type: ignore[call-overload]
+            client_options=one.client_options(config.get("endpoint")),
+            retry_config=one.retry_config(),
+        )
+
+    base = uri.rstrip("/")
+    return _remote(build, settings, base=base, prefix=prefix, where=root, reopen=Reopen(uri, tuple(given.items())))
+
+
+def _remote(
+    build: Callable[[ClientSettings], Any],
+    settings: ClientSettings,
+    *,
+    base: str,
+    prefix: str,
+    where: str,
+    reopen: Reopen,
+) -> Storage:
+    """Two clients of one store: the second repeats nothing, for requests whose repetition could answer wrongly."""
+    from obstore.exceptions import BaseError
+
+    try:
+        store, once = build(settings), build(settings.without_retries())
+    except (BaseError, ValueError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidOptionError(f"the options for {base} cannot be used: {reason}") from error
+    return ObjectStorage(store, once, uri=base, prefix=prefix, where=where, reopen=reopen)

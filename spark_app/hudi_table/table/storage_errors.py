@@ -1,0 +1,116 @@
+"""From what obstore reports to what the caller must do.
+
+obstore gives few classes; the rest stands in the text: the HTTP status, the store's error code, and whether the connection
+was ever made (`kind: Connect`). Measured on obstore 0.12.1: an exclusive create that S3 answers with 409
+`ConditionalRequestConflict` (not done, try again) also comes as AlreadyExistsError, a missing bucket as a missing
+object, and a listing's 403 as GenericError.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from hudi_table.errors import (
+    AccessDeniedError,
+    CorruptTableError,
+    HudiError,
+    InvalidRequestError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_NOT_APPLIED = frozenset({409, 429, 503})
+"""The store says that it has not even tried."""
+_UNUSABLE_NAME = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
+
+
+class ConflictingCreateError(UnavailableError):
+    """Another exclusive create of the same object was running: nothing was done, try again at once."""
+
+
+def translate(error: Exception, *, path: str, where: str, writes: bool) -> HudiError:
+    """The error to raise for one of obstore's. `where` names bucket and endpoint; `writes`: it was a mutating request."""
+    text = str(error)
+    status = int(match[1]) if (match := _STATUS.search(text)) else None
+    code = match[1] if (match := _CODE.search(text)) else ""
+    kind = type(error).__name__
+    if code == "NoSuchBucket":
+        return InvalidRequestError(f"{where} does not exist: create it, or correct the location", path=path)
+    if status == 409:
+        return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
+    if kind == "AlreadyExistsError" or status == 412:
+        return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
+    if status in (401, 403) or kind in ("PermissionDeniedError", "UnauthenticatedError"):
+        return _denied(text, code, path, where)
+    if isinstance(error, FileNotFoundError) or kind == "NotFoundError":
+        if writes:
+            return OutcomeUnknownError(f"{where} lost the upload of {path!r}: read it back", path=path)
+        return ObjectNotFoundError(f"no object {path!r} in {where}", path=path)
+    if kind == "InvalidPathError":
+        return CorruptTableError(f"{where} holds an object that no table can have: {_first_line(text)}", path=path)
+    return _unanswered(text, status, code, path=path, where=where, writes=writes)
+
+
+def _denied(text: str, code: str, path: str, where: str) -> HudiError:
+    if "169.254.169.254" in text or "169.254.170.2" in text:
+        return _no_credentials(where)
+    reason = f" ({code})" if code else ""
+    return AccessDeniedError(
+        f"{where} refused the credentials for {path or '/'!r}{reason}: check the access key, its secret and what it may do",
+        path=path,
+    )
+
+
+def _no_credentials(where: str) -> HudiError:
+    return AccessDeniedError(
+        f"no credentials for {where}: give access_key_id and secret_access_key, set AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY, or run with a service account that has a role",
+    )
+
+
+def _unanswered(text: str, status: int | None, code: str, *, path: str, where: str, writes: bool) -> HudiError:
+    if "169.254.169.254" in text or "169.254.170.2" in text:
+        return _no_credentials(where)
+    if "redirect" in text and status is None:
+        return InvalidRequestError(f"{where} answered with a redirect: set the bucket's own region", path=path)
+    if status is not None and 400 <= status < 500 and status not in (408, 409, 429):
+        return InvalidRequestError(f"{where} refused the request for {path!r} with {status} {code}".rstrip(), path=path)
+    if "kind: Connect" in text:
+        return UnavailableError(
+            f"{where} cannot be reached: {_cause(text)}; check the endpoint and the network", path=path
+        )
+    reason = f"answered {status} {code}".rstrip() if status else f"did not answer: {_cause(text)}"
+    if writes and status not in _NOT_APPLIED:
+        return OutcomeUnknownError(f"{where} {reason}; whether {path!r} was written is not known", path=path)
+    return UnavailableError(f"{where} {reason}; try again later", path=path)
+
+
+def _cause(text: str) -> str:
+    """The innermost message of the debug text, e.g. "Connection refused"."""
+    found = re.findall(r'(?:message|error): "([^"]+)"', text)
+    return str(found[-1]) if found else _first_line(text).rpartition(" - ")[2]
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def local_error(error: OSError, *, path: str, base: str, writes: bool) -> HudiError:
+    """The error to raise for one of the operating system's."""
+    reason = error.strerror or str(error)
+    if isinstance(error, FileExistsError) and writes:
+        return ObjectExistsError(f"{path!r} exists already below {base}", path=path)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) and not writes:
+        return ObjectNotFoundError(f"no file {path!r} below {base}", path=path)
+    if isinstance(error, NotADirectoryError | FileExistsError | IsADirectoryError) or error.errno in _UNUSABLE_NAME:
+        return InvalidRequestError(f"{path[:200]!r} cannot be written below {base}: {reason}", path=path[:200])
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return AccessDeniedError(
+            f"{base} does not let us at {path or '/'!r}: {reason}; check owner and mode", path=path
+        )
+    return UnavailableError(f"{path or '/'!r} below {base}: {reason}", path=path)

@@ -1,0 +1,221 @@
+"""Storage on what obstore opens: memory, S3, GCS, Azure.
+
+Two clients of one store: `store` repeats safe requests a few times; `once` repeats nothing and serves exclusive creates,
+because a repetition after a lost reply would meet its own object and report it as somebody else's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
+
+import obstore
+from obstore.exceptions import BaseError
+
+from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, UnavailableError
+from hudi_table.table.ports import ObjectInfo, Storage
+from hudi_table.table.storage_errors import ConflictingCreateError, translate
+from hudi_table.table.storage_paths import MAX_KEY_BYTES, check_folder, check_path
+from hudi_table.table.storage_read import RangeFile
+
+T = TypeVar("T")
+_CREATE_ATTEMPTS = 5
+_PART_BYTES = 8 << 20
+"""Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
+_FAILURES = (BaseError, OSError, ValueError)
+"""What obstore raises: its own classes, FileNotFoundError, and ValueError for paths."""
+
+
+class ObjectStorage:
+    """Objects under one prefix of one bucket. See `Storage` for what each method promises."""
+
+    def __init__(
+        self, store: Any, once: Any, *, uri: str, prefix: str, where: str, reopen: Callable[[], Storage]
+    ) -> None:
+        self._store = store
+        self._once = once
+        self._uri = uri
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._where = where
+        self._reopen = reopen
+
+    @property
+    def base_path(self) -> str:
+        """The URI without a trailing slash."""
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._uri!r})"
+
+    def __reduce__(self) -> tuple[Callable[[], Storage], tuple[()]]:
+        return self._reopen, ()
+
+    def reopen(self) -> Callable[[], Storage]:
+        """Opens the same prefix in another process (for `memory://` in this one only)."""
+        return self._reopen
+
+    def get(self, path: str) -> bytes:
+        """The whole object, by one request."""
+        key = self._key(path)
+        return self._ask(path, lambda: bytes(obstore.get(self._store, key).bytes()))
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and age, by one request."""
+        key = self._key(path)
+        return self._info(self._ask(path, lambda: obstore.head(self._store, key)))
+
+    def list(self, prefix: str = "", *, start_after: str | None = None) -> list[ObjectInfo]:
+        """All objects below the folder, all pages."""
+        key = self._folder_key(prefix)
+        offset = None if start_after is None else self._prefix + start_after
+
+        def pages() -> list[Any]:
+            return [meta for page in obstore.list(self._store, key, offset=offset) for meta in page]
+
+        found = sorted((self._info(meta) for meta in self._ask(prefix, pages)), key=lambda info: info.path)
+        return _without_folder_markers(found, prefix)
+
+    def list_dir(self, prefix: str = "") -> tuple[list[str], list[ObjectInfo]]:
+        """(sub-folders, objects) directly in the folder."""
+        key = self._folder_key(prefix)
+        result = self._ask(prefix, lambda: obstore.list_with_delimiter(self._store, key))
+        folders = sorted(folder[len(self._prefix) :] for folder in result["common_prefixes"])
+        found = sorted((self._info(meta) for meta in result["objects"]), key=lambda info: info.path)
+        hidden = {*folders, prefix}
+        return folders, [info for info in found if info.size or info.path not in hidden]
+
+    def open_read(self, path: str) -> Any:
+        """A random access file: its end, where Parquet keeps the footer, comes with the opening request."""
+        import pyarrow as pa
+
+        key = self._key(path)
+
+        def read(start: int, end: int) -> bytes:
+            return self._ask(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
+
+        def tail(length: int) -> tuple[int, bytes]:
+            """(size of the object, its last bytes); a store answers a suffix of an empty object with an error."""
+            try:
+                result = obstore.get(self._store, key, options={"range": {"suffix": length}})
+                return int(result.meta["size"]), bytes(result.bytes())
+            except BaseError:
+                if int(obstore.head(self._store, key)["size"]):
+                    raise
+                return 0, b""
+
+        return pa.PythonFile(RangeFile(lambda length: self._ask(path, lambda: tail(length)), read), mode="r")
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace by one request."""
+        key = self._key(path)
+        self._ask(path, lambda: obstore.put(self._store, key, data, use_multipart=False), writes=True)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create exclusively by one request that is never repeated after an unclear reply.
+
+        409 and 503 say that nothing was done: then it is sent again, a few times.
+        """
+        key = self._key(path)
+        for attempt in range(_CREATE_ATTEMPTS):
+            try:
+                self._ask(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True)
+                return
+            except UnavailableError as error:
+                if attempt + 1 == _CREATE_ATTEMPTS or not isinstance(error, ConflictingCreateError):
+                    raise
+                time.sleep(0.05 * 2**attempt)
+
+    @contextlib.contextmanager
+    def open_write(self, path: str) -> Iterator[BinaryIO]:
+        """A sink: one request up to 8 MiB, beyond that an upload in parts, which an exception aborts."""
+        key = self._key(path)
+        writer = obstore.open_writer(self._store, key, buffer_size=_PART_BYTES)
+        sink = _Sink(writer, lambda action: self._ask(path, action, writes=True))
+        try:
+            yield sink  # type: ignore[misc]
+        except BaseException as error:
+            with contextlib.suppress(*_FAILURES):
+                writer.__exit__(type(error), error, error.__traceback__)
+            raise
+        self._ask(path, writer.close, writes=True)
+
+    def delete(self, path: str) -> None:
+        """Delete; repeated requests are harmless."""
+        key = self._key(path)
+        with contextlib.suppress(ObjectNotFoundError):
+            self._ask(path, lambda: obstore.delete(self._store, key))
+
+    def _key(self, path: str) -> str:
+        key = self._prefix + check_path(path, base_path=self._uri)
+        if len(key) > MAX_KEY_BYTES or len(key.encode()) > MAX_KEY_BYTES:
+            message = f"{path[:100]!r}… makes a key of {len(key.encode())} bytes: stores take {MAX_KEY_BYTES}"
+            raise InvalidRequestError(message, base_path=self._uri)
+        return key
+
+    def _folder_key(self, prefix: str) -> str | None:
+        return (self._prefix + check_folder(prefix, base_path=self._uri)).rstrip("/") or None
+
+    def _ask(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
+        try:
+            return request()
+        except _FAILURES as error:
+            raise translate(error, path=path, where=self._where, writes=writes) from error
+
+    def _info(self, meta: Any) -> ObjectInfo:
+        return ObjectInfo(
+            str(meta["path"])[len(self._prefix) :], int(meta["size"]), meta["last_modified"], meta["e_tag"]
+        )
+
+
+class _Sink:
+    """What pyarrow and callers write to: errors are translated where they happen."""
+
+    def __init__(self, writer: Any, ask: Callable[[Callable[[], Any]], Any]) -> None:
+        self._writer = writer
+        self._ask = ask
+        self._position = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append; returns the number of bytes taken, which is all."""
+        view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
+        self._ask(lambda: self._writer.write(view))
+        self._position += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing: parts are sent when they are full."""
+
+    def close(self) -> None:
+        """Nothing: the end of the context finishes the object."""
+
+    def readable(self) -> bool:
+        """No."""
+        return False
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+
+def _without_folder_markers(found: list[ObjectInfo], prefix: str) -> list[ObjectInfo]:
+    """Without the empty objects `folder/` that consoles and Hadoop make: obstore lists them as `folder`."""
+    if not any(info.size == 0 for info in found):
+        return found
+    parents = {prefix}
+    for info in found:
+        folder = info.path.rpartition("/")[0]
+        while folder and folder not in parents:
+            parents.add(folder)
+            folder = folder.rpartition("/")[0]
+    return [info for info in found if info.size or info.path not in parents]
