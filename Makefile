@@ -26,12 +26,12 @@ test: setup interop-env ## Run every test (TESTS="tests/tidy -k name" runs some 
 test-full: setup interop-env ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
 
-check: setup ## Lint, format, types, layers, tidiness
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/tidy
+check: setup ## Lint, format, types, layers, tidiness: all of them, then the verdict
+	@failed=; \
+	for step in "ruff check ." "ruff format --check ." mypy lint-imports "pytest -q tests/tidy"; do \
+		echo "$(BIN)/$$step"; $(BIN)/$$step || failed="$$failed$$step; "; \
+	done; \
+	if [ -n "$$failed" ]; then echo "Failed: $$failed"; exit 1; fi
 
 format: setup ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
