@@ -53,7 +53,11 @@ def recover(
                 _delete_claim(ctx, timeline, instant.time)
         elif kind is Kind.ABORT or instant.time in rollbacks:
             done += _roll_back(ctx, timeline, instant, over=_quarantine_over(ctx, decision, now))
-        elif kind is Kind.PLAN or _is_clustering(ctx, timeline, instant) or (not eager and not _seems_dead(ctx, timeline, instant.time, now)):
+        elif (
+            kind is Kind.PLAN
+            or _is_clustering(ctx, timeline, instant)
+            or (not eager and not _seems_dead(ctx, timeline, instant.time, now))
+        ):
             continue
         elif first is not None and instant.time < first:
             # Nothing live can be older than the timeline: a claim that arrived late. Its files, if any, are archived.
@@ -119,6 +123,8 @@ def _roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over:
     """Steps 3 and 4 for an aborted instant; `over`: its quarantine has ended."""
     rollback = _open_rollbacks(ctx, timeline).get(instant.time)
     files = _files_of(ctx, instant.time)
+    if rollback is None and not files and not timeline.claim_names(instant.time):
+        return []
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")

@@ -1,0 +1,164 @@
+"""One attempt at one instant: claim, snapshot, decision, publication.
+
+Aspects: instants only grow; a claim is exclusive; lost chain slots are read and materialised; conflicts are found by
+touches; an aborted instant never commits; a decided one is published by anybody.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from hudi_table.errors import WriteAbortedError, WriteConflictError
+from hudi_table.model.chain import Kind
+from hudi_table.model.instants import Action, State
+from hudi_table.model.names import MarkerType
+from hudi_table.table import chain, recovery
+from hudi_table.table.materialise import materialise
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from hudi_table.table.view import FileSystemView
+from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
+
+
+def visible_instants(ctx):
+    view = FileSystemView(ctx, load_timeline(ctx))
+    return sorted(s.instant for g in view.groups() for s in g.slices)
+
+
+def test_the_first_commit_of_a_table_is_preceded_by_an_empty_founding_one():
+    ctx = new_context()
+    time = commit_buckets(ctx, [0])
+    commits = load_timeline(ctx).commits
+    assert [i.time for i in commits][1:] == [time]
+    assert visible_instants(ctx) == [time]
+
+
+def test_a_frozen_clock_still_draws_growing_instants():
+    ctx = new_context()
+    times = [commit_buckets(ctx, [0]) for _ in range(3)]
+    assert times == sorted(set(times))
+
+
+def test_a_clock_that_went_back_draws_instants_above_everything_decided():
+    ctx = new_context()
+    first = commit_buckets(ctx, [0])
+    behind = reopen(ctx.storage)
+    assert isinstance(behind.clock, TestClock)
+    behind.clock.advance(-3600)
+    assert commit_buckets(behind, [0]) > first
+
+
+def test_a_write_that_lost_its_slot_to_another_bucket_commits_after_it():
+    ours, theirs = new_context(), None
+    commit_buckets(ours, [0, 1])
+    theirs = reopen(ours.storage)
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    stat = write_file(txn, 0)
+    other = commit_buckets(theirs, [1])
+    finish(txn, [stat], [0])
+    assert {other, txn.time} <= {i.time for i in load_timeline(ours).commits}
+
+
+def test_a_write_that_lost_its_slot_to_the_same_bucket_is_a_conflict():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    stat = write_file(txn, 0)
+    commit_buckets(reopen(ours.storage), [0])
+    with pytest.raises(WriteConflictError, match="changed the same file groups"):
+        finish(txn, [stat], [0])
+    assert txn.time not in visible_instants(ours)
+
+
+def test_a_decided_commit_that_was_not_published_is_published_by_the_next_writer():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    stat = write_file(txn, 0)
+    finish(txn, [stat], [0])
+    ours.storage.delete(f".hoodie/{txn.time}.commit")
+    commit_buckets(reopen(ours.storage), [1])
+    assert txn.time in {i.time for i in load_timeline(ours).commits}
+
+
+def test_an_archived_commit_is_never_put_back():
+    ours = new_context()
+    first = commit_buckets(ours, [0])
+    commit_buckets(ours, [0])
+    for state in State:
+        instant = next(i for i in load_timeline(ours).instants if i.time == first) if state is State.REQUESTED else None
+        if instant is not None:
+            for name in [*load_timeline(ours).claim_names(first), instant.file_name]:
+                ours.storage.delete(f".hoodie/{name}")
+    entry = next(e for _, e in chain.entries_after(ours, 0) if e.instant == first)
+    assert not materialise(ours, entry)
+    assert first not in {i.time for i in load_timeline(ours).instants}
+
+
+def test_an_aborted_instant_cannot_commit():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    stat = write_file(txn, 0)
+    recovery.abort_and_roll_back(reopen(ours.storage), txn.instant)
+    with pytest.raises(WriteAbortedError, match="taken for dead"):
+        finish(txn, [stat], [0])
+    assert txn.time not in visible_instants(ours)
+
+
+def test_an_aborted_instant_has_no_right_to_write_another_file():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    recovery.abort_and_roll_back(reopen(ours.storage), txn.instant)
+    with pytest.raises(WriteAbortedError, match="aborts it"):
+        write_file(txn, 0)
+
+
+def test_the_right_to_write_of_another_process_is_proved_anew():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    right = pickle.loads(pickle.dumps(txn.right))
+    with right.create_file("p", "x_0-0-0_1.parquet", MarkerType.CREATE) as sink:
+        sink.write(b"x")
+    recovery.abort_and_roll_back(ours, txn.instant)
+    with (
+        pytest.raises(WriteAbortedError),
+        pickle.loads(pickle.dumps(txn.right)).create_file("p", "y_0-0-0_1.parquet", MarkerType.CREATE),
+    ):
+        pytest.fail("the right was not proved")
+
+
+def test_a_file_left_by_another_task_attempt_is_deleted_before_the_decision():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    with txn.right.create_file("p", f"00000000-x-0_9-9-9_{txn.time}.parquet", MarkerType.CREATE) as sink:
+        sink.write(b"left behind")
+    finish(txn, [write_file(txn, 0)], [0])
+    names = [info.path for info in ours.storage.list("p") if txn.time in info.path]
+    assert len(names) == 1
+    assert "9-9-9" not in names[0]
+
+
+def test_markers_are_gone_after_a_commit():
+    ours = new_context()
+    commit_buckets(ours, [0, 1])
+    assert ours.storage.list(".hoodie/.temp") == []
+
+
+def test_every_decision_is_one_chain_entry_in_order():
+    ours = new_context()
+    times = [commit_buckets(ours, [0]) for _ in range(3)]
+    entries = [entry for _, entry in chain.entries_after(ours, 0)]
+    assert [e.instant for e in entries][1:] == times
+    assert {e.kind for e in entries} == {Kind.COMMIT}
+    assert [e.max_instant for e in entries] == sorted(e.instant for e in entries)
