@@ -89,15 +89,14 @@ class _Parser:
         if origin is tuple:
             return self._list(typing.get_args(hint)[0], raw, path, prop)
         if origin is dict:
-            return self._map(raw, path)
+            return self._map(typing.get_args(hint)[1], raw, path)
         if issubclass(hint, StrEnum):
             known = [member.value for member in hint]
             if raw not in known:
                 self.errors.append(FieldError(path, f"is {_shown(raw)}, must be one of {', '.join(known)}"))
                 return None
             return hint(raw)
-        right = isinstance(raw, hint) and not (isinstance(raw, bool) and hint is not bool)
-        if not right and not (hint is float and isinstance(raw, int) and not isinstance(raw, bool)):
+        if not _is_a(hint, raw):
             self.errors.append(FieldError(path, f"must be {_NAMES[hint]}, not {_shown(raw)}"))
         return raw
 
@@ -116,14 +115,15 @@ class _Parser:
                 self.errors.append(FieldError(path, f"has two entries whose {prop.list_key} is {key!r}"))
         return found
 
-    def _map(self, raw: object, path: str) -> dict[str, str]:
+    def _map(self, item: type, raw: object, path: str) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
-            self.errors.append(FieldError(path, f"must be an object of strings, not {_shown(raw)}"))
+            self.errors.append(FieldError(path, f"must be an object, not {_shown(raw)}"))
             return {}
         for key, value in raw.items():
-            if not isinstance(value, str):
-                self.errors.append(FieldError(f"{path}[{key}]", f"must be a string, not {_shown(value)}; quote it"))
-        return {str(key): str(value) for key, value in raw.items()}
+            if not _is_a(item, value):
+                hint = "; quote it" if item is str else ""
+                self.errors.append(FieldError(f"{path}[{key}]", f"must be {_NAMES[item]}, not {_shown(value)}{hint}"))
+        return {str(key): value for key, value in raw.items()}
 
     def _limits(self, value: Any, path: str, prop: Prop) -> None:
         checks = (
@@ -146,6 +146,12 @@ class _Parser:
         for rule in rules_of(type(part)):
             if rule.holds is not None and not rule.holds(part):
                 self.errors.append(FieldError(f"{path}.{rule.path}" if rule.path else path, rule.message))
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if isinstance(value, bool):  # Python's bool is an int, JSON's is not
+        return kind is bool
+    return isinstance(value, kind) or (kind is float and isinstance(value, int))
 
 
 def _shown(value: object) -> str:

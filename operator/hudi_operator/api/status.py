@@ -64,9 +64,10 @@ class RunStatus:
 
     name: str = prop("name of the attempt")
     work: str = prop("what it does, such as Ingest/feed")
-    phase: str = prop("Running, Succeeded, NothingToDo or Failed")
+    phase: str = prop("Running, Succeeded, NothingToDo, Failed or Lost")
     generation: int = prop("generation that it was started for", 0)
     attempt: int = prop("number of the attempt", 1)
+    batch: str | None = prop("the files that it was started for, as the checkpoint names them", None)
     started: str | None = prop("RFC 3339", None, format="date-time")
     finished: str | None = prop("RFC 3339", None, format="date-time")
     reason: str | None = prop("stable name of the error", None)
@@ -105,20 +106,3 @@ class TableServiceStatus:
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop("Ready; Reconciling and Stalled while they are so", (), list_key="type")
     runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Identity of a resource, as the API server keeps it."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    generation: int
-    created: str
-
-    @property
-    def key(self) -> str:
-        """`HudiTable/lake/flights`."""
-        return f"{self.kind}/{self.namespace}/{self.name}"

@@ -1,0 +1,93 @@
+"""Resources as documents: identity and spec of one manifest, parsed with every error at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_operator.api.crd import GROUP, VERSION
+from hudi_operator.api.parsing import FieldError, parse
+from hudi_operator.api.service import TableServiceSpec
+from hudi_operator.api.status import HudiTableStatus
+from hudi_operator.api.table import HudiTableSpec
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options import check_keys
+
+API_VERSION = f"{GROUP}/{VERSION}"
+DEFAULT_NAMESPACE = "default"
+KINDS = ("HudiTable", "TableService")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """Where a resource is found."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the API server says of a resource: `uid` for ever, `generation` of its spec."""
+
+    key: Key
+    uid: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredTable:
+    """A HudiTable: its spec, or the errors that it has, and the status that was last written."""
+
+    identity: Identity
+    spec: HudiTableSpec | None
+    errors: tuple[FieldError, ...]
+    status: HudiTableStatus
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredService:
+    """A TableService: its spec, or the errors that it has, and its last status as a document."""
+
+    identity: Identity
+    spec: TableServiceSpec | None
+    errors: tuple[FieldError, ...]
+    status: Mapping[str, Any]
+
+
+def identity_of(document: Mapping[str, Any]) -> Identity:
+    """Identity of a document as the API server stores it."""
+    metadata = document["metadata"]
+    key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+    return Identity(key, metadata["uid"], int(metadata["generation"]))
+
+
+def desired_table(document: Mapping[str, Any]) -> DesiredTable:
+    """The HudiTable of a stored document."""
+    spec, errors = parse(HudiTableSpec, document.get("spec"), "spec")
+    # The API server prunes a status by the schema; an older release's status may still not parse, then it is rebuilt.
+    status, _ = parse(HudiTableStatus, document.get("status") or {}, "status")
+    options = document.get("spec", {}).get("options") if isinstance(document.get("spec"), Mapping) else None
+    return DesiredTable(identity_of(document), spec, errors + option_errors(options), status or HudiTableStatus())
+
+
+def desired_service(document: Mapping[str, Any]) -> DesiredService:
+    """The TableService of a stored document."""
+    spec, errors = parse(TableServiceSpec, document.get("spec"), "spec")
+    return DesiredService(identity_of(document), spec, errors, document.get("status") or {})
+
+
+def option_errors(options: object) -> tuple[FieldError, ...]:
+    """Unknown `hoodie.*` options, each by name with the nearest known one."""
+    found = []
+    for key, value in options.items() if isinstance(options, Mapping) else ():
+        try:
+            check_keys({str(key): str(value)})
+        except InvalidOptionError as error:
+            found.append(FieldError(f"spec.options[{key}]", error.message))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What runs a job: one Protocol, one module an implementation."""

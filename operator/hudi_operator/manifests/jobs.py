@@ -1,0 +1,73 @@
+"""JobSpecs of ingests. No secret enters: `storage.credentials` names the variables that the launcher fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_operator.api.schema import to_document
+from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.manifests.quantities import bytes_of
+from hudi_table.model.jobspec import JobSpec
+
+LOCAL_ENGINE_BYTES_MAX = 256 << 20
+"""An ingest without a transform whose files are smaller needs no JVM."""
+CREDENTIAL_VARIABLES = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+)
+"""Environment variables that a credentials Secret may fill: exactly those that the store's client reads."""
+
+
+TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")
+"""Fields of a HudiTable that say what the table is."""
+
+
+def options_of(spec: HudiTableSpec) -> dict[str, str]:
+    """Write options: `files` as Hudi's keys, then `options`, which win."""
+    return {
+        "hoodie.parquet.max.file.size": str(bytes_of(spec.files.target_size)),
+        "hoodie.parquet.small.file.limit": str(bytes_of(spec.files.small_file_limit)),
+        "hoodie.parquet.compression.codec": spec.files.codec.value,
+        **spec.options,
+    }
+
+
+def storage_of(spec: HudiTableSpec) -> dict[str, Any]:
+    """Endpoint, region, and the names of the credential variables if a Secret provides them."""
+    found = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
+    document: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
+    if spec.storage.credentials_secret_ref is not None:
+        document["credentials"] = list(CREDENTIAL_VARIABLES)
+    return document
+
+
+def table_of(name: str, spec: HudiTableSpec) -> dict[str, Any]:
+    """The table as the job creates or checks it."""
+    body = to_document(spec)
+    return {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
+
+
+def ingest_job(name: str, spec: HudiTableSpec, ingest: IngestSpec, attempt: str, waiting_bytes: int) -> JobSpec:
+    """The job of one ingest attempt. The engine is Local if there is no transform and little to read."""
+    body = to_document(ingest)
+    local = not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX
+    return JobSpec(
+        attempt=attempt,
+        table=table_of(name, spec),
+        work={
+            "type": "Ingest",
+            "name": ingest.name,
+            "operation": ingest.operation.value,
+            "source": body["source"],
+            "transform": body["transform"],
+        },
+        storage=storage_of(spec),
+        engine="Local" if local else "Spark",
+        spark={} if local else {"conf": dict(spec.spark.conf)},
+    )

@@ -1,0 +1,124 @@
+"""What stands against a HudiTable: what this release does not do, and what contradicts the table that exists."""
+
+from __future__ import annotations
+
+from hudi_operator.api.parsing import FieldError
+from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.table import (
+    DeletionPolicy,
+    HudiTableSpec,
+    IngestMode,
+    IngestSpec,
+    PartitionFieldSpec,
+    ServiceMode,
+    SourceType,
+)
+from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
+from hudi_operator.plan.observed import Problem, TableObservation
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.services.select_check import check_select
+
+
+def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
+    """The one problem that keeps a table from being worked on, all its fields in one message; None if there is none."""
+    if desired.errors or desired.spec is None:
+        return _problem(InvalidSpecError.name(), desired.errors)
+    transforms = _transforms(desired.spec)
+    if transforms:
+        return _problem(InvalidSpecError.name(), transforms)
+    contradictions = contradictions_of(desired.spec, table.config) if table is not None else ()
+    if contradictions:
+        return _problem(InvalidSpecError.name(), contradictions)
+    missing = unsupported(desired.spec)
+    return _problem(UnsupportedSpecError.name(), missing) if missing else None
+
+
+def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
+    return Problem(reason, "; ".join(str(error) for error in errors))
+
+
+def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
+    """Parts of a spec that this release does not do, each by name."""
+    found = []
+    if spec.type is TableType.MERGE_ON_READ:
+        found.append(FieldError("spec.type", "MergeOnRead tables are not written by this release; use CopyOnWrite"))
+    for i, ingest in enumerate(spec.ingest):
+        found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
+    for name in ("compaction", "clustering"):
+        if getattr(spec.maintenance, name).mode is ServiceMode.AUTO:
+            found.append(FieldError(f"spec.maintenance.{name}.mode", "Auto is not run by this release; use Disabled"))
+    if spec.deletion_policy is not DeletionPolicy.RETAIN:
+        policy = spec.deletion_policy.value
+        found.append(FieldError("spec.deletionPolicy", f"{policy} is not done by this release; use Retain"))
+    return tuple(found)
+
+
+def _unsupported_ingest(ingest: IngestSpec, path: str) -> list[FieldError]:
+    found = []
+    if ingest.source.type is not SourceType.FILES:
+        kind = ingest.source.type.value
+        found.append(FieldError(f"{path}.source.type", f"{kind} is not read by this release; use Files"))
+    if ingest.mode is not IngestMode.ONCE:
+        mode = ingest.mode.value
+        found.append(
+            FieldError(
+                f"{path}.mode", f"{mode} is not run by this release; Once takes new files whenever they lie there"
+            )
+        )
+    return found
+
+
+def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
+    found = []
+    for i, ingest in enumerate(spec.ingest):
+        for j, transform in enumerate(ingest.transform):
+            try:
+                check_select(transform.sql)
+            except InvalidRequestError as error:
+                found.append(FieldError(f"spec.ingest[{i}].transform[{j}].sql", error.message))
+    return tuple(found)
+
+
+def contradictions_of(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldError, ...]:
+    """Where a spec says otherwise than the table that exists. What a table is cannot change under its rows."""
+    pairs = (
+        ("type", spec.type.value, config.type.value),
+        ("recordKey", list(spec.record_key), list(config.record_key)),
+        ("partitionBy", [_shape(p) for p in spec.partition_by], [_shape(p) for p in config.partition_by]),
+        ("paths.hiveStyle", spec.paths.hive_style, config.hive_style),
+        ("paths.urlEncode", spec.paths.url_encode, config.url_encode),
+        ("orderingFields", list(spec.ordering_fields), list(config.ordering_fields)),
+    )
+    found = [_contradiction(name, wanted, there) for name, wanted, there in pairs if wanted != there]
+    if spec.merge_mode is not None and spec.merge_mode is not config.merge_mode:
+        found.append(_contradiction("mergeMode", spec.merge_mode.value, config.merge_mode.value))
+    return (*found, *_index_contradictions(spec, config))
+
+
+def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldError, ...]:
+    if spec.index is None or config.index is None:
+        return ()
+    wanted, there = spec.index, config.index
+    if IndexType.BUCKET not in (wanted.type, there.type):
+        return ()  # the other types look keys up, so one may follow the other
+    if wanted.type is not there.type:
+        return (_contradiction("index.type", wanted.type.value, there.type.value),)
+    found = [] if wanted.buckets == there.buckets else [_contradiction("index.buckets", wanted.buckets, there.buckets)]
+    fields = [list(i.hash_fields or spec.record_key) for i in (wanted, there)]
+    return (*found, *([] if fields[0] == fields[1] else [_contradiction("index.hashFields", *fields)]))
+
+
+def _contradiction(name: str, wanted: object, there: object) -> FieldError:
+    return FieldError(
+        f"spec.{name}",
+        f"is {wanted!r}, but the table at this location was made with {there!r}; it cannot change: "
+        f"put {there!r} back, or make a new table at another location",
+    )
+
+
+def _shape(item: PartitionField | PartitionFieldSpec) -> str:
+    parts = [item.field]
+    if item.type is PartitionType.TIMESTAMP:
+        parts += [item.format or "", item.timezone]
+    return ":".join(parts)

@@ -1,0 +1,54 @@
+"""What a plan asks for. The runtime performs effects in their order; each is safe to repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from hudi_operator.api.status import RunStatus
+from hudi_table.model.jobspec import JobSpec
+
+
+class EventType(StrEnum):
+    """Kubernetes' two types of events."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatus:
+    """Write the status."""
+
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start the attempt, or adopt it if one of its name exists. `secret` fills the job's environment."""
+
+    run: RunStatus
+    spec: JobSpec
+    secret: str | None = None
+    launcher: str = "Auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Tell people: an event of the resource."""
+
+    type: EventType
+    reason: str
+    message: str = field(default="")
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueAfter:
+    """Look again after so many seconds, even if nothing is heard of."""
+
+    seconds: float
+    why: str
+
+
+Effect = SetStatus | Launch | Emit | RequeueAfter

@@ -1,0 +1,110 @@
+"""Figures of a HudiTable's status, computed from what was observed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hudi_operator.api.status import RUNS_MAX, DataStatus, IngestStatus, Note, TimelineStatus
+from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.plan.conditions import human_bytes, rfc3339, small_files, waiting_of
+from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_table.model.options import COLON_RULE
+from hudi_table.model.table_config import IndexType
+
+__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "summary", "timeline"]
+
+
+def timeline(table: TableObservation | None) -> TimelineStatus | None:
+    """The active timeline, or None without a table."""
+    if table is None:
+        return None
+    last = table.commits[-1] if table.commits else None
+    return TimelineStatus(
+        last_instant=last.time if last else None,
+        last_action=last.action.value if last else None,
+        last_time=rfc3339(table.last_moment) if table.last_moment else None,
+        commits=len(table.commits),
+        pending=tuple(f"{i.time}.{i.action.value}.{i.state.value}" for i in table.pending),
+    )
+
+
+def records_of(table: TableObservation) -> int | None:
+    """Rows of a snapshot read, or None if some file's are not known."""
+    rows = [f.rows for f in table.files]
+    return None if any(r is None for r in rows) else sum(r for r in rows if r is not None)
+
+
+def data(spec: HudiTableSpec | None, table: TableObservation | None) -> DataStatus | None:
+    """What a snapshot read sees, or None without a table."""
+    if table is None:
+        return None
+    files = table.files
+    ratio = f"{small_files(spec, table) / len(files):.2f}" if spec is not None and files else None
+    return DataStatus(
+        records=records_of(table),
+        files=len(files),
+        partitions=len({f.partition for f in files}),
+        bytes=sum(f.size for f in files),
+        small_file_ratio=ratio,
+        log_bytes=sum(f.log_size for f in files),
+    )
+
+
+def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:
+    """How far each ingest is."""
+    found = []
+    for ingest in spec.ingest:
+        source = observed.source(ingest.name)
+        held = observed.table.checkpoints.get(ingest.name) if observed.table is not None else None
+        files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
+        lag = max((now - f.modified for f in files), default=timedelta(0))
+        found.append(
+            IngestStatus(
+                name=ingest.name,
+                pending_files=len(files),
+                pending_bytes=sum(f.size for f in files),
+                lag=human_duration(lag),
+                consumed_files=len(held.checkpoint.consumed) if held is not None else 0,
+                checkpoint=held.checkpoint.batch if held is not None else None,
+                last_commit=held.instant if held is not None else None,
+            )
+        )
+    return tuple(found)
+
+
+def human_duration(span: timedelta) -> str:
+    """Two units as kubectl writes ages: `3d4h`, `5m12s`, `9s`."""
+    seconds = max(0, int(span.total_seconds()))
+    units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        if seconds >= size or (name == "s" and not parts):
+            parts.append(f"{seconds // size}{name}")
+        seconds %= size
+    return "".join(parts[:2])
+
+
+def summary(table: TableObservation) -> str:
+    """One line about a readable table."""
+    records = records_of(table)
+    count = "an unknown number of" if records is None else f"{records:,}"
+    size = human_bytes(sum(f.size for f in table.files))
+    return f"{count} records in {len(table.files)} files, {size}, as of {table.commits[-1].time}"
+
+
+def notes(table: TableObservation | None) -> tuple[Note, ...]:
+    """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/compatibility.md)."""
+    if table is None or table.config.index is None or table.config.index.type is not IndexType.BUCKET:
+        return ()
+    if len(table.config.record_key) != 1 or table.colon_keys is False:
+        return ()
+    rule = table.config.extra.get(COLON_RULE, "0.15")
+    other = "1.x" if rule == "0.15" else "0.15"
+    seen = "Record keys hold ':'" if table.colon_keys else "If a record key holds ':'"
+    return (
+        Note(
+            "ColonKeys",
+            f"{seen}: this table places such keys as Hudi {rule} does, so Hudi {other} must not write to it; it would look "
+            "for them in other buckets and store them twice",
+        ),
+    )

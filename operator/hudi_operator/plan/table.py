@@ -1,0 +1,198 @@
+"""`plan_table(desired, observed, now)`: what is to be done about one HudiTable. Pure.
+
+Order of judgement: the manifest, then whether the table could be seen, then each ingest. At most one run per table is
+started, so our own jobs never contend with each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.schema import to_document
+from hudi_operator.api.status import HudiTableStatus, RunStatus
+from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.manifests.attempts import attempt_name
+from hudi_operator.manifests.jobs import ingest_job
+from hudi_operator.plan import checks, conditions, report
+from hudi_operator.plan.conditions import Finding, rfc3339, waiting_of
+from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus
+from hudi_operator.plan.observed import Observed, Problem
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, verdict
+from hudi_table.model.checkpoint import SourceFile, batch_id
+
+DEFAULT_POLICY = RetryPolicy()
+
+
+@dataclass(slots=True)
+class _Course:
+    """What the judgement has come to so far."""
+
+    stalled: Problem | None = None
+    busy: tuple[str, str] | None = None
+    launches: list[Launch] = field(default_factory=list)
+    requeues: list[RequeueAfter] = field(default_factory=list)
+
+
+def plan_table(
+    desired: DesiredTable, observed: Observed, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
+) -> list[Effect]:
+    """Effects in order: launches, events, the status, and when to look again."""
+    runs = merged(observed.runs, desired.status.runs, observed.table)
+    course = _course(desired, observed, runs, now, policy)
+    runs = (*(launch.run for launch in course.launches), *runs)
+    status = _status(desired, observed, runs, course, now)
+    return [*course.launches, *_events(desired.status, status), SetStatus(to_document(status)), *course.requeues]
+
+
+def _course(
+    desired: DesiredTable, observed: Observed, runs: tuple[RunStatus, ...], now: datetime, policy: RetryPolicy
+) -> _Course:
+    course = _Course()
+    running = next((run for run in runs if run.phase == "Running"), None)
+    if running is not None:
+        course.busy = ("Running", f"{running.work} runs as {running.name}")
+    problem = checks.problem_of(desired, observed.table)
+    if problem is not None:
+        course.stalled = problem
+    elif observed.problem is not None:
+        _unseen(course, observed.problem, observed.failures, policy)
+    elif running is None and desired.spec is not None and not desired.spec.suspend:
+        for ingest in desired.spec.ingest:
+            _ingest(course, desired, desired.spec, ingest, observed, runs, now, policy)
+            if course.launches or course.stalled:
+                break
+    return course
+
+
+def _unseen(course: _Course, problem: Problem, failures: int, policy: RetryPolicy) -> None:
+    """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
+    if not problem.retryable or failures >= policy.attempts_max:
+        course.stalled = problem
+    if problem.retryable:
+        wait = policy.wait_seconds(max(1, failures))
+        course.busy = ("Retrying", f"{problem.message}; next look in {wait:.0f} s")
+        course.requeues.append(RequeueAfter(wait, problem.reason))
+
+
+def _ingest(  # one judgement over everything that was seen
+    course: _Course,
+    desired: DesiredTable,
+    spec: HudiTableSpec,
+    ingest: IngestSpec,
+    observed: Observed,
+    runs: tuple[RunStatus, ...],
+    now: datetime,
+    policy: RetryPolicy,
+) -> None:
+    source = observed.source(ingest.name)
+    if source is None:
+        return
+    if source.problem is not None:
+        _unseen(course, source.problem, observed.failures, policy)
+        return
+    files = waiting_of(source, observed.table)
+    if not files:
+        return
+    work = f"Ingest/{ingest.name}"
+    batch = batch_id(ingest.name, files)
+    found = verdict(runs, work, desired.identity.generation, batch, policy=policy, now=now)
+    if found.stalled is not None:
+        course.stalled = Problem(*found.stalled)
+    elif found.wait_seconds > 0:
+        course.busy = ("Retrying", f"{work} failed {found.failures} times; next attempt in {found.wait_seconds:.0f} s")
+        course.requeues.append(RequeueAfter(found.wait_seconds, work))
+    else:
+        course.launches.append(_launch(desired, spec, ingest, files, found.number, now))
+        course.busy = ("Ingesting", f"{work} takes {len(files)} files, {_size(files)}")
+
+
+def _size(files: tuple[SourceFile, ...]) -> str:
+    return conditions.human_bytes(sum(f.size for f in files))
+
+
+def _launch(
+    desired: DesiredTable,
+    spec: HudiTableSpec,
+    ingest: IngestSpec,
+    files: tuple[SourceFile, ...],
+    number: int,
+    now: datetime,
+) -> Launch:
+    identity = desired.identity
+    work = f"Ingest/{ingest.name}"
+    name = attempt_name(identity.key.name, identity.uid, work, identity.generation, number)
+    run = RunStatus(
+        name,
+        work,
+        "Running",
+        identity.generation,
+        number,
+        batch=batch_id(ingest.name, files),
+        started=rfc3339(now),
+    )
+    secret = spec.storage.credentials_secret_ref
+    job = ingest_job(identity.key.name, spec, ingest, name, sum(f.size for f in files))
+    return Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value)
+
+
+def _status(
+    desired: DesiredTable, observed: Observed, runs: tuple[RunStatus, ...], course: _Course, now: datetime
+) -> HudiTableStatus:
+    spec, table, before = desired.spec, observed.table, desired.status
+    findings = [_ready(desired, observed, course)]
+    if course.busy is not None:
+        findings.append(Finding("Reconciling", "True", *course.busy))
+    if course.stalled is not None:
+        findings.append(Finding("Stalled", "True", course.stalled.reason, course.stalled.message))
+    # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
+    unseen = table is None and observed.problem is not None
+    if spec is not None and not unseen:
+        findings += conditions.upkeep(spec, table, observed.sources)
+    return HudiTableStatus(
+        observed_generation=desired.identity.generation,
+        conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
+        timeline=before.timeline if unseen else report.timeline(table),
+        data=before.data if unseen else report.data(spec, table),
+        ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
+        runs=runs[: report.RUNS_MAX],
+        notes=report.notes(table),
+    )
+
+
+def _ready(desired: DesiredTable, observed: Observed, course: _Course) -> Finding:
+    if course.stalled is not None:
+        return Finding("Ready", "False", course.stalled.reason, course.stalled.message)
+    if observed.problem is not None:
+        return Finding("Ready", "Unknown", observed.problem.reason, observed.problem.message)
+    table, spec = observed.table, desired.spec
+    if table is not None and table.commits:
+        message = report.summary(table)
+        return Finding("Ready", "True", "Suspended" if spec is not None and spec.suspend else "TableReadable", message)
+    where = spec.location if spec is not None else "this location"
+    if course.busy is not None:
+        return Finding("Ready", "False", course.busy[0], course.busy[1])
+    return Finding("Ready", "False", "NoTable", f"no table at {where} yet; the first rows make it")
+
+
+def _events(before: HudiTableStatus, after: HudiTableStatus) -> list[Emit]:
+    """What changed since the last status, told once."""
+    found = []
+    phases = {run.name: run.phase for run in before.runs}
+    for run in reversed(after.runs):
+        if phases.get(run.name) == run.phase:
+            continue
+        if run.phase == "Running":
+            found.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
+        elif run.phase in DONE:
+            found.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
+        else:
+            found.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
+    told = {emit.message for emit in found}
+    old = {c.type: (c.reason, c.message) for c in before.conditions}
+    for condition in after.conditions:
+        new = (condition.reason, condition.message)
+        if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in told):
+            found.append(Emit(EventType.WARNING, *new))
+    return found

@@ -1,0 +1,85 @@
+"""Whether a transform is one harmless SELECT over the table `source`, in Spark's dialect.
+
+A manifest is data of somebody who may change a table but not run code where jobs run. So the statement is parsed and
+walked before Spark sees it: nothing but SELECT, no relation but `source` and the statement's own names, none of
+Spark's ways into the JVM or a process (`reflect`, `java_method`, `TRANSFORM … USING`), no path tables, no `IDENTIFIER`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import sqlglot
+from sqlglot import exp
+
+from hudi_table.errors import InvalidRequestError
+
+SOURCE = "source"
+LENGTH_MAX = 16_384
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_FORBIDDEN_FUNCTIONS = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
+_FORBIDDEN_NODES: tuple[type[exp.Expression], ...] = (
+    exp.QueryTransform,
+    exp.Into,
+    exp.DDL,
+    exp.DML,
+    exp.Command,
+    exp.Placeholder,
+    exp.Parameter,
+)
+# sqlglot warns of statements that it keeps as text; they are refused here, with a message of our own.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def check_select(sql: str) -> None:
+    """Raises InvalidRequestError that says what is not allowed and what is."""
+    if len(sql) > LENGTH_MAX:
+        raise InvalidRequestError(f"the transform has {len(sql)} characters, at most {LENGTH_MAX} are taken")
+    if _CONTROLS.search(sql.replace("\r\n", "\n")):
+        # A lone carriage return ends a comment for Spark and not for the parser used here.
+        raise InvalidRequestError("the transform holds control characters; use spaces and line feeds")
+    if "${" in sql:
+        # Spark replaces ${env:…}, ${system:…} and ${conf} in the text before it parses it, strings included.
+        raise InvalidRequestError(
+            "the transform holds ${…}, which Spark would replace before the check counts; remove it"
+        )
+    try:
+        statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidRequestError(f"the transform is no SQL that Spark reads: {first}") from error
+    if len(statements) != 1:
+        raise InvalidRequestError(f"the transform holds {len(statements)} statements; give one SELECT")
+    statement = statements[0]
+    if not isinstance(statement, exp.Query):
+        raise InvalidRequestError(f"the transform is a {statement.key.upper()}, only one SELECT over {SOURCE} is taken")
+    _walk(statement)
+
+
+def _walk(statement: exp.Expression) -> None:
+    own = {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
+    for node in statement.walk():
+        if isinstance(node, _FORBIDDEN_NODES):
+            raise InvalidRequestError(
+                f"the transform uses {node.key.upper()}, which is not allowed in a SELECT over {SOURCE}"
+            )
+        if isinstance(node, exp.Table):
+            _relation(node, own)
+        name = _function_name(node)
+        if name in _FORBIDDEN_FUNCTIONS:
+            raise InvalidRequestError(f"the transform calls {name}, which reaches outside the query; remove it")
+
+
+def _relation(node: exp.Table, own: set[str]) -> None:
+    plain = isinstance(node.this, exp.Identifier) and not node.args.get("db") and not node.args.get("catalog")
+    if not plain or node.name.lower() not in own | {SOURCE}:
+        raise InvalidRequestError(
+            f"the transform reads {node.sql(dialect='spark')}; it may read only {SOURCE}: the files of the ingest's source"
+        )
+
+
+def _function_name(node: exp.Expression) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
