@@ -1,0 +1,162 @@
+"""Batches brought to a schema by column name: order, missing columns, widths, layouts, nested fields.
+
+Used on the way in (what a caller hands over, to the table's schema) and on the way out (what an older base file
+holds, to the schema of today). Never changes a value: a cast that would lose anything is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_table.codec.arrow_types import is_any_list
+from hudi_table.errors import InvalidDataError
+
+Data = TypeVar("Data", pa.RecordBatch, pa.Table)
+
+
+def conform(data: Data, schema: pa.Schema) -> Data:
+    """The columns of `schema` from `data` (a RecordBatch or a Table; the result is of the same kind).
+
+    A nullable column that `data` lacks is filled with nulls, columns that `schema` lacks are dropped, other types
+    are cast without loss: a timestamp without zone becomes the same instant in UTC, a naive target takes the wall
+    clock of UTC. Raises InvalidDataError that names the column if a value does not fit, if a required column is
+    missing, or if it holds nulls.
+    """
+    if data.schema.equals(schema, check_metadata=False):
+        return data
+    have = {name: position for position, name in enumerate(data.schema.names)}
+    columns = []
+    for field in schema:
+        if field.name in have:
+            columns.append(_column(data.column(have[field.name]), field))
+        elif field.nullable:
+            columns.append(_nulls(data, field.type))
+        else:
+            raise InvalidDataError(f"Column '{field.name}' is required and the data has no such column.")
+    if not columns:
+        return data.select([])
+    build = pa.Table.from_arrays if isinstance(data, pa.Table) else pa.RecordBatch.from_arrays
+    return build(columns, schema=schema)
+
+
+def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """`values` as `target` without loss. Raises pa.ArrowInvalid or pa.ArrowNotImplementedError."""
+    kind = values.type
+    if kind == target:
+        # Equality ignores names of list items and map entries, which must match inside one table.
+        return values if str(kind) == str(target) else values.cast(target)
+    if isinstance(kind, pa.BaseExtensionType):
+        return cast_array(values.storage, target)
+    if pt.is_run_end_encoded(kind):
+        return cast_array(pc.run_end_decode(values), target)
+    if pt.is_dictionary(kind):
+        return cast_array(values.dictionary, target).take(values.indices)
+    if pt.is_struct(kind) and pt.is_struct(target):
+        return _struct(values, target)
+    if is_any_list(kind) and pt.is_list(target):
+        return _list(values, target)
+    if pt.is_map(kind) and pt.is_map(target):
+        return _map(values, target)
+    if pt.is_timestamp(kind) and pt.is_timestamp(target):
+        return _timestamp(values, target)
+    if not _keeps_values(kind, target):
+        raise pa.ArrowNotImplementedError("no conversion keeps the values")
+    return values.cast(target)
+
+
+def _keeps_values(kind: pa.DataType, target: pa.DataType) -> bool:
+    """Whether Arrow's checked cast either keeps every value or fails; it parses text and rounds doubles unasked."""
+    if pt.is_integer(kind):
+        return bool(pt.is_integer(target) or pt.is_floating(target) or pt.is_decimal(target) or pt.is_string(target))
+    if pt.is_floating(kind):
+        return bool(pt.is_floating(target) and target.bit_width >= kind.bit_width)
+    families = (_is_text_or_bytes, pt.is_decimal, pt.is_date, pt.is_time)
+    return pt.is_null(kind) or any(family(kind) and family(target) for family in families)
+
+
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    text = pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+    wide = pt.is_large_binary(kind) or pt.is_binary_view(kind)
+    return bool(text or wide or pt.is_binary(kind) or pt.is_fixed_size_binary(kind))
+
+
+def _column(values: Any, field: pa.Field) -> Any:
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            result = pa.chunked_array([cast_array(chunk, field.type) for chunk in values.chunks], type=field.type)
+        else:
+            result = cast_array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidDataError(
+            f"Column '{field.name}' of type {values.type} cannot be stored as {field.type}: {error}"
+        ) from error
+    if not field.nullable and result.null_count:
+        raise InvalidDataError(f"Column '{field.name}' is required and {result.null_count} of its values are null.")
+    return result
+
+
+def _nulls(data: pa.RecordBatch | pa.Table, kind: pa.DataType) -> Any:
+    nulls = pa.nulls(data.num_rows, kind)
+    return pa.chunked_array([nulls], type=kind) if isinstance(data, pa.Table) else nulls
+
+
+def _timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Same instant, a missing zone taken as UTC: Arrow's own cast to naive would do that too, but only via UTC."""
+    via_utc = values.type.tz not in (None, "UTC") and target.tz is None
+    return (values.cast(pa.timestamp(values.type.unit, tz="UTC")) if via_utc else values).cast(target)
+
+
+def _struct(values: pa.Array, target: pa.DataType) -> pa.Array:
+    kind = values.type
+    children = []
+    for field in target:
+        position = kind.get_field_index(field.name)
+        if position >= 0:
+            child = cast_array(values.field(position), field.type)
+        elif field.nullable:
+            child = pa.nulls(len(values), field.type)
+        else:
+            raise pa.ArrowInvalid(f"field '{field.name}' is required and missing")
+        children.append(child)
+    mask = values.is_null() if values.null_count else None
+    _check_nulls(children, list(target), mask)
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+
+
+def _check_nulls(children: list[pa.Array], fields: list[pa.Field], mask: pa.Array | None) -> None:
+    for child, field in zip(children, fields, strict=True):
+        if field.nullable or not child.null_count:
+            continue
+        stray = child.is_null() if mask is None else pc.and_not(child.is_null(), mask)
+        if pc.any(stray).as_py():
+            raise pa.ArrowInvalid(f"field '{field.name}' is required and holds nulls")
+
+
+def _list(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if not pt.is_list(values.type):
+        values = values.cast(pa.list_(values.type.value_field))
+    items = cast_array(values.values, target.value_type)
+    if not target.value_field.nullable and values.flatten().null_count:
+        raise pa.ArrowInvalid("its items are required and some are null")
+    return _from_offsets(values, [items], target)
+
+
+def _map(values: pa.Array, target: pa.DataType) -> pa.Array:
+    keys = cast_array(values.keys, target.key_type)
+    items = cast_array(values.items, target.item_type)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    if not target.item_field.nullable and items.null_count:
+        raise pa.ArrowInvalid("its values are required and some are null")
+    return _from_offsets(values, [entries], target)
+
+
+def _from_offsets(values: pa.Array, children: list[pa.Array], target: pa.DataType) -> pa.Array:
+    """The lists of `values` over new children: same validity and offsets, so slices stay slices."""
+    buffers = values.buffers()[:2]
+    return pa.Array.from_buffers(
+        target, len(values), list(buffers), values.null_count, offset=values.offset, children=children
+    )
