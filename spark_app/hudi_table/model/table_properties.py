@@ -2,6 +2,8 @@
 
 Facts (measured on Hudi 0.15.0): `hoodie.table.checksum` is the CRC32, in decimal, of `<database>.<table>`;
 partition fields are a comma list; the timestamp generator's settings stand under `hoodie.keygen.timebased.`.
+A version-6 table that Hudi 1.1.1 created names its ordering field and key generator in keys of its own,
+`hoodie.table.ordering.fields` and `hoodie.table.keygenerator.type` (measured).
 Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep.
 """
 
@@ -42,6 +44,14 @@ _PAYLOAD_MODES = {
     EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME,
     COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME,
     "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload": None,
+}
+_GENERATOR_TYPES = {
+    "SIMPLE": "SimpleKeyGenerator",
+    "COMPLEX": "ComplexKeyGenerator",
+    "TIMESTAMP": "TimestampBasedKeyGenerator",
+    "CUSTOM": "CustomKeyGenerator",
+    "NON_PARTITION": "NonpartitionedKeyGenerator",
+    "GLOBAL_DELETE": "GlobalDeleteKeyGenerator",
 }
 _MODELLED = {
     "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version",
@@ -137,14 +147,15 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         raise UnsupportedTableError(
             f"table {name!r} has table version {version}; this release reads and writes version 6", base_path=base_path
         )
-    generator = properties.get("hoodie.table.keygenerator.class", "")
+    generator = _generator(properties)
+    ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields", "")
     return TableConfig(
         name=name,
         database=database,
         type=_table_type(properties, base_path),
         record_key=_names(properties.get("hoodie.table.recordkey.fields", "")),
         partition_by=_partition_by(properties, generator),
-        ordering_fields=_names(properties.get("hoodie.table.precombine.field", "")),
+        ordering_fields=_names(ordering),
         merge_mode=_merge_mode(properties),
         index=_index_spec(properties, base_path),
         key_generator=generator,
@@ -158,6 +169,13 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         create_schema=properties.get("hoodie.table.create.schema"),
         extra={k: v for k, v in properties.items() if k not in _MODELLED and not k.startswith(_TIMEBASED)},
     )
+
+
+def _generator(properties: Mapping[str, str]) -> str:
+    """The key generator's class name, also where only its type is stored (`SIMPLE`, `NON_PARTITION`, …)."""
+    stored = properties.get("hoodie.table.keygenerator.class")
+    short = _GENERATOR_TYPES.get(properties.get("hoodie.table.keygenerator.type", "").upper())
+    return stored or (_KEYGEN + short if short else "")
 
 
 def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
