@@ -76,7 +76,7 @@ def human_duration(span: timedelta) -> str:
     """Two units as kubectl writes ages: `3d4h`, `5m12s`, `9s`."""
     seconds = max(0, int(span.total_seconds()))
     units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-    parts = []
+    parts: list[str] = []
     for name, size in units:
         if seconds >= size or (name == "s" and not parts):
             parts.append(f"{seconds // size}{name}")

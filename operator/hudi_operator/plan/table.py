@@ -25,87 +25,81 @@ from hudi_table.model.checkpoint import SourceFile, batch_id
 DEFAULT_POLICY = RetryPolicy()
 
 
-@dataclass(slots=True)
-class _Course:
-    """What the judgement has come to so far."""
+def plan_table(
+    desired: DesiredTable, observed: Observed, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
+) -> list[Effect]:
+    """Effects in order: launches, events, the status, and when to look again."""
+    judgement = _Judgement(desired, observed, merged(observed.runs, desired.status.runs, observed.table), now, policy)
+    judgement.judge()
+    status = _status(judgement)
+    events = _events(desired.status, status)
+    return [*judgement.launches, *events, SetStatus(to_document(status)), *judgement.requeues]
 
+
+@dataclass(slots=True)
+class _Judgement:
+    """What was seen, and what the judgement has come to so far."""
+
+    desired: DesiredTable
+    observed: Observed
+    runs: tuple[RunStatus, ...]
+    now: datetime
+    policy: RetryPolicy
     stalled: Problem | None = None
     busy: tuple[str, str] | None = None
     launches: list[Launch] = field(default_factory=list)
     requeues: list[RequeueAfter] = field(default_factory=list)
 
+    def judge(self) -> None:
+        """Fill in the outcome."""
+        running = next((run for run in self.runs if run.phase == "Running"), None)
+        if running is not None:
+            self.busy = ("Running", f"{running.work} runs as {running.name}")
+        spec = self.desired.spec
+        self.stalled = checks.problem_of(self.desired, self.observed.table)
+        if self.stalled is not None or spec is None:
+            return
+        if self.observed.problem is not None:
+            self._unseen(self.observed.problem)
+        elif running is None and not spec.suspend:
+            for ingest in spec.ingest:
+                self._ingest(spec, ingest)
+                if self.launches or self.stalled:
+                    return
 
-def plan_table(
-    desired: DesiredTable, observed: Observed, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
-) -> list[Effect]:
-    """Effects in order: launches, events, the status, and when to look again."""
-    runs = merged(observed.runs, desired.status.runs, observed.table)
-    course = _course(desired, observed, runs, now, policy)
-    runs = (*(launch.run for launch in course.launches), *runs)
-    status = _status(desired, observed, runs, course, now)
-    return [*course.launches, *_events(desired.status, status), SetStatus(to_document(status)), *course.requeues]
+    def _unseen(self, problem: Problem) -> None:
+        """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
+        failures = self.observed.failures
+        if not problem.retryable or failures >= self.policy.attempts_max:
+            self.stalled = problem
+        if problem.retryable:
+            wait = self.policy.wait_seconds(max(1, failures))
+            self.busy = ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
+            self.requeues.append(RequeueAfter(wait, problem.reason))
 
-
-def _course(
-    desired: DesiredTable, observed: Observed, runs: tuple[RunStatus, ...], now: datetime, policy: RetryPolicy
-) -> _Course:
-    course = _Course()
-    running = next((run for run in runs if run.phase == "Running"), None)
-    if running is not None:
-        course.busy = ("Running", f"{running.work} runs as {running.name}")
-    problem = checks.problem_of(desired, observed.table)
-    if problem is not None:
-        course.stalled = problem
-    elif observed.problem is not None:
-        _unseen(course, observed.problem, observed.failures, policy)
-    elif running is None and desired.spec is not None and not desired.spec.suspend:
-        for ingest in desired.spec.ingest:
-            _ingest(course, desired, desired.spec, ingest, observed, runs, now, policy)
-            if course.launches or course.stalled:
-                break
-    return course
-
-
-def _unseen(course: _Course, problem: Problem, failures: int, policy: RetryPolicy) -> None:
-    """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
-    if not problem.retryable or failures >= policy.attempts_max:
-        course.stalled = problem
-    if problem.retryable:
-        wait = policy.wait_seconds(max(1, failures))
-        course.busy = ("Retrying", f"{problem.message}; next look in {wait:.0f} s")
-        course.requeues.append(RequeueAfter(wait, problem.reason))
-
-
-def _ingest(  # one judgement over everything that was seen
-    course: _Course,
-    desired: DesiredTable,
-    spec: HudiTableSpec,
-    ingest: IngestSpec,
-    observed: Observed,
-    runs: tuple[RunStatus, ...],
-    now: datetime,
-    policy: RetryPolicy,
-) -> None:
-    source = observed.source(ingest.name)
-    if source is None:
-        return
-    if source.problem is not None:
-        _unseen(course, source.problem, observed.failures, policy)
-        return
-    files = waiting_of(source, observed.table)
-    if not files:
-        return
-    work = f"Ingest/{ingest.name}"
-    batch = batch_id(ingest.name, files)
-    found = verdict(runs, work, desired.identity.generation, batch, policy=policy, now=now)
-    if found.stalled is not None:
-        course.stalled = Problem(*found.stalled)
-    elif found.wait_seconds > 0:
-        course.busy = ("Retrying", f"{work} failed {found.failures} times; next attempt in {found.wait_seconds:.0f} s")
-        course.requeues.append(RequeueAfter(found.wait_seconds, work))
-    else:
-        course.launches.append(_launch(desired, spec, ingest, files, found.number, now))
-        course.busy = ("Ingesting", f"{work} takes {len(files)} files, {_size(files)}")
+    def _ingest(self, spec: HudiTableSpec, ingest: IngestSpec) -> None:
+        source = self.observed.source(ingest.name)
+        if source is None:
+            return
+        if source.problem is not None:
+            self._unseen(source.problem)
+            return
+        files = waiting_of(source, self.observed.table)
+        if not files:
+            return
+        work = f"Ingest/{ingest.name}"
+        batch = batch_id(ingest.name, files)
+        generation = self.desired.identity.generation
+        found = verdict(self.runs, work, generation, batch, policy=self.policy, now=self.now)
+        if found.stalled is not None:
+            self.stalled = Problem(*found.stalled)
+        elif found.wait_seconds > 0:
+            wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
+            self.busy = ("Retrying", f"{work} failed {found.failures} times; {wait}")
+            self.requeues.append(RequeueAfter(found.wait_seconds, work))
+        else:
+            self.launches.append(_launch(self.desired, spec, ingest, files, found.number, self.now))
+            self.busy = ("Ingesting", f"{work} takes {len(files)} files, {_size(files)}")
 
 
 def _size(files: tuple[SourceFile, ...]) -> str:
@@ -137,15 +131,15 @@ def _launch(
     return Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value)
 
 
-def _status(
-    desired: DesiredTable, observed: Observed, runs: tuple[RunStatus, ...], course: _Course, now: datetime
-) -> HudiTableStatus:
+def _status(judgement: _Judgement) -> HudiTableStatus:
+    desired, observed, now = judgement.desired, judgement.observed, judgement.now
     spec, table, before = desired.spec, observed.table, desired.status
-    findings = [_ready(desired, observed, course)]
-    if course.busy is not None:
-        findings.append(Finding("Reconciling", "True", *course.busy))
-    if course.stalled is not None:
-        findings.append(Finding("Stalled", "True", course.stalled.reason, course.stalled.message))
+    runs = (*(launch.run for launch in judgement.launches), *judgement.runs)
+    findings = [_ready(judgement)]
+    if judgement.busy is not None:
+        findings.append(Finding("Reconciling", "True", *judgement.busy))
+    if judgement.stalled is not None:
+        findings.append(Finding("Stalled", "True", judgement.stalled.reason, judgement.stalled.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and observed.problem is not None
     if spec is not None and not unseen:
@@ -161,9 +155,10 @@ def _status(
     )
 
 
-def _ready(desired: DesiredTable, observed: Observed, course: _Course) -> Finding:
-    if course.stalled is not None:
-        return Finding("Ready", "False", course.stalled.reason, course.stalled.message)
+def _ready(judgement: _Judgement) -> Finding:
+    desired, observed = judgement.desired, judgement.observed
+    if judgement.stalled is not None:
+        return Finding("Ready", "False", judgement.stalled.reason, judgement.stalled.message)
     if observed.problem is not None:
         return Finding("Ready", "Unknown", observed.problem.reason, observed.problem.message)
     table, spec = observed.table, desired.spec
@@ -171,8 +166,8 @@ def _ready(desired: DesiredTable, observed: Observed, course: _Course) -> Findin
         message = report.summary(table)
         return Finding("Ready", "True", "Suspended" if spec is not None and spec.suspend else "TableReadable", message)
     where = spec.location if spec is not None else "this location"
-    if course.busy is not None:
-        return Finding("Ready", "False", course.busy[0], course.busy[1])
+    if judgement.busy is not None:
+        return Finding("Ready", "False", *judgement.busy)
     return Finding("Ready", "False", "NoTable", f"no table at {where} yet; the first rows make it")
 
 

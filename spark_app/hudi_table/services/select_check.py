@@ -19,7 +19,7 @@ SOURCE = "source"
 LENGTH_MAX = 16_384
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _FORBIDDEN_FUNCTIONS = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
-_FORBIDDEN_NODES: tuple[type[exp.Expression], ...] = (
+_FORBIDDEN_NODES = (
     exp.QueryTransform,
     exp.Into,
     exp.DDL,
@@ -57,7 +57,7 @@ def check_select(sql: str) -> None:
     _walk(statement)
 
 
-def _walk(statement: exp.Expression) -> None:
+def _walk(statement: exp.Query) -> None:
     own = {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
     for node in statement.walk():
         if isinstance(node, _FORBIDDEN_NODES):
@@ -79,7 +79,7 @@ def _relation(node: exp.Table, own: set[str]) -> None:
         )
 
 
-def _function_name(node: exp.Expression) -> str:
+def _function_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
