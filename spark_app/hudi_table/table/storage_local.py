@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from hudi_table.errors import InvalidRequestError, OutcomeUnknownError
-from hudi_table.table.ports import ObjectInfo, Storage
+from hudi_table.table.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.storage_errors import local_error
 from hudi_table.table.storage_files import NewFile, delete_file, replace_file, sync_folder, write_all
 from hudi_table.table.storage_paths import STAGING_SUFFIX, check_folder, check_path
@@ -58,10 +58,10 @@ class LocalStorage:
         with self._errors(path):
             return _info(path, _file_status(self._existing(path)))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> list[ObjectInfo]:
+    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
         """All files below the folder; a symbolic link that leaves the base is refused."""
         check_folder(prefix, base_path=self._base)
-        found: list[ObjectInfo] = []
+        found: Objects = []
         folders = [prefix]
         while folders:
             below, files = self._scan(folders.pop())
@@ -70,7 +70,7 @@ class LocalStorage:
         found.sort(key=lambda info: info.path)
         return found if start_after is None else [info for info in found if info.path > start_after]
 
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[ObjectInfo]]:
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, files) directly in the folder; an empty folder that others made is listed too."""
         check_folder(prefix, base_path=self._base)
         folders, files = self._scan(prefix)
@@ -168,9 +168,9 @@ class LocalStorage:
             )
             raise OutcomeUnknownError(message, path=path) from error
 
-    def _scan(self, folder: str) -> tuple[list[str], list[ObjectInfo]]:
-        folders: list[str] = []
-        files: list[ObjectInfo] = []
+    def _scan(self, folder: str) -> tuple[Names, Objects]:
+        folders: Names = []
+        files: Objects = []
         with self._errors(folder):
             try:
                 full = self._existing(folder) if folder else self._root
@@ -182,7 +182,7 @@ class LocalStorage:
                 return [], []
         return folders, files
 
-    def _sort_in(self, entry: os.DirEntry[str], path: str, folders: list[str], files: list[ObjectInfo]) -> None:
+    def _sort_in(self, entry: os.DirEntry[str], path: str, folders: Names, files: Objects) -> None:
         if entry.name.endswith(STAGING_SUFFIX):
             return
         if entry.is_dir(follow_symlinks=False):

@@ -15,7 +15,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, UnavailableError
-from hudi_table.table.ports import ObjectInfo, Storage
+from hudi_table.table.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.storage_errors import ConflictingCreateError, translate
 from hudi_table.table.storage_paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.storage_read import RangeFile
@@ -66,7 +66,7 @@ class ObjectStorage:
         key = self._key(path)
         return self._info(self._ask(path, lambda: obstore.head(self._store, key)))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> list[ObjectInfo]:
+    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
         """All objects below the folder, all pages."""
         key = self._folder_key(prefix)
         offset = None if start_after is None else self._prefix + start_after
@@ -77,7 +77,7 @@ class ObjectStorage:
         found = sorted((self._info(meta) for meta in self._ask(prefix, pages)), key=lambda info: info.path)
         return _without_folder_markers(found, prefix)
 
-    def list_dir(self, prefix: str = "") -> tuple[list[str], list[ObjectInfo]]:
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, objects) directly in the folder."""
         key = self._folder_key(prefix)
         result = self._ask(prefix, lambda: obstore.list_with_delimiter(self._store, key))

@@ -1,0 +1,131 @@
+"""An S3 server for tests: moto, in this process, on a free loopback port.
+
+moto keeps exclusive creates exclusive (PUT and the end of an upload in parts), pages its listings, and checks no
+credentials; `s3_replies` answers as a store does that refuses, stalls or fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+ACCESS = {"access_key_id": "test-access", "secret_access_key": "test-secret-7f3a"}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """A running server: its endpoint and a bucket that exists."""
+
+    endpoint: str
+    bucket: str = "lake"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Storage options of `open_storage`."""
+        return {"endpoint": self.endpoint, "region": "us-east-1", **ACCESS}
+
+    def new_uri(self) -> str:
+        """A base that nobody else uses."""
+        return f"s3://{self.bucket}/{uuid.uuid4().hex}/table"
+
+    def client(self) -> Any:
+        """A boto3 client, to look at the bucket without our own code."""
+        import boto3  # type: ignore[import-untyped]
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=ACCESS["access_key_id"],
+            aws_secret_access_key=ACCESS["secret_access_key"],
+        )
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """All keys of the bucket, as boto3 lists them."""
+        pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+
+
+@contextlib.contextmanager
+def running_s3() -> Iterator[S3Server]:
+    """A server with one bucket, gone at the end."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        found = S3Server(f"http://{host}:{port}")
+        found.client().create_bucket(Bucket=found.bucket)
+        yield found
+    finally:
+        server.stop()
+
+
+@dataclass
+class Replies:
+    """What a scripted store answers: (status, error code), `"reset"` or a number of seconds to stall.
+
+    `answer` may be changed between requests; `requests` are (method, path) as they came.
+    """
+
+    endpoint: str = ""
+    answer: tuple[int, str] | str | float = (503, "SlowDown")
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Storage options with short limits."""
+        return {"endpoint": self.endpoint, "region": "us-east-1", "timeout": "1", "retries": "2", **ACCESS}
+
+
+@contextlib.contextmanager
+def s3_replies(answer: tuple[int, str] | str | float = (503, "SlowDown")) -> Iterator[Replies]:
+    """A store on a free loopback port that gives every request the same answer."""
+    replies = Replies(answer=answer)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _reply(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            replies.requests.append((self.command, self.path))
+            wanted = replies.answer
+            if isinstance(wanted, str):
+                self.close_connection = True
+                self.connection.close()
+            elif isinstance(wanted, tuple):
+                status, code = wanted
+                body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+            else:
+                time.sleep(wanted)
+                self.close_connection = True
+
+        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _reply  # noqa: N815
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        replies.endpoint = f"http://127.0.0.1:{server.server_port}"
+        yield replies
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
