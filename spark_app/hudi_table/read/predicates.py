@@ -37,6 +37,10 @@ class Bound:
     expression: pc.Expression
     columns: tuple[str, ...]
 
+    def both(self, other: Bound) -> Bound:
+        """What matches this filter and the other one."""
+        return Bound(self.expression & other.expression, tuple(dict.fromkeys(self.columns + other.columns)))
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:

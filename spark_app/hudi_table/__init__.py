@@ -1,0 +1,25 @@
+"""Apache Hudi tables on Arrow: open, create, read, write. No JVM.
+
+`import hudi_table` loads nothing heavy; the names below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hudi_table.api import HudiTable, open_table
+
+__all__ = ["HudiTable", "open_table"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'hudi_table' has no attribute {name!r}")
+    from hudi_table import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,8 @@
+"""`hudictl`, the command line: questions about a table, and its rows. `--help` imports neither pyarrow nor numpy.
+
+Data goes to stdout, all else to stderr. Only this package prints.
+"""
+
+from hudi_table.cli.program import main
+
+__all__ = ["main"]

@@ -1,0 +1,128 @@
+"""What verbs print: one document in seven formats.
+
+People's formats (`table`, `wide`, `markdown`) humanise values; the others carry them raw, in base units, under
+camelCase names that are stable. Tables have no borders, so that grep, cut and awk work on them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "markdown")
+API_VERSION = "hudi.lakeops.dev/v1alpha1"
+
+
+def _plain(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field: its raw `key`, its heading, how people see it; `wide` ones show in `-o wide` only."""
+
+    key: str
+    title: str
+    show: Callable[[Any], str] = _plain
+    wide: bool = False
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A versioned kind with rows; `single` ones are one record, printed downwards. The first column names a row."""
+
+    kind: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Mapping[str, Any]]
+    single: bool = False
+
+    def render(self, form: str, *, bold: bool = False) -> str:
+        """The document as text that ends with a newline (or empty text, where there is nothing to say)."""
+        if form in ("json", "yaml"):
+            return self._structured(form)
+        if form == "csv":
+            return self._csv()
+        if form == "name":
+            return "".join(f"{row[self.columns[0].key]}\n" for row in self.rows)
+        shown = [c for c in self.columns if form == "wide" or not c.wide]
+        if self.single:
+            cells = [[c.title, c.show(self.rows[0].get(c.key))] for c in shown]
+            heads, right = ["FIELD", "VALUE"], [False, False]
+        else:
+            cells = [[c.show(row.get(c.key)) for c in shown] for row in self.rows]
+            heads, right = [c.title.upper() for c in shown], [c.right for c in shown]
+        if form == "markdown":
+            return _markdown(heads, cells, right)
+        return _aligned(heads, cells, right, header=not self.single, bold=bold)
+
+    def _structured(self, form: str) -> str:
+        head: dict[str, Any] = {"apiVersion": API_VERSION, "kind": self.kind}
+        rows = [{c.key: row.get(c.key) for c in self.columns} for row in self.rows]
+        document = {**head, **rows[0]} if self.single else {**head, "items": rows}
+        if form == "json":
+            return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        import yaml
+
+        return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+    def _csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([c.key for c in self.columns])
+        writer.writerows([[_raw(row.get(c.key)) for c in self.columns] for row in self.rows])
+        return text.getvalue()
+
+
+def emit(document: Document, form: str, out: TextIO | None = None) -> None:
+    """Print a document on stdout; headings are bold on a terminal, unless NO_COLOR is set."""
+    stream = out or sys.stdout
+    stream.write(document.render(form, bold=styled(stream)))
+    if form in ("table", "wide") and not document.rows:
+        note(f"no {document.kind.removesuffix('List').lower()} to show")
+
+
+def styled(stream: TextIO) -> bool:
+    """Whether a stream takes styles: a terminal, NO_COLOR unset or empty, and not a dumb one."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def note(text: str) -> None:
+    """A remark, on stderr."""
+    sys.stderr.write(f"{text}\n")
+
+
+def _raw(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+
+
+def _aligned(heads: list[str], cells: list[list[str]], right: list[bool], *, header: bool, bold: bool) -> str:
+    if not cells:
+        return ""
+    widths = [max(len(line[i]) for line in ([heads] if header else []) + cells) for i in range(len(heads))]
+
+    def line(values: list[str]) -> str:
+        padded = [v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right, strict=True)]
+        return "   ".join(padded).rstrip()
+
+    if header:
+        top = line(heads)
+        lines = [f"\x1b[1m{top}\x1b[0m" if bold else top, *map(line, cells)]
+    else:
+        lines = [f"\x1b[1m{c[0].ljust(widths[0])}\x1b[0m   {c[1]}".rstrip() if bold else line(c) for c in cells]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(heads: list[str], cells: list[list[str]], right: list[bool]) -> str:
+    lines = [heads, ["---:" if r else "---" for r in right], *cells]
+    return "".join("| " + " | ".join(v.replace("|", "\\|") for v in values) + " |\n" for values in lines)

@@ -1,0 +1,171 @@
+"""The program `hudictl`: its verbs and arguments, other packages' verbs, and the rim where errors become messages.
+
+Every verb lives in a module of its own that is imported when the verb runs, so that `--help` stays quick.
+Another package adds a verb through the entry-point group `hudictl.verbs`: name = verb, value = a function that takes the
+arguments after the verb and returns an exit code; the first line of its module's docstring is the verb's help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module, metadata, util
+from pathlib import Path
+
+from hudi_table.cli import exits
+from hudi_table.cli.output import FORMATS, note
+from hudi_table.errors import HudiError, InvalidOptionError
+
+GROUP = "hudictl.verbs"
+VERBS = {
+    "info": "what a table is: key, partitions, index, size, newest commit",
+    "timeline": "its instants: what was done, when, and what is pending",
+    "files": "its file groups: slices, sizes, newest instant",
+    "read": "its rows, now or as of an instant",
+    "explain": "what an error means and what to do",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; nothing a user does wrong ends in a traceback."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except HudiError as error:
+        note(f"error: {error.name()}: {error}\nhudictl explain {error.name()} says more")
+        return exits.code_of(error)
+    except BrokenPipeError:
+        # The reader of our output has gone (`hudictl read … | head`): keep the interpreter from flushing into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.GOOD
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        note(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        return exits.FAILED
+    except Exception as error:
+        # The rim: a bug ends in one line, and in a traceback for who asks.
+        if os.environ.get("HUDICTL_TRACEBACK"):
+            raise
+        note(f"error: Invariant: {type(error).__name__}: {error}\nthis is a bug; HUDICTL_TRACEBACK=1 shows where")
+        return exits.FAILED
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    added = {} if arguments and arguments[0] in VERBS else _added_verbs()
+    if arguments and arguments[0] in added:
+        verb: Callable[[list[str]], int] = added[arguments[0]].load()
+        return verb(arguments[1:])
+    parser = _parser(added)
+    try:
+        parsed = parser.parse_args(arguments)
+        if parsed.verb is None:
+            parser.print_help()
+            return exits.USAGE if arguments else exits.GOOD
+    except SystemExit as stop:  # argparse has printed help, version or a usage error
+        return stop.code if isinstance(stop.code, int) else exits.USAGE
+    run: Callable[[argparse.Namespace], int] = import_module(f"hudi_table.cli.verb_{parsed.verb}").run
+    return run(parsed)
+
+
+class _Help(argparse.HelpFormatter):
+    """Help with room for one line to each argument."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=110)
+
+
+def _parser(added: dict[str, metadata.EntryPoint]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hudictl",
+        description="Apache Hudi tables: what they are, what happened to them, and their rows.",
+        epilog=exits.EPILOG,
+        allow_abbrev=False,
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"hudictl {_version()}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    parsers = {
+        name: verbs.add_parser(name, help=text, description=f"Shows {text}.", allow_abbrev=False, formatter_class=_Help)
+        for name, text in VERBS.items()
+    }
+    for name, entry in added.items():
+        verbs.add_parser(name, help=_first_line(entry))
+    for name in ("info", "timeline", "files", "read"):
+        parsers[name].add_argument(
+            "base", metavar="BASE", help="path or URI of the table: lake/flights, s3://bucket/flights"
+        )
+        parsers[name].add_argument(
+            "--storage", metavar="KEY=VALUE", action="append", default=[],
+            help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
+        )  # fmt: skip
+    for name in ("info", "timeline", "files", "explain"):
+        parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
+    parsers["info"].add_argument(
+        "--fail-on", choices=("never", "pending"), default="never",
+        help="pending: exit code 3 if a write that is not done lies on the timeline",
+    )  # fmt: skip
+    parsers["timeline"].add_argument("--limit", type=_count, metavar="N", help="only the newest N instants")
+    parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
+    _read_arguments(parsers["read"])
+    parsers["explain"].add_argument(
+        "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
+    )
+    return parser
+
+
+def _read_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--query", choices=("snapshot",), default="snapshot", help="query type (snapshot)")
+    parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
+    parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
+    parser.add_argument(
+        "--as-of", metavar="INSTANT", help="20261121094455123, a shorter prefix, or 2026-11-21T09:44:55Z"
+    )
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows (100 for --format table)")
+    parser.add_argument("--meta", action="store_true", help="with Hudi's five meta columns")
+    parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="of the rows (table)")
+    parser.add_argument("--to", metavar="FILE", help="write there instead of to stdout; appears when it is whole")
+
+
+def storage_options(pairs: Sequence[str]) -> dict[str, str]:
+    """`--storage` arguments as options. Raises InvalidOptionError without repeating what may be a secret."""
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise InvalidOptionError("--storage takes KEY=VALUE, such as region=eu-west-1; one was given without '='")
+        options[key] = value
+    return options
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is negative")
+    return value
+
+
+def _version() -> str:
+    try:
+        return metadata.version("hudi-operator")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _added_verbs() -> dict[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=GROUP) if entry.name not in VERBS}
+
+
+def _first_line(entry: metadata.EntryPoint) -> str:
+    """The first line of the verb module's docstring, read without running the module."""
+    try:
+        spec = util.find_spec(entry.module)
+        source = Path(spec.origin).read_text("utf-8") if spec and spec.origin else ""
+        return (ast.get_docstring(ast.parse(source)) or entry.value).splitlines()[0].rstrip(".")
+    except (ImportError, OSError, SyntaxError):
+        return f"cannot be loaded: {entry.value}"

@@ -1,0 +1,147 @@
+"""From a request to a plan: columns resolved, filter bound, file slices chosen, partitions pruned."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hudi_table.errors import CorruptTableError, InvalidOptionError
+from hudi_table.model.names import META_COLUMNS
+from hudi_table.read.as_of import check_retained
+from hudi_table.read.predicates import Bound, Filter
+from hudi_table.read.pruning import matching_partitions
+from hudi_table.read.support import check_readable
+from hudi_table.table.context import TableContext
+from hudi_table.table.schemas import table_schema
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
+
+META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows."""
+
+    columns: tuple[str, ...] | None = None
+    filter: Filter | None = None
+    as_of: str | None = None
+    query: str = "snapshot"
+    limit: int | None = None
+    meta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What a scan reads: a fixed set of base files, so that every stream of one scan gives the same rows.
+
+    `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
+    write that is visible ('' if none). The totals count what the table has before pruning.
+    """
+
+    schema: pa.Schema
+    reads: pa.Schema
+    bound: Bound | None
+    files: tuple[BaseFile, ...]
+    instant: str
+    columns_total: int
+    files_total: int
+    partitions: int
+    partitions_total: int
+
+
+def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
+    """Load the timeline and choose the files. Raises UnsupportedTableError, InvalidOptionError, CorruptTableError."""
+    check_readable(ctx, request.query)
+    timeline = load_timeline(ctx)
+    if request.as_of is not None:
+        check_retained(ctx, timeline, request.as_of)
+    schema = schema_as_of(ctx, timeline, request.as_of)
+    output = _output(ctx, schema, request)
+    everything = pa.schema([*META_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
+    bound = None if request.filter is None else request.filter.bind(everything)
+    extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
+    slices = FileSystemView(ctx, timeline, request.as_of).latest_slices()
+    files = [_base(ctx, s) for s in slices]
+    partitions = sorted({file.partition for file in files})
+    kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, everything)
+    visible = timeline if request.as_of is None else timeline.until(request.as_of)
+    return ScanPlan(
+        schema=output,
+        reads=pa.schema([*output, *extra]),
+        bound=bound,
+        files=tuple(file for file in files if file.partition in kept),
+        instant=visible.last_commit.time if visible.last_commit else "",
+        columns_total=len(schema),
+        files_total=len(files),
+        partitions=len(kept),
+        partitions_total=len(partitions),
+    )
+
+
+def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filter | None) -> ScanPlan:
+    """The same snapshot with fewer columns (of `plan.schema`) and perhaps another filter on top."""
+    bound = plan.bound
+    if more is not None:
+        added = more.bind(plan.schema)
+        bound = added if bound is None else bound.both(added)
+    output = pa.schema([plan.schema.field(name) for name in columns])
+    extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
+    kept = plan.files
+    if bound is not None:
+        partitions = sorted({file.partition for file in kept})
+        matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
+        kept = tuple(file for file in kept if file.partition in matching)
+    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, files=kept)
+
+
+def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:
+    """The schema at an instant, without meta columns; before the first known commit, that of the first; else none."""
+    found = None
+    if as_of is not None:
+        found = table_schema(ctx, timeline.until(as_of))
+        if found is None and timeline.commits:
+            found = table_schema(ctx, timeline.until(timeline.commits[0].time))
+    found = found if found is not None else table_schema(ctx, timeline)
+    return pa.schema([]) if found is None else found
+
+
+def _output(ctx: TableContext, schema: pa.Schema, request: Request) -> pa.Schema:
+    """The result's fields: those asked for, in that order, else all data columns (after the meta columns, if wanted)."""
+    if request.columns is None:
+        if request.meta:
+            _check_meta(ctx)
+        return pa.schema([*META_FIELDS, *schema]) if request.meta else schema
+    known = {field.name: field for field in [*META_FIELDS, *schema]}
+    for name in request.columns:
+        if name not in known:
+            raise InvalidOptionError(_unknown(name, schema.names), base_path=ctx.base_path)
+        if name in META_COLUMNS:
+            _check_meta(ctx)
+    names = [*META_COLUMNS, *request.columns] if request.meta else list(request.columns)
+    return pa.schema([known[name] for name in dict.fromkeys(names)])
+
+
+def _check_meta(ctx: TableContext) -> None:
+    if not ctx.config.populate_meta_fields:
+        raise InvalidOptionError(
+            "the table keeps no meta columns (hoodie.populate.meta.fields=false)", base_path=ctx.base_path
+        )
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"no column {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}")
+
+
+def _base(ctx: TableContext, found: FileSlice) -> BaseFile:
+    if found.base is None or found.logs:
+        raise CorruptTableError(
+            f"a copy-on-write table holds log files in group {found.file_id}: {', '.join(found.logs)}; "
+            "it was written as a merge-on-read table",
+            base_path=ctx.base_path,
+        )
+    return found.base

@@ -1,0 +1,123 @@
+"""What every opened table can tell and give: schema, timeline, files, rows. `api.HudiTable` adds writing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import pyarrow as pa
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.table_config import IndexSpec
+from hudi_table.read.as_of import instant_of
+from hudi_table.read.plan import META_FIELDS, Request, schema_as_of
+from hudi_table.read.predicates import Filter
+from hudi_table.read.scan import Scan
+from hudi_table.read.show import key_values_html
+from hudi_table.read.tables import history_table, slices_table, timeline_table
+from hudi_table.table.context import TableContext
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import FileSystemView
+
+Moment = str | date | datetime
+
+
+class TableReader:
+    """The reading half of a table. `as_of`, an instant time of 17 digits, holds for every read that names none."""
+
+    def __init__(self, context: TableContext, as_of: Moment | None = None) -> None:
+        self.context = context
+        self.as_of = None if as_of is None else instant_of(as_of, context.config.timezone)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.context.config.name
+
+    @property
+    def base_path(self) -> str:
+        """Where the table lies, as an absolute path or URI."""
+        return self.context.base_path
+
+    def schema(self, *, meta: bool = False) -> pa.Schema:
+        """The Arrow schema of the table's columns, after Hudi's five meta columns if `meta`."""
+        found = schema_as_of(self.context, load_timeline(self.context), self.as_of)
+        return pa.schema([*META_FIELDS, *found]) if meta else found
+
+    def timeline(self) -> pa.Table:
+        """The active timeline, oldest first: instant, action, state, file, modified."""
+        return timeline_table(self._timeline())
+
+    def history(self) -> pa.Table:
+        """The completed writes, newest first: instant, action, operation, and counts of files, rows and bytes."""
+        return history_table(self.context, self._timeline())
+
+    def files(self) -> pa.Table:
+        """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
+        return slices_table(FileSystemView(self.context, load_timeline(self.context), self.as_of))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: object = None,  # noqa: A002 - the name that Arrow's own readers use
+        *,
+        as_of: Moment | None = None,
+        query: str = "snapshot",
+        limit: int | None = None,
+        meta: bool = False,
+    ) -> Scan:
+        """A lazy scan of the newest completed snapshot, or of the one at `as_of`.
+
+        `columns`: names in the wanted order, default all data columns; `meta` adds Hudi's five meta columns in
+        front, which can also be named. `filter`: SQL-like text (``"city = 'sf' and ts > 5"``), tuples as pyarrow
+        takes them, or a pyarrow expression. `limit`: at most that many rows. Raises InvalidOptionError for a
+        malformed argument; names and types are checked when the scan first reads.
+        """
+        if isinstance(columns, str):
+            raise InvalidOptionError(f"columns is the text {columns!r}: give a list of names")
+        if limit is not None and limit < 0:
+            raise InvalidOptionError(f"limit is {limit}: give 0 or more rows")
+        at = self.as_of if as_of is None else instant_of(as_of, self.context.config.timezone)
+        names = None if columns is None else tuple(columns)
+        if names is not None and len(set(names)) < len(names):
+            raise InvalidOptionError(f"columns {list(names)} name a column twice")
+        return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A new Arrow stream of all rows, data columns only."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema of the data columns as an Arrow capsule."""
+        return self.schema().__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        at = f", as_of={self.as_of!r}" if self.as_of else ""
+        return f"{type(self).__name__}({self.base_path!r}{at})"
+
+    def _repr_html_(self) -> str:
+        config, timeline = self.context.config, self._timeline()
+        columns = ", ".join(f"{f.name} {f.type}" for f in self.schema())
+        last = timeline.last_commit
+        facts = [
+            ("location", self.base_path),
+            ("type", config.type.value),
+            ("record key", ", ".join(config.record_key) or "none"),
+            ("partition by", ", ".join(config.partition_fields) or "not partitioned"),
+            ("index", index_text(config.index)),
+            ("newest commit", last.time if last else "none"),
+            ("commits", str(len(timeline.commits))),
+            ("columns", columns),
+        ]
+        return key_values_html(f"HudiTable {self.name}", facts)
+
+    def _timeline(self) -> Timeline:
+        timeline = load_timeline(self.context)
+        return timeline if self.as_of is None else timeline.until(self.as_of)
+
+
+def index_text(index: IndexSpec | None) -> str:
+    """An index in words."""
+    if index is None:
+        return "not recorded"
+    return f"{index.type.value}, {index.buckets} buckets" if index.buckets else index.type.value

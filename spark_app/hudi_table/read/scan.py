@@ -1,0 +1,138 @@
+"""`Scan`: a lazy query. Nothing is read until rows are asked for; then batches stream in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_table.read.files import count_rows, stream
+from hudi_table.read.human import number, size
+from hudi_table.read.plan import Request, ScanPlan, make_plan
+from hudi_table.read.show import key_values_html
+from hudi_table.table.context import TableContext
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("instant", pa.string()),
+        ("size_bytes", pa.int64()),
+    ]
+)
+
+
+class Scan:
+    """Rows of one snapshot of a table. Any Arrow consumer takes it as it is, as often as it likes.
+
+    The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch); every later stream
+    of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError,
+    CorruptTableError, UnavailableError and AccessDeniedError.
+    """
+
+    def __init__(self, context: TableContext, request: Request) -> None:
+        self._context = context
+        self._request = request
+
+    @cached_property
+    def plan(self) -> ScanPlan:
+        """The files and columns that will be read."""
+        return make_plan(self._context, self._request)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The result's Arrow schema."""
+        return self.plan.schema
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """A stream of record batches; closing or dropping it stops the reading threads."""
+        batches = stream(self._context, self.plan, self._request.limit)
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(list(stream(self._context, self.plan, self._request.limit)), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame; `options` are those of `pyarrow.Table.to_pandas`."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_polars(self) -> pl.LazyFrame:
+        """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
+        from hudi_table.read.polars_source import lazy_frame
+
+        return lazy_frame(self._context, self.plan, self._request.limit)
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run."""
+        import duckdb
+
+        return (connection or duckdb.default_connection()).from_arrow(self)
+
+    def count(self) -> int:
+        """The number of rows; without a filter from the files' footers alone."""
+        rows = count_rows(self._context, self.plan)
+        return rows if self._request.limit is None else min(rows, self._request.limit)
+
+    def plan_files(self) -> pa.Table:
+        """One row for each base file that will be read: path, partition, file_id, instant, size_bytes."""
+        files = self.plan.files
+        columns = [
+            [f.path for f in files],
+            [f.partition for f in files],
+            [f.file_id for f in files],
+            [f.instant for f in files],
+            [f.size for f in files],
+        ]
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
+
+    def explain(self) -> str:
+        """The plan in words: snapshot, columns, filter, partitions and files that are read."""
+        return "\n".join([f"Scan of {self._context.base_path}", *(f"  {key:<12}{text}" for key, text in self._facts())])
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A new Arrow stream of the rows."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The result's schema as an Arrow capsule."""
+        return self.schema.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        asked = self._request
+        parts = [
+            repr(self._context.base_path),
+            "" if asked.columns is None else f"columns={list(asked.columns)}",
+            "" if asked.filter is None else f"filter={asked.filter.text!r}",
+            "" if asked.as_of is None else f"as_of={asked.as_of!r}",
+            "" if asked.limit is None else f"limit={asked.limit}",
+        ]
+        return f"Scan({', '.join(part for part in parts if part)})"
+
+    def _repr_html_(self) -> str:
+        return key_values_html(f"Scan of {self._context.config.name}", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        plan, asked = self.plan, self._request
+        data = sum(file.size for file in plan.files)
+        shown = ", ".join(plan.schema.names) or "none"
+        facts = [
+            ("snapshot", plan.instant or "no commit yet"),
+            ("columns", f"{shown} ({len(plan.schema)} of {plan.columns_total})"),
+            ("filter", asked.filter.text if asked.filter else "none"),
+            ("partitions", f"{number(plan.partitions)} of {number(plan.partitions_total)}"),
+            ("files", f"{number(len(plan.files))} of {number(plan.files_total)}, {size(data)}"),
+        ]
+        return facts if asked.limit is None else [*facts, ("limit", f"{number(asked.limit)} rows")]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.to_batches())

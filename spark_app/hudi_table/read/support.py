@@ -1,0 +1,29 @@
+"""What this release reads: refusals by name, before any file is opened."""
+
+from __future__ import annotations
+
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.model.table_config import TableType
+from hudi_table.table.context import TableContext
+
+QUERIES = ("snapshot",)
+
+
+def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
+    """Raise UnsupportedTableError for a table whose rows this release would get wrong, InvalidOptionError for a query."""
+    config, base = ctx.config, ctx.base_path
+    if query not in QUERIES:
+        raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}", base_path=base)
+    if config.type is not TableType.COPY_ON_WRITE:
+        raise UnsupportedTableError(
+            f"table {config.name!r} is a {config.type.hudi_name} table, and this release reads COPY_ON_WRITE only",
+            base_path=base,
+        )
+    for key, plain, what in (
+        ("hoodie.table.base.file.format", "PARQUET", "base files in another format than Parquet"),
+        ("hoodie.datasource.write.drop.partition.columns", "FALSE", "partition columns that its files lack"),
+        ("hoodie.bootstrap.base.path", "", "a bootstrap source, whose rows lie outside the table"),
+    ):
+        value = config.extra.get(key, "")
+        if value and value.upper() != plain:
+            raise UnsupportedTableError(f"table {config.name!r} has {what} ({key}={value})", base_path=base)
