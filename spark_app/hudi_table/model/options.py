@@ -17,13 +17,15 @@ from importlib.resources import files
 from hudi_table.errors import InvalidOptionError
 
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
-QUARANTINE = "hoodie.lakeops.quarantine.seconds"
+QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
+SUSPECT = "hoodie.lakeops.txn.suspect.seconds"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 
 OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
     QUARANTINE: "3600",
+    SUSPECT: "900",
     ROW_GROUP_ROWS: "250000",
     COMPRESSION_LEVEL: "1",
 }
@@ -35,8 +37,35 @@ _OUR_DEFAULTS: Mapping[str, str] = {
 }
 """Where our default differs from Hudi's, and why: `docs/compatibility.md`."""
 
-_CODECS = frozenset({"zstd", "snappy", "gzip", "lz4_raw", "uncompressed"})
+_CODECS = frozenset({"zstd", "snappy", "gzip", "lz4", "none"})
 _BLOOM_TYPES = frozenset({"SIMPLE", "DYNAMIC_V0"})
+
+
+class Operation(StrEnum):
+    """What a write does; `hudi_name` is its name in commit metadata."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    DELETE = "delete"
+    BULK_INSERT = "bulk_insert"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+    DELETE_PARTITION = "delete_partition"
+
+    @property
+    def hudi_name(self) -> str:
+        """`INSERT`, `UPSERT`, …"""
+        return self.name
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it hides whole file groups, so that its instant is a replacecommit."""
+        return self in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION)
+
+    @property
+    def merges(self) -> bool:
+        """Whether its rows meet stored rows by key."""
+        return self in (Operation.UPSERT, Operation.DELETE)
 
 
 class SortMode(StrEnum):
@@ -52,7 +81,7 @@ def known_keys() -> Mapping[str, str]:
     """Every accepted key and its default ('' or '(none)' if it has none)."""
     lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
     pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    return {key: value for key, value in pairs} | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    return dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
 
 
 def check_keys(options: Mapping[str, str]) -> None:
@@ -90,6 +119,7 @@ class WriteOptions:
     bloom_fpp: float
     bloom_max_entries: int
     conflict_retries: int
+    null_for_missing: bool
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -100,7 +130,7 @@ class WriteOptions:
             target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
             record_size=read.integer("hoodie.copyonwrite.record.size.estimate", least=1),
-            codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=str.lower),
+            codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=_codec),
             compression_level=read.integer(COMPRESSION_LEVEL, least=1),
             row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),
             combine_before_insert=read.boolean("hoodie.combine.before.insert"),
@@ -114,10 +144,15 @@ class WriteOptions:
             bloom_fpp=read.fraction("hoodie.index.bloom.fpp"),
             bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
+            null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
         )
 
 
 _SORT_MODES = frozenset(mode.value for mode in SortMode)
+
+
+def _codec(value: str) -> str:
+    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(value.lower(), value.lower())
 
 
 def _sort_mode(value: str) -> str:

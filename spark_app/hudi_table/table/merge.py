@@ -108,43 +108,35 @@ class Merger:
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
 
-def conform(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows in another schema: columns by name, absent ones null, types cast without loss.
+def newest(groups: Rows, ordering: pa.Array | None) -> Mask | None:
+    """Which rows survive when one row per group is kept: the largest ordering value, among equals the last.
 
-    Raises pyarrow.ArrowInvalid if a value does not fit; evolution allows only widening, so stored rows always do.
+    `groups` are numbers from 0 that stand for keys. None means all rows survive. Null orderings count as smallest.
     """
-    table = pa.table(rows) if isinstance(rows, pa.RecordBatch) else rows
-    if table.schema.equals(schema):
-        return table
-    present = set(table.schema.names)
-    arrays = [
-        (
-            table.column(field.name)
-            if table.schema.field(field.name).type == field.type
-            else table.column(field.name).cast(field.type)
-        )
-        if field.name in present
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    size = int(groups.max()) + 1 if len(groups) else 0
+    seen = np.zeros(size, dtype=bool)
+    seen[groups] = True
+    if int(seen.sum()) == len(groups):
+        return None
+    rank = np.arange(len(groups), dtype=np.int64)
+    if ordering is not None:
+        rank = _ranks(ordering) * len(groups) + rank
+    best = np.full(size, -1, dtype=np.int64)
+    np.maximum.at(best, groups, rank)
+    survives: Mask = best[groups] == rank
+    return survives
+
+
+def key_groups(keys: pa.Array) -> Rows:
+    """Numbers from 0 that are equal where the keys are."""
+    groups: Rows = one_chunk(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return groups
 
 
 def newest_per_key(rows: pa.Table, key: str, ordering: str | None) -> pa.Table:
-    """One row per key: the largest ordering value, among equals (or without ordering) the last; rows keep their order.
-
-    Null orderings count as smallest.
-    """
-    codes = one_chunk(rows.column(key)).dictionary_encode()
-    if len(codes.dictionary) == len(rows):
-        return rows
-    groups = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    rank = np.arange(len(rows), dtype=np.int64)
-    if ordering is not None:
-        rank = _ranks(one_chunk(rows.column(ordering))) * len(rows) + rank
-    best = np.full(len(codes.dictionary), -1, dtype=np.int64)
-    np.maximum.at(best, groups, rank)
-    return rows.take(pa.array(np.flatnonzero(best[groups] == rank)))
+    """One row per key, chosen by `newest`; rows keep their order."""
+    survives = newest(key_groups(rows.column(key)), None if ordering is None else one_chunk(rows.column(ordering)))
+    return rows if survives is None else rows.take(pa.array(np.flatnonzero(survives)))
 
 
 def strictly_less(left: pa.Array, right: pa.Array) -> Mask:
@@ -179,4 +171,5 @@ def _ranks(values: pa.Array) -> Rows:
     place[:-1][pc.sort_indices(distinct).to_numpy()] = np.arange(1, len(distinct) + 1)
     place[-1] = 0
     indices = pc.fill_null(encoded.indices, len(distinct)).to_numpy(zero_copy_only=False)
-    return place[indices]
+    ranks: Rows = place[indices]
+    return ranks

@@ -1,0 +1,134 @@
+"""The simple indexes: look the keys up in the key columns of the base files.
+
+Simple looks into the partition of the incoming row only. Global simple looks everywhere: a key that is found in
+another partition is deleted there and inserted into the new one (Hudi 0.15's default,
+`hoodie.simple.index.update.partition.path=true`), unless event time decides and the stored row is newer, which
+then stays where it is. Files whose key range, from the footer, meets no incoming key are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.codec.parquet import read_batches, read_footer
+from hudi_table.errors import InvariantError
+from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.merge import one_chunk, strictly_less
+from hudi_table.table.ports import Storage
+from hudi_table.table.view import FileSlice
+
+_BATCH_ROWS = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """Rows of `Keys` whose key a file holds, and for event time the stored ordering values."""
+
+    rows: Positions
+    ordering: pa.Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleIndex:
+    """Looks keys up in base files; `is_global` decides whether in all partitions."""
+
+    is_global: bool = False
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """True: the keys are in the files."""
+        return True
+
+    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
+        """Slot of every group."""
+        return {Slot(item.partition, file_id=item.file_id): item for item in slices}
+
+    def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
+        """Rows of known keys to their group, others to their partition."""
+        if lookup is None:
+            raise InvariantError("the simple index was asked to route without a snapshot")
+        slices = [item for item in lookup.slices if item.base is not None]
+        if not self.is_global:
+            wanted = set(keys.partition_paths)
+            slices = [item for item in slices if item.partition in wanted]
+        places = tuple(Slot(path) for path in keys.partition_paths)
+        slots = places + tuple(Slot(item.partition, file_id=item.file_id) for item in slices)
+        ordering = lookup.ordering_field if self.is_global else None
+        searches = self._searches(keys, slices)
+
+        def search(item: FileSlice) -> _Hit:
+            rows = searches["" if self.is_global else item.partition]
+            return _search(lookup.storage, item, keys.record_keys, rows, ordering)
+
+        codes = keys.partitions.astype(np.int32).copy()
+        moves: list[tuple[Positions, Codes]] = []
+        for number, hit in enumerate(lookup.engine.imap(search, slices)):
+            code = len(places) + number
+            _apply(codes, hit, code, keys, slots, moves)
+        deletes = np.concatenate([m[0] for m in moves]) if moves else np.empty(0, dtype=np.int64)
+        delete_codes = np.concatenate([m[1] for m in moves]) if moves else np.empty(0, dtype=np.int32)
+        return Routed(slots, codes, deletes, delete_codes)
+
+    def _searches(self, keys: Keys, slices: list[FileSlice]) -> dict[str, Positions]:
+        """Per partition (or '' for all) the rows whose keys are looked for there."""
+        if self.is_global:
+            return {"": np.arange(len(keys.record_keys), dtype=np.int64)}
+        order = np.argsort(keys.partitions, kind="stable")
+        ends = np.searchsorted(keys.partitions[order], np.arange(len(keys.partition_paths) + 1))
+        wanted = {item.partition for item in slices}
+        return {
+            path: order[ends[code] : ends[code + 1]].astype(np.int64)
+            for code, path in enumerate(keys.partition_paths)
+            if path in wanted
+        }
+
+
+def _apply(
+    codes: Codes, hit: _Hit, code: int, keys: Keys, slots: tuple[Slot, ...], moves: list[tuple[Positions, Codes]]
+) -> None:
+    """Send the rows of one file's hits to it; rows that leave its partition are deleted from it instead."""
+    if len(hit.rows) == 0:
+        return
+    home = np.array([path == slots[code].partition for path in keys.partition_paths])[keys.partitions[hit.rows]]
+    codes[hit.rows[home]] = code
+    leaving = np.flatnonzero(~home)
+    if len(leaving) == 0:
+        return
+    rows = hit.rows[leaving]
+    if keys.ordering is not None and hit.ordering is not None:
+        stays = strictly_less(keys.ordering.take(pa.array(rows)), hit.ordering.take(pa.array(leaving)))
+        codes[rows[stays]] = -1
+        rows = rows[~stays]
+    moves.append((rows, np.full(len(rows), code, dtype=np.int32)))
+
+
+def _search(storage: Storage, item: FileSlice, keys: pa.Array, rows: Positions, ordering: str | None) -> _Hit:
+    """Which of `rows` have their key in one base file."""
+    none = _Hit(np.empty(0, dtype=np.int64), None)
+    if item.base is None or len(rows) == 0:
+        return none
+    wanted = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
+    with storage.open_read(item.base.path) as source:
+        footer = read_footer(source)
+        if footer.min_key is not None and footer.max_key is not None:
+            inside = pc.and_(pc.greater_equal(wanted, footer.min_key), pc.less_equal(wanted, footer.max_key))
+            if not pc.any(inside).as_py():
+                return none
+        found: list[Positions] = []
+        values: list[pa.Array] = []
+        columns = [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]
+        for batch in read_batches(source, columns, batch_rows=_BATCH_ROWS):
+            places = one_chunk(pc.index_in(batch.column(RECORD_KEY), value_set=wanted))
+            found.append(rows[places.drop_null().to_numpy()])
+            if ordering is not None:
+                values.append(batch.column(ordering).filter(places.is_valid()))
+    if not found:
+        return none
+    stored = pa.concat_arrays([one_chunk(v) for v in values]) if values else None
+    return _Hit(np.concatenate(found), stored)

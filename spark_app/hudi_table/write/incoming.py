@@ -1,0 +1,265 @@
+"""Taking rows in: an Arrow stream becomes keyed rows, grouped by where they go, within the memory budget.
+
+The source is read once and to its end before an instant is claimed, so a slow or broken source costs no claim. A
+bucket index and plain inserts know at once where a row goes. Other writes keep the rows in one group first, and
+`tag` groups them when the index has looked into the snapshot; a second attempt tags again from the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_table.codec.conform import conform
+from hudi_table.errors import InvalidDataError, InvalidRequestError
+from hudi_table.index.base import Codes, Keys, Lookup, Routed, Slot, route_by_partition
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.options import Operation
+from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
+from hudi_table.table.ports import Engine
+from hudi_table.write.prepare import Prepared
+from hudi_table.write.spill import GroupedRows
+
+CHUNK_ROWS = 262_144
+_SMALL_CHUNK_ROWS = 65_536
+
+
+class KeyMaker(Protocol):
+    """Record keys and partition paths of a batch of rows."""
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.Array:
+        """One string per row, never null. Raises InvalidDataError for keys that cannot be."""
+        ...
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:
+        """One string per row ('' in a non-partitioned table), perhaps a dictionary."""
+        ...
+
+
+@dataclass(slots=True)
+class Taken:
+    """Rows that were taken in. `slots[code]` says where group `code` of `rows` goes.
+
+    Untagged rows lie all in group 0 with their keys beside them: `keys`, `partitions` and `ordering` are per row,
+    `paths` are the partition paths that `partitions` counts.
+    """
+
+    rows: GroupedRows
+    slots: list[Slot] = field(default_factory=list)
+    tagged: bool = True
+    paths: list[str] = field(default_factory=list)
+    keys: list[pa.Array] = field(default_factory=list)
+    partitions: list[Codes] = field(default_factory=list)
+    ordering: list[pa.Array] = field(default_factory=list)
+
+    def slot_rows(self) -> list[int]:
+        """Rows of each slot."""
+        return [self.rows.rows.get(code, 0) for code in range(len(self.slots))]
+
+    def unmatched_keys(self) -> Iterator[tuple[str, pa.Array]]:
+        """(partition, record keys) of the rows that no file group holds yet."""
+        for code, slot in enumerate(self.slots):
+            if slot.file_id is None and slot.bucket is None:
+                for batch in self.rows.read(code):
+                    yield slot.partition, batch.column(RECORD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    batch: pa.RecordBatch
+    keys: Keys
+    routed: Routed | None
+
+
+def open_stream(data: Any) -> pa.RecordBatchReader:
+    """The rows as a stream of record batches. Raises InvalidRequestError for what does not export Arrow data."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data]).to_reader()
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    hint = "; call .collect() first" if hasattr(data, "collect") else ""
+    raise InvalidRequestError(
+        f"data of type {type(data).__name__} does not export Arrow data{hint}; give a pyarrow Table or "
+        "RecordBatchReader, a polars or pandas DataFrame, or a DuckDB relation (pa.Table.from_pylist for dicts)"
+    )
+
+
+def take_in(
+    reader: pa.RecordBatchReader, prepared: Prepared, maker: KeyMaker, engine: Engine, max_memory: int
+) -> Taken:
+    """Read the stream to its end. The caller closes `Taken.rows`. Raises InvalidDataError that names the column."""
+    taken = Taken(GroupedRows(max_memory), tagged=not needs_tagging(prepared))
+    try:
+        places: dict[Slot, int] = {}
+        paths: dict[str, int] = {}
+
+        def key(batch: pa.RecordBatch) -> _Chunk:
+            return _key(batch, prepared, maker)
+
+        for chunk in engine.imap(key, _chunks(reader)):
+            if chunk.routed is not None:
+                _add_routed(taken, places, chunk)
+            else:
+                _add_untagged(taken, paths, chunk, prepared)
+    except BaseException:
+        taken.rows.close()
+        raise
+    return taken
+
+
+def needs_tagging(prepared: Prepared) -> bool:
+    """Whether rows can be grouped only with all their keys at hand: to look them up, or to combine them."""
+    if isinstance(prepared.index, BucketIndex):
+        return False
+    return prepared.operation.merges or prepared.combines
+
+
+def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Taken:
+    """Combine untagged rows by key and group them by where the index finds them. The result is closed by the caller."""
+    keys, survives = _combined_keys(taken, prepared)
+    merges = prepared.operation.merges
+    routed = prepared.index.route(keys, lookup) if merges else route_by_partition(keys)
+    codes = np.full(len(survives), -1, dtype=np.int32)
+    codes[survives] = routed.codes
+    result = Taken(GroupedRows(max_memory), slots=list(routed.slots))
+    at = 0
+    for batch in taken.rows.read(0):
+        result.rows.add(batch, codes[at : at + len(batch)])
+        at += len(batch)
+    if len(routed.deletes):
+        schema = _keyed_schema(prepared)
+        deleted = keys.record_keys.take(pa.array(routed.deletes))
+        columns = [_delete_column(item, deleted) for item in schema]
+        result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
+    return result
+
+
+def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, npt.NDArray[np.bool_]]:
+    """The keys that survive combining, and which rows they belong to."""
+    record_keys = pa.concat_arrays(taken.keys) if taken.keys else pa.array([], pa.string())
+    partitions = np.concatenate(taken.partitions) if taken.partitions else np.empty(0, dtype=np.int32)
+    ordering = pa.concat_arrays(taken.ordering) if taken.ordering else None
+    groups = key_groups(record_keys)
+    if not prepared.index.is_global and len(taken.paths) > 1:
+        both = groups * len(taken.paths) + partitions
+        groups = pa.array(both).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    survives = newest(groups, ordering)
+    if survives is None:
+        return Keys(record_keys, tuple(taken.paths), partitions, ordering), np.ones(len(partitions), dtype=bool)
+    kept = pa.array(np.flatnonzero(survives))
+    values = None if ordering is None else ordering.take(kept)
+    return Keys(record_keys.take(kept), tuple(taken.paths), partitions[survives], values), survives
+
+
+def _delete_column(item: pa.Field, keys: pa.Array) -> pa.Array:
+    if item.name == RECORD_KEY:
+        return keys
+    if item.name == ALWAYS_DELETE:
+        return pa.repeat(pa.scalar(True), len(keys))
+    return pa.nulls(len(keys), item.type)
+
+
+def _keyed_schema(prepared: Prepared) -> pa.Schema:
+    """Record key, the mark of deletes where there may be any, then the columns of the data (none for deletes)."""
+    fields = [pa.field(RECORD_KEY, pa.string())]
+    if prepared.operation is Operation.DELETE:
+        return pa.schema([*fields, pa.field(ALWAYS_DELETE, pa.bool_())])
+    if prepared.index.is_global and prepared.operation.merges:
+        fields.append(pa.field(ALWAYS_DELETE, pa.bool_()))
+    return pa.schema([*fields, *prepared.columns])
+
+
+def _key(batch: pa.RecordBatch, prepared: Prepared, maker: KeyMaker) -> _Chunk:
+    rows = conform(batch, prepared.columns)
+    if prepared.operation is Operation.DELETE and prepared.index.is_global:
+        encoded = pa.array([""] * min(1, len(rows)), pa.string()).take(pa.array(np.zeros(len(rows), dtype=np.int32)))
+        encoded = encoded.dictionary_encode()
+    else:
+        encoded = maker.partition_paths(rows)
+        encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    record_keys = maker.record_keys(rows)
+    ordering = _ordering_of(rows, prepared)
+    partitions = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    keys = Keys(record_keys, tuple(encoded.dictionary.to_pylist()), partitions, ordering)
+    routed = None
+    if isinstance(prepared.index, BucketIndex):
+        routed = prepared.index.route(keys)
+    elif not needs_tagging(prepared):
+        routed = route_by_partition(keys)
+    return _Chunk(_keyed_batch(rows, record_keys, prepared), keys, routed)
+
+
+def _keyed_batch(rows: pa.RecordBatch, record_keys: pa.Array, prepared: Prepared) -> pa.RecordBatch:
+    schema = _keyed_schema(prepared)
+    columns: list[pa.Array] = [record_keys]
+    if ALWAYS_DELETE in schema.names:
+        mark = pa.scalar(True if prepared.operation is Operation.DELETE else None, pa.bool_())
+        columns.append(pa.repeat(mark, len(rows)))
+    if prepared.operation is not Operation.DELETE:
+        columns += rows.columns
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _ordering_of(rows: pa.RecordBatch, prepared: Prepared) -> pa.Array | None:
+    """Ordering values where rows are compared by them. Hudi 0.15 refuses null ones too."""
+    name = prepared.combine_ordering
+    if name is None or not prepared.combines:
+        return None
+    values = rows.column(name)
+    if values.null_count:
+        raise InvalidDataError(
+            f"ordering column '{name}' is null in {values.null_count} rows: which row of a key is newer cannot be told; "
+            "fill the column or drop the rows"
+        )
+    return values
+
+
+def _add_routed(taken: Taken, places: dict[Slot, int], chunk: _Chunk) -> None:
+    assert chunk.routed is not None
+    mapping = np.array([places.setdefault(slot, len(places)) for slot in chunk.routed.slots], dtype=np.int32)
+    taken.slots = list(places)
+    if len(chunk.batch):
+        taken.rows.add(chunk.batch, mapping[chunk.routed.codes])
+
+
+def _add_untagged(taken: Taken, paths: dict[str, int], chunk: _Chunk, prepared: Prepared) -> None:
+    mapping = np.array([paths.setdefault(path, len(paths)) for path in chunk.keys.partition_paths], dtype=np.int32)
+    taken.paths = list(paths)
+    if len(chunk.batch) == 0:
+        return
+    taken.rows.add(chunk.batch, np.zeros(len(chunk.batch), dtype=np.int32))
+    taken.keys.append(chunk.keys.record_keys)
+    taken.partitions.append(mapping[chunk.keys.partitions])
+    if chunk.keys.ordering is not None:
+        taken.ordering.append(chunk.keys.ordering)
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches in pieces of a size that is worth a task: large ones cut, small ones joined."""
+    pending: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if len(batch) >= _SMALL_CHUNK_ROWS and not pending:
+            for start in range(0, len(batch), CHUNK_ROWS):
+                yield batch.slice(start, CHUNK_ROWS)
+            continue
+        pending.append(batch)
+        rows += len(batch)
+        if rows >= _SMALL_CHUNK_ROWS:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
+            pending, rows = [], 0
+    if rows:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
+
+
+__all__ = ["KeyMaker", "Taken", "needs_tagging", "open_stream", "tag", "take_in"]

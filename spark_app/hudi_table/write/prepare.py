@@ -1,0 +1,310 @@
+"""Checks of a request before anything is written: table, options, index, columns.
+
+Everything that can be known without the rows is refused here by name; what only rows can tell (null keys, null
+ordering values) is refused while they are taken in, which still precedes the first file and the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_table.codec.arrow_types import normalise
+from hudi_table.codec.bloom import BloomFilterSpec
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
+from hudi_table.index.base import Index
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.simple import SimpleIndex
+from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.options import COLON_RULE, Operation, WriteOptions
+from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.table.merge import MergeRule
+from hudi_table.write.evolution import evolve
+
+INDEX_TYPE = "hoodie.index.type"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+HASH_FIELDS = "hoodie.bucket.index.hash.field"
+_ENGINE = "hoodie.index.bucket.engine"
+_COLON_RULES = ("0.15", "1.x")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked request. `schema` is what files will hold (no meta columns), `changed` whether it is new to the table.
+
+    `columns` are those that the rows must have, in the types in which they are taken in.
+    """
+
+    operation: Operation
+    options: WriteOptions
+    index: Index
+    index_given: bool
+    rule: MergeRule
+    combine_ordering: str | None
+    schema: pa.Schema
+    changed: bool
+    columns: pa.Schema
+
+    @property
+    def combines(self) -> bool:
+        """Whether rows of one key in the data become one."""
+        if self.operation.merges:
+            return True
+        return self.operation is not Operation.DELETE_PARTITION and self.options.combine_before_insert
+
+    @property
+    def bloom(self) -> BloomFilterSpec | None:
+        """The bloom filter that base files get, if any."""
+        if not self.options.bloom_enabled:
+            return None
+        o = self.options
+        return BloomFilterSpec(o.bloom_type, o.bloom_entries, o.bloom_fpp, o.bloom_max_entries)
+
+
+def prepare(
+    config: TableConfig,
+    operation: str,
+    options: Mapping[str, str],
+    table_schema: pa.Schema | None,
+    data_schema: pa.Schema | None,
+) -> Prepared:
+    """Check a request against its table. Raises InvalidRequestError (or a subclass) or UnsupportedTableError.
+
+    `data_schema` is None for `delete_partition`, which takes no rows.
+    """
+    chosen = parse_operation(operation)
+    parsed = WriteOptions.parse(options)
+    refuse_unsupported(config)
+    _refuse_contradictions(config, options)
+    if chosen.merges and not parsed.combine_before_upsert:
+        raise InvalidOptionError(
+            "hoodie.combine.before.upsert=false would leave several rows of one key; remove the option"
+        )
+    ordering = _ordering(config)
+    mode = _merge_mode(config, options)
+    if mode is MergeMode.EVENT_TIME and ordering is None:
+        raise InvalidRequestError(
+            f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
+        )
+    schema, changed, columns = _schemas(config, chosen, parsed, table_schema, data_schema)
+    if ordering is not None and schema.get_field_index(ordering) < 0:
+        # Hudi tables may name an ordering column that was never written; then rows only follow each other.
+        if mode is MergeMode.EVENT_TIME:
+            raise InvalidSchemaError(f"the ordering column '{ordering}' is not in the table's schema")
+        ordering = None
+    index, given = resolve_index(config, options)
+    return Prepared(
+        operation=chosen,
+        options=parsed,
+        index=index,
+        index_given=given,
+        rule=MergeRule(ordering if mode is MergeMode.EVENT_TIME and chosen is Operation.UPSERT else None),
+        combine_ordering=ordering if chosen is not Operation.DELETE else None,
+        schema=schema,
+        changed=changed,
+        columns=columns,
+    )
+
+
+def parse_operation(name: str) -> Operation:
+    """The operation of a name. Raises InvalidRequestError."""
+    try:
+        return Operation(name)
+    except ValueError:
+        known = ", ".join(operation.value for operation in Operation)
+        raise InvalidRequestError(f"unknown operation {name!r}; use one of {known}") from None
+
+
+def refuse_unsupported(config: TableConfig) -> None:
+    """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the feature."""
+    extra = config.extra
+    faults = [
+        (config.type is TableType.MERGE_ON_READ, "is merge-on-read (hoodie.table.type=MERGE_ON_READ)"),
+        (config.version != 6, f"has table version {config.version}"),
+        (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
+        (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
+        (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
+        (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
+        (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
+        (not config.record_key, "has no record key"),
+    ]  # fmt: skip
+    for present, what in faults:
+        if present:
+            raise UnsupportedTableError(f"table {config.name!r} {what}, which this release does not write")
+
+
+def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
+    """The table's index, and whether the options alone told it.
+
+    Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
+    index that this release does not have.
+    """
+    given = _given_index(options)
+    if given is not None and config.index is not None:
+        _refuse_other_index(config.index, given, config.record_key)
+    spec = config.index or given
+    if spec is None:
+        raise InvalidRequestError(
+            f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
+            f"or {INDEX_TYPE}=SIMPLE or GLOBAL_SIMPLE, as its other writers do"
+        )
+    if spec.type is not IndexType.BUCKET:
+        return SimpleIndex(is_global=spec.type is IndexType.GLOBAL_SIMPLE), config.index is None
+    hash_fields = spec.hash_fields or config.record_key
+    strange = [name for name in hash_fields if name not in config.record_key]
+    if strange:
+        raise InvalidOptionError(
+            f"{HASH_FIELDS} names {strange[0]!r}, which is no record key field ({', '.join(config.record_key)})"
+        )
+    rule = config.extra.get(COLON_RULE) or options.get(COLON_RULE) or "0.15"
+    if rule not in _COLON_RULES:
+        raise InvalidOptionError(f"{COLON_RULE} is {rule!r}; use one of {', '.join(_COLON_RULES)}")
+    if options.get(COLON_RULE, rule) != rule:
+        raise InvalidOptionError(f"{COLON_RULE} is {options[COLON_RULE]!r}, but the table records {rule!r}")
+    return BucketIndex(spec.buckets or 0, config.record_key, hash_fields, rule), config.index is None
+
+
+def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
+    name = options.get(INDEX_TYPE)
+    if options.get(_ENGINE, "SIMPLE").upper() != "SIMPLE":
+        raise UnsupportedTableError(f"{_ENGINE}={options[_ENGINE]} is not supported; use SIMPLE buckets")
+    if not name:
+        return None
+    try:
+        kind = IndexType[name.upper()]
+    except KeyError:
+        known = ", ".join(item.hudi_name for item in IndexType)
+        raise UnsupportedTableError(
+            f"{INDEX_TYPE}={name} is not supported by this release; supported are {known}"
+        ) from None
+    if kind is not IndexType.BUCKET:
+        return IndexSpec(kind)
+    text = options.get(BUCKETS, "")
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidOptionError(f"{INDEX_TYPE}=BUCKET needs {BUCKETS}, a whole number from 1, not {text!r}")
+    return IndexSpec(kind, int(text), names_in(options.get(HASH_FIELDS, "")))
+
+
+def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
+    pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
+    if stored.type is given.type is IndexType.BUCKET:
+        pairs.append((BUCKETS, str(stored.buckets), str(given.buckets)))
+        if given.hash_fields:
+            fields = stored.hash_fields or record_key
+            pairs.append((HASH_FIELDS, ",".join(sorted(fields)), ",".join(sorted(given.hash_fields))))
+    for key, have, want in pairs:
+        if have != want:
+            raise InvalidOptionError(
+                f"option {key}={want} contradicts the table, which stores {have}; remove the option"
+            )
+
+
+def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse options that describe another table than this one."""
+    stored = {
+        "hoodie.table.name": config.name,
+        "hoodie.datasource.write.table.name": config.name,
+        "hoodie.table.type": config.type.hudi_name,
+        "hoodie.datasource.write.table.type": config.type.hudi_name,
+        "hoodie.table.recordkey.fields": ",".join(config.record_key),
+        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key),
+        "hoodie.table.partition.fields": ",".join(config.partition_fields),
+        "hoodie.table.precombine.field": ",".join(config.ordering_fields),
+        "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
+        "hoodie.write.table.version": str(config.version),
+        "hoodie.table.version": str(config.version),
+        "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
+        "hoodie.datasource.write.partitionpath.urlencode": str(config.url_encode).lower(),
+    }
+    for key, have in stored.items():
+        want = options.get(key)
+        if want is not None and ",".join(names_in(want)) != have:
+            raise InvalidOptionError(
+                f"option {key}={want} contradicts the table, which stores {have!r}; remove the option"
+            )
+
+
+def _ordering(config: TableConfig) -> str | None:
+    return config.ordering_fields[0] if config.ordering_fields else None
+
+
+def _merge_mode(config: TableConfig, options: Mapping[str, str]) -> MergeMode:
+    """The table's mode. Copy-on-write tables made by Hudi's DataFrame writer store none: their writers tell it."""
+    payload = options.get("hoodie.datasource.write.payload.class", "").rpartition(".")[2]
+    mode = options.get("hoodie.record.merge.mode", "").upper()
+    if mode == "EVENT_TIME_ORDERING" or payload == "DefaultHoodieRecordPayload":
+        return MergeMode.EVENT_TIME
+    if mode == "COMMIT_TIME_ORDERING" or payload == "OverwriteWithLatestAvroPayload":
+        return MergeMode.COMMIT_TIME
+    if mode or payload:
+        raise UnsupportedTableError(f"merging by {mode or payload} is not supported by this release")
+    return config.merge_mode
+
+
+def _schemas(
+    config: TableConfig,
+    operation: Operation,
+    options: WriteOptions,
+    table_schema: pa.Schema | None,
+    data_schema: pa.Schema | None,
+) -> tuple[pa.Schema, bool, pa.Schema]:
+    """(schema of the files, whether it is new, columns that rows are taken in with)."""
+    if data_schema is None:
+        return table_schema or pa.schema([]), False, pa.schema([])
+    incoming = normalise(pa.schema([field for field in data_schema if field.name not in META_COLUMNS]))
+    needed = [*config.record_key]
+    if not (operation is Operation.DELETE and _is_global(config)):
+        needed += config.partition_fields
+    if operation is Operation.UPSERT or operation is Operation.INSERT:
+        needed += [name for name in config.ordering_fields if table_schema is None or name in table_schema.names]
+    for name in dict.fromkeys(needed):
+        _need_column(config, name, incoming)
+    if operation is Operation.DELETE:
+        columns = [_key_field(name, table_schema, incoming) for name in dict.fromkeys(needed)]
+        return table_schema or incoming, False, pa.schema(columns)
+    if table_schema is None:
+        return incoming, True, incoming
+    evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing)
+    return evolved.schema, evolved.changed, evolved.schema
+
+
+def _need_column(config: TableConfig, path: str, incoming: pa.Schema) -> None:
+    name = path.partition(".")[0]
+    if incoming.get_field_index(name) < 0:
+        kind = (
+            "record key"
+            if path in config.record_key
+            else "partition"
+            if path in config.partition_fields
+            else "ordering"
+        )
+        raise InvalidSchemaError(
+            f"the data has no column '{name}', which is a {kind} field of table {config.name!r}; "
+            f"it has {', '.join(incoming.names) or 'no columns'}"
+        )
+
+
+def _key_field(path: str, table_schema: pa.Schema | None, incoming: pa.Schema) -> pa.Field:
+    name = path.partition(".")[0]
+    source = table_schema if table_schema is not None and name in table_schema.names else incoming
+    return source.field(name)
+
+
+def _is_global(config: TableConfig) -> bool:
+    return config.index is not None and config.index.type is IndexType.GLOBAL_SIMPLE
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a comma list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def null_columns(batch: pa.RecordBatch, names: Sequence[str]) -> list[tuple[str, int]]:
+    """(name, nulls) of those columns that hold nulls."""
+    return [(name, batch.column(name).null_count) for name in names if batch.column(name).null_count]
+
+
+def _true(extra: Mapping[str, str], key: str) -> bool:
+    return extra.get(key, "false").strip().lower() == "true"

@@ -1,0 +1,178 @@
+"""Incoming rows, grouped by a small integer, within a memory budget; past it they lie on disk.
+
+Batches are kept as they came, with the order of their rows by group beside them, so that nothing is copied until a
+group is read. When the budget is passed, everything held goes to one Arrow IPC file (lz4) in a temporary folder,
+one run of batches per group, and the memory is free again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc
+
+Codes = npt.NDArray[np.int32]
+_FILE_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """One batch in memory: rows of group g are `order[starts[g]:stops[g]]`; no `order` if all rows are one group's."""
+
+    batch: pa.RecordBatch
+    order: npt.NDArray[Any] | None
+    ranges: dict[int, tuple[int, int]]
+
+    def read(self, code: int) -> pa.RecordBatch | None:
+        found = self.ranges.get(code)
+        if found is None:
+            return None
+        if self.order is None:
+            return self.batch
+        return self.batch.take(pa.array(self.order[found[0] : found[1]]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Batches `first` to `last` (exclusive) of one spill file."""
+
+    path: Path
+    first: int
+    last: int
+
+
+class GroupedRows:
+    """Rows by group. Groups are integers from 0; a code of -1 drops the row. All batches have one schema.
+
+    A context manager: its temporary files go when it ends. `add` is not for several threads at once, `read` is.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held: list[_Held] = []
+        self._held_bytes = 0
+        self._runs: dict[int, list[_Run]] = {}
+        self._folder: Path | None = None
+        self.rows: dict[int, int] = {}
+        self.bytes_total = 0
+        self.spilled_bytes = 0
+
+    def __enter__(self) -> GroupedRows:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the rows and delete the temporary files."""
+        self._held.clear()
+        self._runs.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    @property
+    def rows_total(self) -> int:
+        """Rows of all groups."""
+        return sum(self.rows.values())
+
+    def add(self, batch: pa.RecordBatch, codes: Codes) -> None:
+        """Take in one batch whose row i belongs to group `codes[i]`."""
+        if len(batch) == 0:
+            return
+        held = _arrange(batch, codes)
+        if not held.ranges:
+            return
+        for code, (start, stop) in held.ranges.items():
+            self.rows[code] = self.rows.get(code, 0) + stop - start
+        size = batch.nbytes
+        self._held.append(held)
+        self._held_bytes += size
+        self.bytes_total += batch.nbytes
+        if self._held_bytes > self._max_bytes:
+            self._spill()
+
+    def read(self, code: int, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows `start` to `stop` of one group, in the order in which they came."""
+        end = self.rows.get(code, 0) if stop is None else stop
+        at = 0
+        for batch in self._batches(code):
+            low, high = max(start - at, 0), min(end - at, len(batch))
+            at += len(batch)
+            if low < high:
+                yield batch if (low, high) == (0, len(batch)) else batch.slice(low, high - low)
+            if at >= end:
+                return
+
+    def _batches(self, code: int) -> Iterator[pa.RecordBatch]:
+        for run in self._runs.get(code, ()):
+            with pa.memory_map(str(run.path)) as source:
+                reader = pa.ipc.open_file(source)
+                for number in range(run.first, run.last):
+                    yield reader.get_batch(number)
+        for held in self._held:
+            batch = held.read(code)
+            if batch is not None:
+                yield batch
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="hudi-table-"))
+        path = self._folder / f"{len(list(self._folder.iterdir()))}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        codes = sorted({code for held in self._held for code in held.ranges})
+        written = 0
+        with (
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_file(sink, self._held[0].batch.schema, options=options) as out,
+        ):
+            for code in codes:
+                first = written
+                for batch in _pieces(held.read(code) for held in self._held):
+                    out.write_batch(batch)
+                    written += 1
+                self._runs.setdefault(code, []).append(_Run(path, first, written))
+        self.spilled_bytes += self._held_bytes
+        self._held = []
+        self._held_bytes = 0
+
+
+def _pieces(batches: Iterator[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
+    """The batches in pieces of a bounded number of rows, small ones joined."""
+    pending: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch is None:
+            continue
+        pending.append(batch)
+        rows += len(batch)
+        if rows >= _FILE_BATCH_ROWS:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=_FILE_BATCH_ROWS)
+            pending, rows = [], 0
+    if pending:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=_FILE_BATCH_ROWS)
+
+
+def _arrange(batch: pa.RecordBatch, codes: Codes) -> _Held:
+    low, high = int(codes.min()), int(codes.max())
+    if low == high:
+        return _Held(batch, None, {low: (0, len(batch))} if low >= 0 else {})
+    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    narrow = codes.astype(np.int16) if high < 2**15 else codes
+    order = np.argsort(narrow, kind="stable")
+    arranged = codes[order]
+    firsts = np.flatnonzero(np.r_[True, arranged[1:] != arranged[:-1]])
+    ends = np.r_[firsts[1:], len(arranged)]
+    ranges = {int(arranged[a]): (int(a), int(b)) for a, b in zip(firsts, ends, strict=True) if arranged[a] >= 0}
+    return _Held(batch, order.astype(np.int32) if len(batch) < 2**31 else order, ranges)

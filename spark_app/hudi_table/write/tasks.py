@@ -1,0 +1,225 @@
+"""What one task does with one file group, here or in a Spark task: marker, file, write stat.
+
+The driver and every task share nothing but `FileGroupTask` and the right to write. Incoming batches hold
+`_hoodie_record_key`, the table's columns, and where rows may be deleted by the operation `ALWAYS_DELETE`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.conform import conform
+from hudi_table.codec.parquet import BaseFileWriter, constant_column, read_batches
+from hudi_table.model.commits import WriteStat
+from hudi_table.model.names import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    IS_DELETED,
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFileName,
+    MarkerType,
+    join,
+)
+from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
+from hudi_table.table.right import RightToWrite
+from hudi_table.write.workload import FileGroupTask, Mode
+
+ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
+_CONSTANT = pa.dictionary(pa.int32(), pa.string())
+
+
+def write_file_group(
+    task: FileGroupTask, batches: Iterable[pa.RecordBatch], right: RightToWrite
+) -> tuple[WriteStat, ...]:
+    """Write the file (or, if it rolls over, the files) of one group; no stat if there is nothing to write.
+
+    Raises WriteAbortedError if the instant was taken away, and what the storage raises. A failed attempt leaves at
+    most marked files, which the driver's reconciliation or a recovery deletes.
+    """
+    work = _Work(task, _rows_of(task), MergeCounts())
+    if task.mode is Mode.CREATE:
+        return _create(work, batches, right)
+    return (_rewrite(work, batches, right),)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One attempt. `rows` is the schema of rows between reading and writing: what a file holds, without the two
+    columns that are the same in every row of it."""
+
+    task: FileGroupTask
+    rows: pa.Schema
+    counts: MergeCounts
+    numbered: int = 0
+
+
+def _rows_of(task: FileGroupTask) -> pa.Schema:
+    meta = [pa.field(COMMIT_TIME, _CONSTANT), pa.field(COMMIT_SEQNO, pa.string()), pa.field(RECORD_KEY, pa.string())]
+    return pa.schema([*meta, *task.settings.schema])
+
+
+def _create(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> tuple[WriteStat, ...]:
+    rows = (_stamped(work, table) for table in _incoming(work.task, batches, dropping_deletes=True))
+    tables = _at_most(rows, work.task.settings.row_group_rows)
+    stats = []
+    for number in itertools.count():
+        first = next(tables, None)
+        if first is None:
+            return tuple(stats)
+        stats.append(_write_one(work, number, itertools.chain([first], tables), right))
+    raise AssertionError("unreachable")
+
+
+def _rewrite(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> WriteStat:
+    tables = _merged(work, batches, right) if work.task.mode is Mode.MERGE else _appended(work, batches, right)
+    return _write_one(work, 0, tables, right)
+
+
+def _write_one(work: _Work, number: int, tables: Iterator[pa.Table], right: RightToWrite) -> WriteStat:
+    """One file from `tables`, up to the target size if the task rolls over."""
+    task, settings = work.task, work.task.settings
+    name = str(BaseFileName(task.rolled_file_id(number), task.write_token, task.instant))
+    kind = MarkerType.CREATE if task.base_path is None else MarkerType.MERGE
+    with right.create_file(task.partition, name, kind) as sink:
+        with BaseFileWriter(
+            sink,
+            with_meta(settings.schema),
+            avro_schema=settings.avro_schema,
+            bloom=settings.bloom,
+            codec=settings.codec,
+            level=settings.compression_level if settings.codec in ("zstd", "gzip") else None,
+            row_group_rows=settings.row_group_rows,
+            row_group_bytes=min(ROW_GROUP_BYTES_MAX, settings.target_file_size),
+        ) as writer:
+            for table in tables:
+                writer.write(_as_stored(table, task.partition, name))
+                right.renew_if_due()
+                if task.rolls_over and sink.tell() >= settings.target_file_size:
+                    break
+        size = sink.tell()
+    counts = work.counts
+    inserted = counts.inserted if task.base_path is not None else writer.rows
+    return WriteStat(
+        file_id=task.rolled_file_id(number),
+        path=join(task.partition, name),
+        partition_path=task.partition,
+        prev_commit=task.prev_commit,
+        num_writes=writer.rows,
+        num_deletes=counts.deleted,
+        num_update_writes=counts.updated,
+        num_inserts=inserted,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+    )
+
+
+def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
+    """The base file's rows with the incoming ones merged in."""
+    parts = list(_incoming(work.task, batches, dropping_deletes=False))
+    if not parts:
+        yield from _base(work, right)
+        return
+    incoming = _stamped(work, pa.concat_tables(parts), keep=(ALWAYS_DELETE,))
+    merger = Merger(incoming, work.rows, work.task.settings.rule)
+    for base in _base(work, right):
+        yield merger.apply(base)
+    yield merger.rest()
+    work.counts = merger.counts
+
+
+def _appended(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
+    """The base file's rows, then the incoming ones."""
+    yield from _base(work, right)
+    for table in _incoming(work.task, batches, dropping_deletes=True):
+        work.counts.inserted += len(table)
+        yield _stamped(work, table)
+
+
+def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
+    """The base file batch by batch, in today's schema."""
+    path = work.task.base_path
+    assert path is not None
+    names = work.rows.names
+    with right.storage.open_read(path) as source:
+        for batch in read_batches(
+            source, names, path=path, batch_rows=work.task.settings.row_group_rows, dictionary_columns=(COMMIT_TIME,)
+        ):
+            yield _conformed(pa.Table.from_batches([batch]), work.rows)
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`conform`, but the commit time stays a dictionary."""
+    times = table.column(COMMIT_TIME)
+    rest = conform(table, pa.schema([field for field in schema if field.name != COMMIT_TIME]))
+    times = times if times.type == _CONSTANT else times.dictionary_encode()
+    return pa.Table.from_arrays([times, *rest.columns], schema=schema)
+
+
+def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, dropping_deletes: bool) -> Iterator[pa.Table]:
+    """Incoming rows: streamed, or as one table where duplicates must be combined or rows sorted."""
+    settings = task.settings
+    tables = (pa.Table.from_batches([batch]) for batch in batches)
+    if settings.combine or settings.sort:
+        parts = list(tables)
+        if not parts:
+            return
+        whole = pa.concat_tables(parts).combine_chunks()
+        if settings.combine:
+            whole = newest_per_key(whole, RECORD_KEY, settings.combine_ordering)
+        if settings.sort:
+            whole = whole.take(pc.sort_indices(whole.column(RECORD_KEY)))
+        tables = iter([whole])
+    for table in tables:
+        rows = _without_deletes(table) if dropping_deletes else table
+        if len(rows) > 0:
+            yield rows
+
+
+def _without_deletes(table: pa.Table) -> pa.Table:
+    deleted = flags(table, ALWAYS_DELETE) | flags(table, IS_DELETED)
+    return table.filter(pa.array(~deleted)) if deleted.any() else table
+
+
+def _stamped(work: _Work, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:
+    """Incoming rows with commit time and sequence numbers, in the schema of `work.rows` (and the columns to keep)."""
+    task = work.task
+    start, work.numbered = work.numbered, work.numbered + len(table)
+    counters = pa.array(np.arange(start, work.numbered)).cast(pa.string())
+    seqno = pc.binary_join_element_wise(f"{task.instant}_{task.index}", counters, "_")
+    times = constant_column(task.instant, len(table))
+    present = set(table.schema.names)
+    data = [
+        table.column(field.name) if field.name in present else pa.nulls(len(table), field.type)
+        for field in task.settings.schema
+    ]
+    kept = [name for name in keep if name in present]
+    schema = pa.schema([*work.rows, *(table.schema.field(name) for name in kept)])
+    columns = [times, seqno, table.column(RECORD_KEY), *data, *(table.column(name) for name in kept)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as_stored(table: pa.Table, partition: str, name: str) -> pa.Table:
+    """Rows as the file holds them: meta columns first, partition path and file name the same in every row."""
+    rows = len(table)
+    columns = table.columns
+    constants = [constant_column(partition, rows), constant_column(name, rows)]
+    names = table.schema.names
+    return pa.Table.from_arrays(
+        [*columns[:3], *constants, *columns[3:]], names=[*names[:3], PARTITION_PATH, FILE_NAME, *names[3:]]
+    )
+
+
+def _at_most(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The tables in slices of a bounded number of rows, so that a roll-over comes in time."""
+    for table in tables:
+        for start in range(0, len(table), rows):
+            yield table.slice(start, rows)

@@ -1,0 +1,266 @@
+"""Planning: how many rows go where → one `FileGroupTask` per file group. Pure: no storage, no clock.
+
+The plan fixes every file id, so that any attempt of a task writes the same file group (the write token alone tells
+attempts apart). New rows of a partition first fill its small files up to the target size, then make new groups;
+how much a row takes is measured on earlier commits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from hudi_table.codec.bloom import BloomFilterSpec
+from hudi_table.index.base import Slot
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.names import bucket_file_id, new_file_id
+from hudi_table.table.merge import MergeRule
+from hudi_table.table.view import BaseFile, FileSlice
+
+MEASURED_BYTES_LEAST = 1_000_000
+"""Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""
+ARROW_TO_PARQUET = 0.35
+"""Parquet size of a row over its Arrow size, assumed until something was measured."""
+_ROLLOVERS_MAX = 1_000_000
+
+
+class Mode(StrEnum):
+    """What a task does with its rows."""
+
+    CREATE = "create"
+    """Write them to a new group."""
+    APPEND = "append"
+    """Copy the base file and put them behind it, duplicate keys included."""
+    MERGE = "merge"
+    """Merge them into the base file by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """What all tasks of one write share. `schema` is the table's, without meta columns.
+
+    `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
+    even where commit time decides between stored and incoming). `sort`: order rows by record key.
+    """
+
+    schema: pa.Schema
+    avro_schema: str
+    rule: MergeRule
+    combine: bool
+    combine_ordering: str | None
+    sort: bool
+    codec: str
+    compression_level: int
+    row_group_rows: int
+    target_file_size: int
+    bloom: BloomFilterSpec | None
+    populate_meta: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupTask:
+    """One file group's work, picklable. `index` is the task's number in the plan: first part of write token and seqno.
+
+    `base_path` is the base file to copy or merge (relative), None for a new group; `prev_commit` its instant or "null".
+    A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`.
+    """
+
+    partition: str
+    file_id: str
+    instant: str
+    index: int
+    mode: Mode
+    settings: WriteSettings
+    seed: uuid.UUID
+    base_path: str | None = None
+    prev_commit: str = "null"
+    rolls_over: bool = False
+    stage: int = 0
+    attempt: int = 0
+
+    @property
+    def write_token(self) -> str:
+        """`<task>-<stage>-<attempt>`."""
+        return f"{self.index}-{self.stage}-{self.attempt}"
+
+    def rolled_file_id(self, number: int) -> str:
+        """File id of the number-th file of this task; 0 is `file_id` itself."""
+        return (
+            self.file_id
+            if number == 0
+            else new_file_id(self.seed, self.partition, self.index + number * _ROLLOVERS_MAX)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows `start` to `stop` (exclusive) of one slot, by the slot's position in the plan's slots."""
+
+    slot: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """A task and the rows that it gets."""
+
+    task: FileGroupTask
+    sources: tuple[Source, ...]
+
+    @property
+    def rows(self) -> int:
+        """Incoming rows of this task."""
+        return sum(source.stop - source.start for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """Input of `plan_tasks`.
+
+    `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
+    replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet.
+    `parallelism`: new groups of one partition are at least that many if each gets a fair share of the target size.
+    """
+
+    slots: Sequence[Slot]
+    rows: Sequence[int]
+    existing: Mapping[Slot, FileSlice]
+    settings: WriteSettings
+    instant: str
+    seed: uuid.UUID
+    merging: bool
+    row_size: float
+    small_file_limit: int
+    pack_small_files: bool = True
+
+
+def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
+    """One task per file group that rows go to, ordered by partition; deterministic for one request."""
+    planner = _Planner(request)
+    by_partition: dict[str, list[int]] = {}
+    for position, slot in enumerate(request.slots):
+        if request.rows[position] > 0:
+            by_partition.setdefault(slot.partition, []).append(position)
+    for partition in sorted(by_partition):
+        planner.plan_partition(partition, by_partition[partition])
+    return planner.tasks
+
+
+class _Planner:
+    def __init__(self, request: PlanRequest) -> None:
+        self.request = request
+        self.tasks: list[PlannedTask] = []
+        self.small = _small_files(request)
+
+    def plan_partition(self, partition: str, positions: list[int]) -> None:
+        slots, rows = self.request.slots, self.request.rows
+        placed: dict[str, list[Source]] = {}
+        slices: dict[str, FileSlice] = {}
+        loose: list[int] = []
+        for position in positions:
+            slot = slots[position]
+            source = Source(position, 0, rows[position])
+            found = self.request.existing.get(slot)
+            if found is not None:
+                placed.setdefault(found.file_id, []).append(source)
+                slices[found.file_id] = found
+            elif slot.bucket is not None:
+                self._add(partition, bucket_file_id(self.request.seed, partition, slot.bucket), (source,))
+            else:
+                loose.append(position)
+        for position in loose:
+            start = self._fill_small_files(partition, position, placed, slices)
+            self._new_groups(partition, position, start)
+        for file_id in sorted(placed):
+            self._add(partition, file_id, tuple(placed[file_id]), slices[file_id])
+
+    def _fill_small_files(
+        self, partition: str, position: int, placed: dict[str, list[Source]], slices: dict[str, FileSlice]
+    ) -> int:
+        """Give a slot's first rows to the partition's small files; returns how many were placed."""
+        start, total = 0, self.request.rows[position]
+        for item in self.small.get(partition, ()):
+            room = self.request.settings.target_file_size - _size(item)
+            count = min(total - start, int(room / self.request.row_size))
+            if count > 0:
+                placed.setdefault(item.file_id, []).append(Source(position, start, start + count))
+                slices[item.file_id] = item
+                start += count
+        return start
+
+    def _new_groups(self, partition: str, position: int, start: int) -> None:
+        left = self.request.rows[position] - start
+        if left <= 0:
+            return
+        per_group = max(1, int(self.request.settings.target_file_size / self.request.row_size))
+        groups = math.ceil(left / per_group)
+        bounds = [start + left * number // groups for number in range(groups + 1)]
+        for low, high in itertools.pairwise(bounds):
+            file_id = new_file_id(self.request.seed, partition, len(self.tasks))
+            self._add(partition, file_id, (Source(position, low, high),), rolls_over=True)
+
+    def _add(
+        self,
+        partition: str,
+        file_id: str,
+        sources: tuple[Source, ...],
+        base: FileSlice | None = None,
+        *,
+        rolls_over: bool = False,
+    ) -> None:
+        has_base = base is not None and base.base is not None
+        mode = Mode.CREATE if not has_base else Mode.MERGE if self.request.merging else Mode.APPEND
+        task = FileGroupTask(
+            partition=partition,
+            file_id=file_id,
+            instant=self.request.instant,
+            index=len(self.tasks),
+            mode=mode,
+            settings=self.request.settings,
+            seed=self.request.seed,
+            base_path=base.base.path if base is not None and base.base is not None else None,
+            prev_commit=base.instant if base is not None else "null",
+            rolls_over=rolls_over,
+        )
+        self.tasks.append(PlannedTask(task, sources))
+
+
+def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:
+    """Bytes per row in Parquet, from the newest given commit that wrote enough; None if none did."""
+    for metadata in commits:
+        written = sum(stat.total_write_bytes for stat in metadata.stats)
+        rows = sum(stat.num_writes for stat in metadata.stats)
+        if rows > 0 and written >= MEASURED_BYTES_LEAST:
+            return written / rows
+    return None
+
+
+def row_size(measured: float | None, arrow_bytes: int, rows: int, fallback: int) -> float:
+    """Bytes that a row takes in Parquet: measured, else estimated from its Arrow size, else the fallback."""
+    if measured is not None:
+        return max(measured, 1.0)
+    if rows > 0 and arrow_bytes > 0:
+        return max(arrow_bytes / rows * ARROW_TO_PARQUET, 1.0)
+    return float(fallback)
+
+
+def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
+    """Per partition the slices below the limit, smallest first, so that few files are rewritten often."""
+    found: dict[str, list[FileSlice]] = {}
+    if request.pack_small_files:
+        for item in request.existing.values():
+            if item.base is not None and _size(item) < request.small_file_limit:
+                found.setdefault(item.partition, []).append(item)
+    return {partition: sorted(items, key=lambda i: (_size(i), i.file_id)) for partition, items in found.items()}
+
+
+def _size(item: FileSlice) -> int:
+    base: BaseFile | None = item.base
+    return 0 if base is None else base.size
