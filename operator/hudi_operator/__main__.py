@@ -1,0 +1,21 @@
+"""`python -m hudi_operator local FILE…`: the operator's verbs without `hudictl`."""
+
+from __future__ import annotations
+
+import sys
+
+from hudi_operator.cli import local
+
+VERBS = {"local": local.main}
+
+
+def main(arguments: list[str]) -> int:
+    """Run a verb and return its exit code."""
+    if not arguments or arguments[0] not in VERBS:
+        sys.stderr.write(f"usage: python -m hudi_operator {{{','.join(VERBS)}}} …\n")
+        return 2
+    return VERBS[arguments[0]](arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

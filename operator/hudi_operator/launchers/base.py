@@ -1,0 +1,54 @@
+"""The Launcher port: start an attempt once, and say what became of the attempts of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from hudi_operator.api.status import RunStatus
+from hudi_table.model.jobspec import JobResult, JobSpec
+
+PHASE_OF_OUTCOME = {"Succeeded": "Succeeded", "NothingToDo": "NothingToDo", "Failed": "Failed"}
+REASON_OF_EXIT_CODE = {
+    64: "InvalidRequest",
+    65: "CorruptTable",
+    69: "UnsupportedTable",
+    70: "Invariant",
+    75: "Unavailable",
+    76: "CommitStateUnknown",
+    77: "AccessDenied",
+}
+"""What an exit code says when a job could write no result; several classes share 64 and 75."""
+
+
+class Launcher(Protocol):
+    """Runs jobs. Attempts are named by the plan, so a second launch of a name adopts the first."""
+
+    def launch(self, owner: str, run: RunStatus, spec: JobSpec, secret: Mapping[str, str]) -> bool:
+        """Start the attempt for the resource with uid `owner`; False if one of its name exists already.
+
+        `secret` becomes environment variables of the job and is written nowhere. Raises HudiError if it cannot start.
+        """
+        ...
+
+    def runs(self, owner: str) -> tuple[RunStatus, ...]:
+        """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or Lost without a result."""
+        ...
+
+
+def ended(run: RunStatus, result: JobResult, finished: str) -> RunStatus:
+    """A run with its result."""
+    return RunStatus(
+        name=run.name,
+        work=run.work,
+        phase=PHASE_OF_OUTCOME.get(result.outcome, "Failed"),
+        generation=run.generation,
+        attempt=run.attempt,
+        batch=run.batch,
+        started=run.started,
+        finished=finished,
+        reason=result.error_class or None,
+        message=result.message[:4096] or None,
+        instants=result.instants,
+        figures=dict(result.figures),
+    )

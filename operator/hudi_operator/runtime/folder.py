@@ -1,0 +1,137 @@
+"""A cluster in a folder: resources with uid, generation, status and events, for the local runtime.
+
+`resources/<kind>.<namespace>.<name>.json` is a resource as an API server would hold it; `events.jsonl` is what was told.
+Secrets come from manifests and the environment and are never written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key
+from hudi_operator.plan.conditions import rfc3339
+from hudi_operator.plan.effects import Emit
+from hudi_table.errors import CorruptTableError, WriteConflictError
+from hudi_table.table.ports import Clock
+
+EVENTS_BYTES_MAX = 1 << 20
+
+
+class FolderCluster:
+    """The `Cluster` port on a folder. One process at a time works on it: `acquire` says so to the others."""
+
+    def __init__(self, folder: Path, clock: Clock, told: Callable[[Key, Emit], None]) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._told = told
+        self._secrets: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._lock: TextIO | None = None
+
+    def acquire(self) -> None:
+        """Take the folder for this process until it ends. Raises WriteConflictError if another one has it."""
+        (self._folder / "resources").mkdir(parents=True, exist_ok=True)
+        self._lock = (self._folder / "lock").open("w", encoding="utf-8")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise WriteConflictError(
+                f"another hudictl local works on {self._folder}; wait for it, or give --state another folder"
+            ) from error
+
+    def release(self) -> None:
+        """Let others have the folder."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def apply(self, document: Mapping[str, Any]) -> Key:
+        """Store a manifest: a new one gets a uid, a changed spec the next generation, as an API server does it."""
+        metadata = document["metadata"]
+        key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+        stored = self.get(key)
+        kept = ("uid", "generation", "creationTimestamp")
+        identity: dict[str, Any] = {
+            "uid": str(uuid.uuid4()),
+            "generation": 1,
+            "creationTimestamp": rfc3339(self._clock.now()),
+        }
+        if stored is not None:
+            identity = {name: stored["metadata"][name] for name in kept}
+            identity["generation"] += stored.get("spec") != document.get("spec")
+        self._write(
+            key,
+            {
+                "apiVersion": document["apiVersion"],
+                "kind": document["kind"],
+                "metadata": {**metadata, "namespace": key.namespace, **identity},
+                "spec": document.get("spec"),
+                **({"status": stored["status"]} if stored is not None and "status" in stored else {}),
+            },
+        )
+        return key
+
+    def add_secrets(self, secrets: Mapping[tuple[str, str], Mapping[str, str]]) -> None:
+        """Keep Secrets in memory."""
+        self._secrets |= secrets
+
+    def keys(self) -> list[Key]:
+        """Every stored resource, sorted."""
+        found = []
+        for path in (self._folder / "resources").glob("*.json"):
+            metadata = self._read(path)["metadata"]
+            found.append(Key(path.name.partition(".")[0], metadata["namespace"], metadata["name"]))
+        return sorted(key for key in found if key.kind in KINDS)
+
+    def get(self, key: Key) -> Mapping[str, Any] | None:
+        """The stored document, or None."""
+        path = self._path(key)
+        return self._read(path) if path.exists() else None
+
+    def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
+        """Write the status unless it is the same."""
+        stored = self.get(key)
+        if stored is not None and stored.get("status") != status:
+            self._write(key, {**stored, "status": status})
+
+    def emit(self, key: Key, event: Emit) -> None:
+        """Append to `events.jsonl`, and tell whoever watches. The file starts anew past its bound."""
+        path = self._folder / "events.jsonl"
+        if path.exists() and path.stat().st_size > EVENTS_BYTES_MAX:
+            path.replace(path.with_suffix(".old.jsonl"))
+        line = {
+            "time": rfc3339(self._clock.now()),
+            "object": str(key),
+            "type": event.type.value,
+            "reason": event.reason,
+            "message": event.message,
+        }
+        with path.open("a", encoding="utf-8") as events:
+            events.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._told(key, event)
+
+    def secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """A Secret of the manifests."""
+        return self._secrets.get((namespace, name))
+
+    def _path(self, key: Key) -> Path:
+        return self._folder / "resources" / f"{key.kind}.{key.namespace}.{key.name}.json"
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise CorruptTableError(f"{path} is damaged: {error}; remove it and apply the manifest again") from error
+        if not isinstance(document, dict):
+            raise CorruptTableError(f"{path} is no resource; remove it and apply the manifest again")
+        return document
+
+    def _write(self, key: Key, document: Mapping[str, Any]) -> None:
+        path = self._path(key)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(document, indent=2, ensure_ascii=False), encoding="utf-8")
+        part.replace(path)

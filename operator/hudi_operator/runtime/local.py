@@ -1,0 +1,123 @@
+"""The local runtime: manifests from files, state in a folder, jobs as processes, and the very same reconcile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hudi_operator.api.resources import Key
+from hudi_operator.launchers.local import LocalLauncher
+from hudi_operator.plan.effects import Emit, EventType
+from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.runtime.documents import load
+from hudi_operator.runtime.folder import FolderCluster
+from hudi_operator.runtime.printing import value_at
+from hudi_operator.runtime.reconcile import Reconciler
+from hudi_table.errors import HudiError
+from hudi_table.table.ports import Clock
+
+POLL_SECONDS = 0.1
+WATCH_SECONDS = 2.0
+RUN_LOOK_SECONDS = 60.0
+"""How often a table is looked at while a job of it runs; the end of the job is seen at once."""
+LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_max_seconds=30.0)
+
+
+@dataclass(slots=True)
+class LocalRuntime:
+    """Runs manifests until nothing is left to do, or for ever with `watch`. `say` gets lines for a person."""
+
+    paths: Sequence[Path]
+    state: Path
+    clock: Clock
+    say: Callable[[str], None]
+    policy: RetryPolicy = LOCAL_POLICY
+    watch: bool = False
+    cluster: FolderCluster = field(init=False)
+    launcher: LocalLauncher = field(init=False)
+    _due: dict[Key, float] = field(default_factory=dict)
+    _awaited: dict[Key, list[str]] = field(default_factory=dict)
+    _errors: dict[Key, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cluster = FolderCluster(self.state, self.clock, self._told)
+        self.launcher = LocalLauncher(self.state / "attempts")
+
+    def run(self) -> list[Mapping[str, Any]]:
+        """Reconcile to the end and return the resources of the manifests, with their status.
+
+        Raises InvalidSpecError for files that are no manifests, WriteConflictError if the state folder is in use.
+        """
+        first = load(self.paths)
+        self.cluster.acquire()
+        try:
+            self.cluster.add_secrets(first.secrets)
+            keys = [self.cluster.apply(document) for document in first.resources]
+            for name in first.skipped:
+                self.say(f"left alone: {name}")
+            self._work(keys)
+            return [document for key in keys if (document := self.cluster.get(key)) is not None]
+        finally:
+            self.launcher.stop()
+            self.cluster.release()
+
+    def _work(self, keys: list[Key]) -> None:
+        reconciler = Reconciler(self.cluster, self.launcher, self.clock, self.policy)
+        self._due = dict.fromkeys(keys, 0.0)
+        while self._due:
+            now = self.clock.boot_seconds()
+            for key in [key for key, moment in self._due.items() if moment <= now]:
+                self._reconcile(reconciler, key)
+            self._wait()
+
+    def _reconcile(self, reconciler: Reconciler, key: Key) -> None:
+        try:
+            again = reconciler.reconcile(key)
+            self._errors.pop(key, None)
+        except HudiError as error:
+            # Not the table's fault, for that would be a condition: a launcher or the state folder fails.
+            failures = self._errors[key] = self._errors.get(key, 0) + 1
+            self.say(f"{key}: {error.name()}: {error}")
+            if failures >= self.policy.attempts_max and not self.watch:
+                raise
+            again = self.policy.wait_seconds(failures)
+        now = self.clock.boot_seconds()
+        awaited = self._running(key)
+        if awaited:
+            self._awaited[key] = awaited
+            self._due[key] = now + RUN_LOOK_SECONDS
+        elif again is not None and not self._given_up(key):
+            self._due[key] = now + again
+        elif self.watch:
+            self._due[key] = now + WATCH_SECONDS
+        else:
+            del self._due[key]
+
+    def _running(self, key: Key) -> list[str]:
+        runs = (self.cluster.get(key) or {}).get("status", {}).get("runs", [])
+        return [run["name"] for run in runs if run["phase"] == "Running"]
+
+    def _given_up(self, key: Key) -> bool:
+        """Whether the plan would go on looking although it counts as stalled: a person waits, so we stop."""
+        status = (self.cluster.get(key) or {}).get("status", {})
+        return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"
+
+    def _wait(self) -> None:
+        """Until something is due. Meanwhile the progress of jobs is told, and the end of one makes its resource due."""
+        while self._due:
+            for key, names in list(self._awaited.items()):
+                for line in self.launcher.progress(names):
+                    self.say(f"{key.name}: {line}")
+                if not any(self.launcher.is_running(name) for name in names):
+                    del self._awaited[key]
+                    self._due[key] = 0.0
+            pause = min(self._due.values()) - self.clock.boot_seconds()
+            if pause <= 0:
+                return
+            self.clock.sleep(min(pause, POLL_SECONDS if self._awaited else WATCH_SECONDS))
+
+    def _told(self, key: Key, event: Emit) -> None:
+        mark = "" if event.type is EventType.NORMAL else "warning: "
+        self.say(f"{mark}{key.name}: {event.reason}: {event.message}")
