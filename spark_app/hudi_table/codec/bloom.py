@@ -181,7 +181,8 @@ class BloomFilter:
 
     def _lookup(self, keys: Utf8) -> npt.NDArray[np.bool_]:
         found = np.zeros(len(keys), np.bool_)
-        present = np.flatnonzero(np.diff(keys.offsets))
+        filled = np.diff(keys.offsets) > 0
+        present = np.flatnonzero(filled if keys.valid is None else filled & keys.valid)
         for indices, positions in self._positions(keys, present):
             alive = [np.ones(len(indices), np.bool_) for _ in self._rows]
             for position in positions:

@@ -2,7 +2,8 @@
 
 Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1). A string's hash is `h = 31 * h + unit` over its UTF-16 code units,
 wrapped to 32 bits; a list's starts at 1 and adds 0 for null. Bucket = `(listHash & 0x7fffffff) mod N`. A metadata
-table key goes to file group `abs(hash) mod N`.
+table key goes to file group `abs(hash) mod N`; those keys are made of ids: of partitions and columns xxHash64 of the
+name, seeded with 0xdabadaba extended by its sign to 64 bits, of files MD5 of the name.
 
 How: the hash of units c[s..e) is sum(c[i] * 31^(e-1-i)). As 31 is odd it has an inverse modulo 2^32, so with prefix
 sums P of c[i] * 31^-i it is (P[e] - P[s]) * 31^(e-1): no loop over rows or bytes. ASCII needs no decoding.
@@ -10,6 +11,9 @@ sums P of c[i] * 31^-i it is (P[e] - P[s]) * 31^(e-1): no loop over rows or byte
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +35,9 @@ _PRIME: Final = 31
 _INVERSE: Final = pow(_PRIME, -1, 1 << 32)
 _BLOCK_UNITS: Final = 64 * 1024
 _BUCKET_MASK: Final = np.int32(0x7FFFFFFF)
+_ID_SEED: Final = 0xFFFFFFFFDABADABA
+_MASK64: Final = (1 << 64) - 1
+_XX: Final = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 COLON_RULES: Final = ("0.15", "1.x")
 
 
@@ -77,6 +84,17 @@ def file_group_index(keys: pa.Array | pa.ChunkedArray, groups: int) -> Hashes:
     return (np.abs(java_string_hash(keys).astype(np.int64)) % groups).astype(np.int32)
 
 
+@functools.lru_cache(maxsize=65_536)
+def name_id(name: str) -> str:
+    """Base64 id of a partition path (`.` for a table without partitions) or of a column."""
+    return base64.b64encode(_xxhash64(name.encode(), _ID_SEED).to_bytes(8, "big")).decode("ascii")
+
+
+def file_id_hash(file_name: str) -> str:
+    """Base64 id of a base file's name."""
+    return base64.b64encode(hashlib.md5(file_name.encode(), usedforsecurity=False).digest()).decode("ascii")
+
+
 def _concat(parts: list[Hashes]) -> Hashes:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
 
@@ -98,12 +116,13 @@ def _hash(values: Utf8) -> tuple[Hashes, Offsets]:
     lengths = np.diff(values.offsets)
     hashes = _ranges_hash(values.data, values.offsets)
     high = values.data >= 0x80
-    if not high.any():
-        return hashes, lengths
-    rows = np.flatnonzero(np.diff(_running(high)[values.offsets]))
-    units, unit_offsets = _utf16(values, rows)
-    hashes[rows] = _ranges_hash(units, unit_offsets)
-    lengths[rows] = np.diff(unit_offsets)
+    if high.any():
+        rows = np.flatnonzero(np.diff(_running(high)[values.offsets]))
+        units, unit_offsets = _utf16(values, rows)
+        hashes[rows] = _ranges_hash(units, unit_offsets)
+        lengths[rows] = np.diff(unit_offsets)
+    if values.valid is not None:
+        hashes[~values.valid] = 0
     return hashes, lengths
 
 
@@ -115,11 +134,13 @@ def _running(flags: npt.NDArray[np.bool_]) -> Offsets:
 
 def _utf16(values: Utf8, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.uint16], Offsets]:
     """Code units of the given rows, joined, with their offsets: one decoding for all of them."""
-    lengths = np.diff(values.offsets)[rows]
-    ends = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    source = np.arange(int(ends[-1])) + np.repeat(values.offsets[rows] - ends[:-1], lengths)
-    joined = values.data[source]
+    if len(rows) == len(values):
+        joined, ends = values.data, values.offsets
+    else:
+        lengths = np.diff(values.offsets)[rows]
+        ends = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        joined = values.data[np.arange(int(ends[-1])) + np.repeat(values.offsets[rows] - ends[:-1], lengths)]
     try:
         units = np.frombuffer(joined.tobytes().decode("utf-8").encode("utf-16-le"), np.dtype("<u2"))
     except UnicodeDecodeError as error:
@@ -272,3 +293,43 @@ def _piece_values(pieces: pa.Array, fields: list[str]) -> _Pieces:
         placeholder[rows] = pc.is_in(values, pa.array([NULL_KEY, EMPTY_KEY])).to_numpy(zero_copy_only=False)
         kept[rows] = True
     return _Pieces(hashes.view(np.uint32), lengths, kept, colon, placeholder)
+
+
+def _xxhash64(data: bytes, seed: int) -> int:
+    """xxHash64 as an unsigned number: names are few and short, a compiled library would be one more dependency."""
+    size = len(data)
+    at = 0
+    if size >= 32:
+        lanes = [seed + _XX[0] + _XX[1], seed + _XX[1], seed, seed - _XX[0]]
+        while at <= size - 32:
+            words = (int.from_bytes(data[at + 8 * i : at + 8 * i + 8], "little") for i in range(4))
+            lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
+            at += 32
+        result = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK64
+        for lane in lanes:
+            result = ((result ^ _round(0, lane)) * _XX[0] + _XX[3]) & _MASK64
+    else:
+        result = (seed + _XX[4]) & _MASK64
+    result = (result + size) & _MASK64
+    while at <= size - 8:
+        result = (
+            _rotate(result ^ _round(0, int.from_bytes(data[at : at + 8], "little")), 27) * _XX[0] + _XX[3]
+        ) & _MASK64
+        at += 8
+    if at <= size - 4:
+        word = int.from_bytes(data[at : at + 4], "little")
+        result = (_rotate(result ^ (word * _XX[0] & _MASK64), 23) * _XX[1] + _XX[2]) & _MASK64
+        at += 4
+    for byte in data[at:]:
+        result = (_rotate(result ^ (byte * _XX[4] & _MASK64), 11) * _XX[0]) & _MASK64
+    result = (result ^ (result >> 33)) * _XX[1] & _MASK64
+    result = (result ^ (result >> 29)) * _XX[2] & _MASK64
+    return result ^ (result >> 32)
+
+
+def _round(lane: int, word: int) -> int:
+    return _rotate((lane + word * _XX[1]) & _MASK64, 31) * _XX[0] & _MASK64
+
+
+def _rotate(value: int, bits: int) -> int:
+    return ((value << bits) | ((value & _MASK64) >> (64 - bits))) & _MASK64

@@ -17,7 +17,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Utf8:
-    """`data[offsets[i]:offsets[i + 1]]` is value i; `valid` is None if no value is null (a null has length 0)."""
+    """`data[offsets[i]:offsets[i + 1]]` is value i; `valid` is None if no value is null (the range of a null means nothing)."""
 
     data: npt.NDArray[np.uint8]
     offsets: Offsets

@@ -1,0 +1,36 @@
+"""Key ranges follow Java's order of strings, which is not Arrow's beyond U+FFFF."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_table.codec.keyrange import key_range, merge_ranges
+
+# The alphabet mixes characters whose order differs between UTF-8 and UTF-16.
+KEYS = st.lists(st.none() | st.text(st.sampled_from("aé中\ue000\ufffd😀\U0010ffff"), max_size=4), max_size=20)
+
+
+def java_order(key: str) -> bytes:
+    return key.encode("utf-16-be")
+
+
+def expected_range(keys: list[str | None]) -> tuple[str, str] | None:
+    present = [key for key in keys if key is not None]
+    return (min(present, key=java_order), max(present, key=java_order)) if present else None
+
+
+@given(KEYS, st.integers(0, 5))
+def test_the_range_is_by_utf_16_code_units(keys: list[str | None], start: int) -> None:
+    assert key_range(pa.array(keys, pa.string()).slice(start)) == expected_range(keys[start:])
+
+
+@given(KEYS, KEYS)
+def test_merged_ranges_are_the_range_of_all_keys(first: list[str | None], second: list[str | None]) -> None:
+    parts = [key_range(pa.array(keys, pa.string())) for keys in (first, second)]
+    assert merge_ranges(*parts) == expected_range(first + second)
+
+
+def test_a_supplementary_character_comes_before_a_private_use_one() -> None:
+    assert key_range(pa.array(["\ue000", "😀"])) == ("😀", "\ue000")
