@@ -113,8 +113,9 @@ def _check_names(fields: list[pa.Field], prefix: str, found: list[tuple[str, str
         if not _AVRO_NAME.fullmatch(field.name):
             found.append((path, "is not an Avro name (ASCII letters, digits and _, no leading digit): rename it"))
         folded = field.name.lower()
-        if seen.setdefault(folded, field.name) is not field.name:
+        if folded in seen:
             found.append((path, f"has the same name as '{seen[folded]}' for engines that ignore case: rename one"))
+        seen.setdefault(folded, field.name)
 
 
 def _type_faults(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
