@@ -20,7 +20,7 @@ API_VERSION = "hudi.lakeops.dev/v1alpha1"
 
 
 def _plain(value: Any) -> str:
-    if value is None or value == "":
+    if value is None or value in ("", [], ()):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -40,12 +40,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A versioned kind with rows; `single` ones are one record, printed downwards. The first column names a row."""
+    """A versioned kind with rows. The first column names a row; a `single` document is one record, printed downwards;
+    headings of `data` are column names, which keep their case."""
 
     kind: str
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, Any]]
     single: bool = False
+    data: bool = False
 
     def render(self, form: str, *, bold: bool = False) -> str:
         """The document as text that ends with a newline (or empty text, where there is nothing to say)."""
@@ -61,7 +63,7 @@ class Document:
             heads, right = ["FIELD", "VALUE"], [False, False]
         else:
             cells = [[c.show(row.get(c.key)) for c in shown] for row in self.rows]
-            heads, right = [c.title.upper() for c in shown], [c.right for c in shown]
+            heads, right = [c.title if self.data else c.title.upper() for c in shown], [c.right for c in shown]
         if form == "markdown":
             return _markdown(heads, cells, right)
         return _aligned(heads, cells, right, header=not self.single, bold=bold)

@@ -129,10 +129,12 @@ def _missing(ctx: TableContext, timeline: Timeline, as_of: str, cleans: list[_Cl
     hidden = replaced_groups(ctx, timeline.until(as_of))
     groups = FileSystemView(ctx, timeline, as_of).groups()
     kept = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in groups}
-    for partition, file_id, instant, clean in deleted:
-        if (partition, file_id) not in hidden and kept.get((partition, file_id), "") < instant:
-            return clean
-    return None
+    gone = [
+        (instant, clean)
+        for partition, file_id, instant, clean in deleted
+        if (partition, file_id) not in hidden and kept.get((partition, file_id), "") < instant
+    ]
+    return max(gone)[1] if gone else None
 
 
 def _has_archive(ctx: TableContext) -> bool:

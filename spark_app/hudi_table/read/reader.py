@@ -48,9 +48,10 @@ class TableReader:
         """The active timeline, oldest first: instant, action, state, file, modified."""
         return timeline_table(self._timeline())
 
-    def history(self) -> pa.Table:
-        """The completed writes, newest first: instant, action, operation, and counts of files, rows and bytes."""
-        return history_table(self.context, self._timeline())
+    def history(self, limit: int | None = None) -> pa.Table:
+        """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
+        and bytes."""
+        return history_table(self.context, self._timeline(), limit)
 
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""

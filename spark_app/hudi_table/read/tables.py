@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.model.instants import Instant
 from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.view import FileSystemView
+
+BODIES_AHEAD = 16
+"""Commit bodies fetched at once: waiting for a store, not work."""
 
 TIMELINE_SCHEMA = pa.schema(
     [
@@ -60,12 +65,13 @@ def timeline_table(timeline: Timeline) -> pa.Table:
     return _table(TIMELINE_SCHEMA, rows)
 
 
-def history_table(ctx: TableContext, timeline: Timeline) -> pa.Table:
-    """One row for each completed write, newest first: what it did, in files, rows and bytes.
+def history_table(ctx: TableContext, timeline: Timeline, limit: int | None = None) -> pa.Table:
+    """One row for each completed write (the newest `limit` ones), newest first: what it did, in files, rows and bytes.
 
     `rows` counts the rows of the files that it wrote, rewritten ones included.
     """
-    return _table(HISTORY_SCHEMA, [_history(ctx, instant) for instant in reversed(timeline.commits)])
+    newest = timeline.commits[::-1][:limit]
+    return _table(HISTORY_SCHEMA, LocalEngine(BODIES_AHEAD).map(partial(_history, ctx), newest))
 
 
 def slices_table(view: FileSystemView) -> pa.Table:

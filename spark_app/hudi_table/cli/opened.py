@@ -1,0 +1,26 @@
+"""The table that a verb's arguments name, and what several verbs show of it."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.cli.program import storage_options
+from hudi_table.model.instants import parse_instant_time
+
+
+def opened(args: argparse.Namespace) -> HudiTable:
+    """The table at `args.base`."""
+    return open_table(args.base, storage_options=storage_options(args.storage))
+
+
+def age_seconds(table: HudiTable, instant: str) -> float | None:
+    """Seconds since an instant, read in the timeline's zone; None if it carries no time (restored, or of a metadata table)."""
+    try:
+        naive = parse_instant_time(instant)
+    except ValueError:
+        return None
+    # A naive `astimezone` takes the zone of this process, as Hudi does for LOCAL tables.
+    moment = naive.astimezone(UTC) if table.context.config.timezone == "LOCAL" else naive.replace(tzinfo=UTC)
+    return (table.context.clock.now() - moment).total_seconds()

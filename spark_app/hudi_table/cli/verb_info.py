@@ -1,0 +1,107 @@
+"""`hudictl info BASE`: what a table is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hudi_table.api import HudiTable
+from hudi_table.cli import exits
+from hudi_table.cli.opened import age_seconds, opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.table_config import PartitionField, PartitionType
+from hudi_table.model.table_properties import generator_class
+from hudi_table.read.human import age, number, size
+from hudi_table.read.reader import index_text
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.view import FileSystemView
+
+_COLUMNS = (
+    Column("name", "Name"),
+    Column("location", "Location"),
+    Column("type", "Type"),
+    Column("tableVersion", "Table version"),
+    Column("recordKey", "Record key"),
+    Column("partitionBy", "Partition by"),
+    Column("orderingFields", "Ordering fields"),
+    Column("mergeMode", "Merge mode"),
+    Column("index", "Index"),
+    Column("keyGenerator", "Key generator", wide=True),
+    Column("hiveStyle", "Hive-style paths", wide=True),
+    Column("urlEncode", "URL-encoded paths", wide=True),
+    Column("timezone", "Timeline zone", wide=True),
+    Column("metadataTable", "Metadata table", wide=True),
+    Column("commits", "Commits", number),
+    Column("lastInstant", "Last instant"),
+    Column("lastAction", "Last action"),
+    Column("ageSeconds", "Age", age),
+    Column("pending", "Pending"),
+    Column("partitions", "Partitions", number),
+    Column("fileGroups", "File groups", number),
+    Column("sizeBytes", "Size", size),
+    Column("rows", "Rows", number),
+    Column("columns", "Columns", lambda columns: ", ".join(f"{c['name']} {c['type']}" for c in columns) or "-"),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table's identity, newest commit and size."""
+    table = opened(args)
+    facts = _facts(table)
+    emit(Document("TableInfo", _COLUMNS, [facts], single=True), args.output)
+    if args.fail_on == "pending" and facts["pending"]:
+        note(f"{len(facts['pending'])} instant(s) are pending: the next writer finishes or rolls back what is dead")
+        return exits.FINDINGS
+    return exits.GOOD
+
+
+def _facts(table: HudiTable) -> dict[str, Any]:
+    config = table.context.config
+    timeline = load_timeline(table.context)
+    view = FileSystemView(table.context, timeline)
+    slices = view.latest_slices()
+    bases = [s.base for s in slices if s.base is not None]
+    logs = any(s.logs for s in slices)
+    last = timeline.last_commit
+    return {
+        "name": config.name,
+        "location": table.base_path,
+        "type": config.type.value,
+        "tableVersion": config.version,
+        "recordKey": list(config.record_key),
+        "partitionBy": [_partition_text(item) for item in config.partition_by],
+        "orderingFields": list(config.ordering_fields),
+        "mergeMode": config.merge_mode.value,
+        "index": index_text(config.index) if config.index else None,
+        "keyGenerator": generator_class(config).rpartition(".")[2],
+        "hiveStyle": config.hive_style,
+        "urlEncode": config.url_encode,
+        "timezone": config.timezone,
+        "metadataTable": list(config.metadata_partitions),
+        "commits": len(timeline.commits),
+        "lastInstant": last.time if last else None,
+        "lastAction": last.action.value if last else None,
+        "ageSeconds": round(age_seconds(table, last.time) or 0) if last else None,
+        "pending": [instant.file_name for instant in timeline.pending],
+        "partitions": len(view.partitions()),
+        "fileGroups": len(view.groups()),
+        "sizeBytes": sum(base.size for base in bases),
+        "rows": None if logs else _rows(table, timeline, {base.path for base in bases}),
+        "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema()],
+    }
+
+
+def _partition_text(item: PartitionField) -> str:
+    return f"{item.field} ({item.format})" if item.type is PartitionType.TIMESTAMP and item.format else item.field
+
+
+def _rows(table: HudiTable, timeline: Timeline, paths: set[str]) -> int | None:
+    """Rows by the write stats of the files that a snapshot reads; None if a stat of one is archived."""
+    counted: dict[str, int] = {}
+    for instant in reversed(timeline.commits):
+        if len(counted) == len(paths):
+            break
+        for stat in commit_metadata(table.context, instant).stats:
+            if stat.path in paths:
+                counted.setdefault(stat.path, stat.num_writes)
+    return sum(counted.values()) if len(counted) == len(paths) else None

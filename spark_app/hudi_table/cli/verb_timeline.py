@@ -1,0 +1,58 @@
+"""`hudictl timeline BASE`: the instants of the active timeline, newest first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hudi_table.cli import exits
+from hudi_table.cli.opened import age_seconds, opened
+from hudi_table.cli.output import Column, Document, emit
+from hudi_table.read.human import age, number, size
+
+_COLUMNS = (
+    Column("instant", "Instant"),
+    Column("action", "Action"),
+    Column("state", "State"),
+    Column("ageSeconds", "Age", age, right=True),
+    Column("operation", "Operation"),
+    Column("inserted", "Inserted", number, right=True),
+    Column("updated", "Updated", number, right=True),
+    Column("deleted", "Deleted", number, right=True),
+    Column("files", "Files", number, right=True),
+    Column("sizeBytes", "Written", size, right=True),
+    Column("replacedGroups", "Replaced", number, wide=True, right=True),
+    Column("partitions", "Partitions", number, wide=True, right=True),
+    Column("file", "File", wide=True),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line for each instant; completed writes say what they did."""
+    table = opened(args)
+    instants = table.timeline().to_pylist()[::-1][: args.limit]
+    writes = {row["instant"]: row for row in table.history(args.limit).to_pylist()}
+    rows: list[dict[str, Any]] = []
+    for found in instants:
+        done = writes.get(found["instant"]) if found["state"] == "completed" else None
+        done = done if done and done["action"] == found["action"] else {}
+        seconds = age_seconds(table, found["instant"])
+        rows.append(
+            {
+                "instant": found["instant"],
+                "action": found["action"],
+                "state": found["state"],
+                "ageSeconds": None if seconds is None else round(seconds),
+                "operation": (done.get("operation") or "").lower() or None,
+                "inserted": done.get("inserted"),
+                "updated": done.get("updated"),
+                "deleted": done.get("deleted"),
+                "files": done.get("files"),
+                "sizeBytes": done.get("bytes"),
+                "replacedGroups": done.get("replaced_groups"),
+                "partitions": done.get("partitions"),
+                "file": found["file"],
+            }
+        )
+    emit(Document("InstantList", _COLUMNS, rows), args.output)
+    return exits.GOOD
