@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_table.api import HudiTable, open_table
+    from hudi_table.api import CommitResult, HudiTable, create_table, open_table, write_hudi
 
-__all__ = ["HudiTable", "open_table"]
+__all__ = ["CommitResult", "HudiTable", "create_table", "open_table", "write_hudi"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,16 +1,69 @@
-"""The public surface: `open_table` and what it returns."""
+"""The public surface: `open_table`, `create_table`, `write_hudi`, and what they return."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
+from hudi_table.write.create import TableSpec, create
+from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
+
+__all__ = ["CommitResult", "HudiTable", "create_table", "open_table", "write_hudi"]
 
 
 class HudiTable(TableReader):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
+
+    def write(
+        self,
+        data: Any,
+        *,
+        operation: str = "upsert",
+        max_memory: int = DEFAULT_MEMORY,
+        options: Mapping[str, str] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        batch: str | None = None,
+        sort_mode: str | None = None,
+        partitions: Sequence[str] = (),
+        engine: Engine | None = None,
+    ) -> CommitResult:
+        """Write rows and commit; see `write_hudi`."""
+        if self.as_of is not None:
+            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
+        chosen = dict(options or {})
+        if sort_mode is not None:
+            chosen["hoodie.bulkinsert.sort.mode"] = sort_mode
+        request = WriteRequest(
+            operation=operation,
+            options=chosen,
+            extra_metadata=dict(extra_metadata or {}),
+            batch=batch or "",
+            partitions=tuple(partitions),
+            max_memory=max_memory,
+        )
+        return write(self.context, data, request, engine or LocalEngine())
+
+    def upsert(self, data: Any, **more: Any) -> CommitResult:
+        """Insert new keys, update known ones."""
+        return self.write(data, operation="upsert", **more)
+
+    def insert(self, data: Any, **more: Any) -> CommitResult:
+        """Insert rows without looking for their keys."""
+        return self.write(data, operation="insert", **more)
+
+    def delete(self, data: Any, **more: Any) -> CommitResult:
+        """Delete the rows of the given keys; `data` needs the record key and partition columns only."""
+        return self.write(data, operation="delete", **more)
 
 
 def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:
@@ -21,3 +74,88 @@ def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mappin
     CorruptTableError, InvalidOptionError, UnavailableError and AccessDeniedError.
     """
     return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)
+
+
+def create_table(
+    uri: str | Path,
+    schema: pa.Schema,
+    *,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] = (),
+    ordering_fields: str | Sequence[str] = (),
+    type: str = "CopyOnWrite",  # noqa: A002 - the name of the resource's field
+    merge_mode: str | None = None,
+    index: str | Mapping[str, Any] | IndexSpec = "Simple",
+    name: str = "",
+    database: str = "",
+    hive_style: bool = False,
+    url_encode: bool = False,
+    if_exists: str = "error",
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> HudiTable:
+    """Create an empty Hudi table (version 6) at `uri` and open it. Names and values are those of the resource.
+
+    `partition_by`: field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
+    `"GlobalSimple"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
+    value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `name`: the last
+    part of `uri` unless given. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
+    the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
+    """
+    spec = TableSpec(
+        schema=schema,
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering_fields=ordering_fields,
+        type=type,
+        merge_mode=merge_mode,
+        index=index,
+        name=name,
+        database=database,
+        hive_style=hive_style,
+        url_encode=url_encode,
+        options=options or {},
+    )
+    return HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
+
+
+def write_hudi(
+    table_or_uri: HudiTable | str | Path,
+    data: Any,
+    *,
+    operation: str = "upsert",
+    max_memory: int = DEFAULT_MEMORY,
+    options: Mapping[str, str] | None = None,
+    extra_metadata: Mapping[str, str] | None = None,
+    batch: str | None = None,
+    sort_mode: str | None = None,
+    partitions: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+) -> CommitResult:
+    """Write rows to a table as one commit: upsert, insert, delete, bulk_insert, insert_overwrite,
+    insert_overwrite_table or delete_partition.
+
+    `data`: whatever exports an Arrow stream (pyarrow, polars, pandas, DuckDB); it is read once, in batches, and rows past
+    `max_memory` bytes wait on disk. `options`: known `hoodie.*` keys. `extra_metadata` goes into the commit.
+    `batch` names these rows: a name that the active timeline holds already changes nothing (`replayed`).
+    `sort_mode` (none, global, partition) is for bulk_insert, `partitions` (paths) for delete_partition, which takes no data.
+    Raises InvalidRequestError and its kinds before anything is written, WriteConflictError if another writer
+    changed the same file groups, CommitStateUnknownError if it may or may not have committed.
+    """
+    table = (
+        table_or_uri
+        if isinstance(table_or_uri, HudiTable)
+        else open_table(str(table_or_uri), storage_options=storage_options)
+    )
+    return table.write(
+        data,
+        operation=operation,
+        max_memory=max_memory,
+        options=options,
+        extra_metadata=extra_metadata,
+        batch=batch,
+        sort_mode=sort_mode,
+        partitions=partitions,
+        engine=engine,
+    )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from hudi_table.codec.javahash import bucket_ids
 from hudi_table.errors import CorruptTableError
@@ -40,7 +41,7 @@ class BucketIndex:
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Every row to its partition's bucket; codes are in the order of first need, no slot is unused."""
         del lookup
-        numbers = self.bucket_ids(keys)
+        numbers = self.buckets_of(keys.record_keys)
         combined = keys.partitions.astype(np.int64) * self.buckets + numbers
         used, codes = np.unique(combined, return_inverse=True)
         slots = tuple(
@@ -48,10 +49,10 @@ class BucketIndex:
         )
         return Routed(slots, codes.astype(np.int32))
 
-    def bucket_ids(self, keys: Keys) -> Codes:
-        """The bucket number of every row."""
+    def buckets_of(self, record_keys: pa.Array) -> Codes:
+        """The bucket number of every record key."""
         numbers: Codes = bucket_ids(
-            keys.record_keys,
+            record_keys,
             self.buckets,
             record_key_fields=self.record_key,
             hash_fields=self.hash_fields,

@@ -110,7 +110,7 @@ def take_in(
             if chunk.routed is not None:
                 _add_routed(taken, places, chunk)
             else:
-                _add_untagged(taken, paths, chunk, prepared)
+                _add_untagged(taken, paths, chunk)
     except BaseException:
         taken.rows.close()
         raise
@@ -232,7 +232,7 @@ def _add_routed(taken: Taken, places: dict[Slot, int], chunk: _Chunk) -> None:
         taken.rows.add(chunk.batch, mapping[chunk.routed.codes])
 
 
-def _add_untagged(taken: Taken, paths: dict[str, int], chunk: _Chunk, prepared: Prepared) -> None:
+def _add_untagged(taken: Taken, paths: dict[str, int], chunk: _Chunk) -> None:
     mapping = np.array([paths.setdefault(path, len(paths)) for path in chunk.keys.partition_paths], dtype=np.int32)
     taken.paths = list(paths)
     if len(chunk.batch) == 0:

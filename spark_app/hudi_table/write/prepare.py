@@ -18,7 +18,7 @@ from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options import COLON_RULE, Operation, WriteOptions
+from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
@@ -34,7 +34,8 @@ _COLON_RULES = ("0.15", "1.x")
 class Prepared:
     """A checked request. `schema` is what files will hold (no meta columns), `changed` whether it is new to the table.
 
-    `columns` are those that the rows must have, in the types in which they are taken in.
+    `stored` is the schema that the table had, None for a table that never had one. `columns` are those that the rows
+    must have, in the types in which they are taken in.
     """
 
     operation: Operation
@@ -43,9 +44,11 @@ class Prepared:
     index_given: bool
     rule: MergeRule
     combine_ordering: str | None
+    stored: pa.Schema | None
     schema: pa.Schema
     changed: bool
     columns: pa.Schema
+    sort_mode: SortMode
 
     @property
     def combines(self) -> bool:
@@ -102,9 +105,11 @@ def prepare(
         index_given=given,
         rule=MergeRule(ordering if mode is MergeMode.EVENT_TIME and chosen is Operation.UPSERT else None),
         combine_ordering=ordering if chosen is not Operation.DELETE else None,
+        stored=table_schema,
         schema=schema,
         changed=changed,
         columns=columns,
+        sort_mode=parsed.sort_mode,
     )
 
 

@@ -70,7 +70,7 @@ def _rows_of(task: FileGroupTask) -> pa.Schema:
 def _create(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> tuple[WriteStat, ...]:
     rows = (_stamped(work, table) for table in _incoming(work.task, batches, dropping_deletes=True))
     tables = _at_most(rows, work.task.settings.row_group_rows)
-    stats = []
+    stats: list[WriteStat] = []
     for number in itertools.count():
         first = next(tables, None)
         if first is None:
@@ -167,7 +167,7 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, dropping_deletes: bool) -> Iterator[pa.Table]:
     """Incoming rows: streamed, or as one table where duplicates must be combined or rows sorted."""
     settings = task.settings
-    tables = (pa.Table.from_batches([batch]) for batch in batches)
+    tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
     if settings.combine or settings.sort:
         parts = list(tables)
         if not parts:

@@ -1,0 +1,248 @@
+"""One attempt at a write: a transaction with its plan, its conflict keys and its commit metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
+from hudi_table.index.base import Slot
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.keys import key_hashes
+from hudi_table.model import touches
+from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.instants import Action, parse_instant_time
+from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
+from hudi_table.model.options import Operation, SortMode
+from hudi_table.table.context import TableContext
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.transaction import Transaction, begin
+from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.write.guards import check_index_fits
+from hudi_table.write.prepare import Prepared
+from hudi_table.write.workload import (
+    PlannedTask,
+    PlanRequest,
+    WriteSettings,
+    measured_row_size,
+    plan_tasks,
+    row_size,
+)
+
+MEASURED_COMMITS_MAX = 10
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A claimed instant and its snapshot. Made by `begin_attempt`, ended by `commit` or `give_up`.
+
+    `replaced` is None unless the operation replaces: then partition → file ids that it hides.
+    """
+
+    ctx: TableContext
+    prepared: Prepared
+    txn: Transaction
+    view: FileSystemView
+    avro_schema: str
+    batch: str = ""
+    replaced: dict[str, tuple[str, ...]] | None = None
+    planned: list[PlannedTask] = field(default_factory=list)
+
+    @property
+    def instant(self) -> str:
+        """The instant time of this attempt."""
+        return self.txn.time
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline of the snapshot."""
+        return self.txn.timeline
+
+    @property
+    def right(self) -> RightToWrite:
+        """The right to write of this attempt."""
+        return self.txn.right
+
+    def existing(self) -> dict[Slot, FileSlice]:
+        """Every visible file group by its slot. Raises CorruptTableError or InvalidRequestError if the index does not fit."""
+        slices = self.view.latest_slices()
+        if self.prepared.index_given:
+            check_index_fits(self.ctx, self.prepared.index, slices)
+        return self.prepared.index.groups(slices)
+
+    def plan(
+        self, slots: Sequence[Slot], rows: Sequence[int], arrow_bytes: int, dropped: Sequence[str] = ()
+    ) -> list[PlannedTask]:
+        """Plan `rows[i]` rows for `slots[i]`, of `arrow_bytes` in all, and write the metadata of new partitions.
+
+        `dropped` are the partitions of `delete_partition`.
+        """
+        operation = self.prepared.operation
+        groups = self.existing()
+        if operation is Operation.DELETE:
+            rows = [count if slot in groups else 0 for slot, count in zip(slots, rows, strict=True)]
+        if operation.replaces:
+            filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
+            self.replaced = _replaced(operation, groups, {*filled, *dropped})
+            groups = {}
+        self.planned = plan_tasks(
+            PlanRequest(
+                slots=slots,
+                rows=rows,
+                existing=groups,
+                settings=self._settings(),
+                instant=self.instant,
+                seed=self.txn.seed,
+                merging=self._merging,
+                row_size=self._row_size(arrow_bytes, sum(rows)),
+                small_file_limit=self.prepared.options.small_file_limit,
+                pack_small_files=operation is not Operation.BULK_INSERT,
+            )
+        )
+        self.txn.inflight()
+        known = set(self.view.partitions())
+        for partition in sorted({item.task.partition for item in self.planned} - known):
+            self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
+        return self.planned
+
+    def commit(
+        self, stats: Sequence[WriteStat], extra: Mapping[str, str], inserted: Iterable[tuple[str, pa.Array]] = ()
+    ) -> CommitMetadata:
+        """Decide and publish. `inserted` are (partition, record keys) that no group held, where the index needs them."""
+        metadata = CommitMetadata(
+            operation_type=self.prepared.operation.hudi_name,
+            stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
+            extra_metadata={**extra, SCHEMA_KEY: self.avro_schema},
+            replaced=self.replaced,
+        )
+        self.txn.commit(metadata, self._touches(inserted))
+        return metadata
+
+    def give_up(self, error: BaseException | None) -> None:
+        """Abort and roll back. A store that failed once may fail again: then a later recovery does it."""
+        # A request whose fate is unknown may still take effect, so its instant has to wait out the quarantine.
+        certain = not isinstance(error, (UnavailableError, OutcomeUnknownError))
+        try:
+            self.txn.abort(confirmed_dead=certain)
+        except HudiError as failure:
+            if error is not None:
+                error.add_note(f"rolling {self.instant} back failed too, a later write does it: {failure}")
+
+    @property
+    def _merging(self) -> bool:
+        operation = self.prepared.operation
+        return operation.merges or (operation is Operation.INSERT and not self.prepared.options.allow_duplicate_inserts)
+
+    def _settings(self) -> WriteSettings:
+        prepared, options = self.prepared, self.prepared.options
+        in_task = isinstance(prepared.index, BucketIndex) and prepared.combines
+        return WriteSettings(
+            schema=prepared.schema,
+            avro_schema=self.avro_schema,
+            rule=prepared.rule,
+            combine=in_task or (self._merging and not prepared.operation.merges),
+            combine_ordering=prepared.combine_ordering,
+            sort=prepared.operation is Operation.BULK_INSERT and prepared.sort_mode is not SortMode.NONE,
+            codec=options.codec,
+            compression_level=options.compression_level,
+            row_group_rows=options.row_group_rows,
+            target_file_size=options.target_file_size,
+            bloom=prepared.bloom,
+        )
+
+    def _row_size(self, arrow_bytes: int, rows: int) -> float:
+        newest = islice(reversed(self.timeline.commits), MEASURED_COMMITS_MAX)
+        measured = measured_row_size(commit_metadata(self.ctx, instant) for instant in newest)
+        return row_size(measured, arrow_bytes, rows, self.prepared.options.record_size)
+
+    def _touches(self, inserted: Iterable[tuple[str, pa.Array]]) -> set[str]:
+        # Touching nothing would meet nothing, not even a change of the schema.
+        found = {f"instant:{self.instant}"}
+        if self.batch:
+            found.add(f"batch:{self.batch}")
+        if self.prepared.changed or self.prepared.operation is Operation.INSERT_OVERWRITE_TABLE:
+            found.add(touches.TABLE)
+        for partition in self.replaced or ():
+            found.add(touches.partition_touch(partition))
+        for item in self.planned:
+            task = item.task
+            bucket = bucket_of_file_id(task.file_id) if isinstance(self.prepared.index, BucketIndex) else None
+            if bucket is not None:
+                found.add(touches.bucket_touch(task.partition, bucket))
+            elif task.base_path is not None:
+                found.add(touches.file_touch(task.partition, task.file_id))
+        return found | key_touches(inserted, is_global=self.prepared.index.is_global)
+
+
+def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
+    """Claim an instant and take the snapshot.
+
+    Raises WriteConflictError if the table's schema has changed since the request was checked against it.
+    """
+    action = Action.REPLACE_COMMIT if prepared.operation.replaces else Action.COMMIT
+    txn = begin(ctx, action, attempt=name, batch=batch)
+    previous = table_avro_schema(ctx, txn.timeline)
+    text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
+    attempt = Attempt(ctx, prepared, txn, FileSystemView(ctx, txn.timeline), text, batch)
+    stored = table_schema(ctx, txn.timeline)
+    if stored != prepared.stored:
+        error = WriteConflictError(
+            "the table's schema was changed by another writer while the rows were taken in; write again",
+            base_path=ctx.base_path,
+            instant=txn.time,
+        )
+        attempt.give_up(error)
+        raise error
+    return attempt
+
+
+def key_touches(inserted: Iterable[tuple[str, pa.Array]], *, is_global: bool) -> set[str]:
+    """Conflict keys of inserted record keys: their hashes, or the whole partition above the limit."""
+    hashes: dict[str, set[int]] = {}
+    for partition, keys in inserted:
+        place = touches.GLOBAL_KEYS if is_global else partition
+        known = hashes.setdefault(place, set())
+        if len(known) <= touches.KEY_LIMIT:
+            known.update(key_hashes(keys.slice(0, touches.KEY_LIMIT + 1)).tolist())
+    found: set[str] = set()
+    for place, known in hashes.items():
+        if len(known) > touches.KEY_LIMIT:
+            found.add(touches.partition_touch(place))
+        else:
+            found.update(touches.key_touch(place, number) for number in known)
+    return found
+
+
+def find_batch(ctx: TableContext, timeline: Timeline, batch: str, key: str) -> str | None:
+    """Instant of the commit of the active timeline that carries the batch's name, if any."""
+    if not batch:
+        return None
+    for instant in reversed(timeline.commits):
+        if commit_metadata(ctx, instant).extra_metadata.get(key) == batch:
+            return instant.time
+    return None
+
+
+def partition_metadata(instant: str, partition: str) -> bytes:
+    """Content of `.hoodie_partition_metadata`."""
+    depth = len(partition.split("/")) if partition else 0
+    date = parse_instant_time(instant).strftime("%a %b %d %H:%M:%S %Y")
+    return f"#partition metadata\n#{date}\ncommitTime={instant}\npartitionDepth={depth}\n".encode()
+
+
+def _replaced(
+    operation: Operation, groups: Mapping[Slot, FileSlice], partitions: set[str]
+) -> dict[str, tuple[str, ...]]:
+    """The file ids that a replacing operation hides, per partition."""
+    whole = operation is Operation.INSERT_OVERWRITE_TABLE
+    found: dict[str, list[str]] = {}
+    for item in groups.values():
+        if whole or item.partition in partitions:
+            found.setdefault(item.partition, []).append(item.file_id)
+    return {partition: tuple(sorted(ids)) for partition, ids in sorted(found.items())}

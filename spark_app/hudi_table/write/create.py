@@ -1,0 +1,241 @@
+"""Creating a table: its identity checked, then written exclusively to `hoodie.properties`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_table.codec.arrow_types import normalise
+from hudi_table.codec.avro_schema import arrow_to_avro, without_meta
+from hudi_table.errors import (
+    InvalidOptionError,
+    InvalidRequestError,
+    InvalidSchemaError,
+    ObjectExistsError,
+    OutcomeUnknownError,
+    TableNotFoundError,
+    UnavailableError,
+)
+from hudi_table.model.names import HOODIE
+from hudi_table.model.options import COLON_RULE, QUARANTINE, SUSPECT, check_keys
+from hudi_table.model.table_config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    PartitionField,
+    PartitionType,
+    TableConfig,
+    TableType,
+)
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.context import TableContext, TxnSettings
+from hudi_table.table.ports import Clock, Storage
+from hudi_table.table.properties import create_properties, open_context
+from hudi_table.write.prepare import refuse_unsupported, resolve_index
+
+Kind = TypeVar("Kind", bound=StrEnum)
+_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT)
+_CREATE_ATTEMPTS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """What `create` is asked; names and values are those of the `HudiTable` resource."""
+
+    schema: pa.Schema
+    record_key: str | Sequence[str]
+    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] = ()
+    ordering_fields: str | Sequence[str] = ()
+    type: str = TableType.COPY_ON_WRITE.value
+    merge_mode: str | None = None
+    index: str | Mapping[str, Any] | IndexSpec = IndexType.SIMPLE.value
+    name: str = ""
+    database: str = ""
+    hive_style: bool = False
+    url_encode: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock: Clock | None = None) -> TableContext:
+    """Create the table, or with `if_exists="open"` open one of the same identity.
+
+    Raises InvalidRequestError if the location holds something else, a table (`"error"`) or a table of another
+    identity (`"open"`), InvalidSchemaError, InvalidOptionError, UnsupportedTableError.
+    """
+    if if_exists not in ("error", "open"):
+        raise InvalidOptionError(f"if_exists is {if_exists!r}; use 'error' or 'open'")
+    config = config_of(spec, storage.base_path)
+    used = clock or SystemClock()
+    TxnSettings.from_properties(config.extra)
+    for _ in range(_CREATE_ATTEMPTS_MAX):
+        try:
+            found = open_context(storage, used)
+        except TableNotFoundError:
+            _refuse_other_content(storage)
+        else:
+            if if_exists == "error":
+                raise InvalidRequestError(
+                    f"there is a table {found.config.name!r} at {storage.base_path} already; open it, or give if_exists='open'"
+                )
+            check_identity(found.config, config, storage.base_path)
+            return found
+        try:
+            create_properties(storage, config)
+            return open_context(storage, used)
+        except ObjectExistsError:
+            continue
+        except OutcomeUnknownError:
+            # Whoever created the file, it is read back; if it is this very table, it was (as good as) this call.
+            if_exists = "open"
+    raise UnavailableError(f"the store did not confirm the creation of the table at {storage.base_path}; try again")
+
+
+def config_of(spec: TableSpec, base_path: str) -> TableConfig:
+    """The identity that a spec describes. Raises InvalidRequestError and its kinds, UnsupportedTableError."""
+    check_keys(spec.options)
+    schema = normalise(without_meta(spec.schema))
+    ordering = _names(spec.ordering_fields)
+    mode = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+    if spec.merge_mode is not None:
+        mode = _member(MergeMode, spec.merge_mode, "merge_mode")
+    if mode is MergeMode.EVENT_TIME and not ordering:
+        raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
+    name = spec.name or base_path.rstrip("/").rpartition("/")[2]
+    index = index_of(spec.index)
+    stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
+    if index.type is IndexType.BUCKET:
+        stored.setdefault(COLON_RULE, "0.15")
+    config = TableConfig(
+        name=name,
+        database=spec.database,
+        type=_member(TableType, spec.type, "type"),
+        record_key=_names(spec.record_key),
+        partition_by=partition_fields_of(spec.partition_by),
+        ordering_fields=ordering,
+        merge_mode=mode,
+        index=index,
+        hive_style=spec.hive_style,
+        url_encode=spec.url_encode,
+        create_schema=arrow_to_avro(schema, table_name=name),
+        extra=stored,
+    )
+    _check(config, schema)
+    return config
+
+
+def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None:
+    """Refuse a spec that describes another table than the one at the location. Raises InvalidRequestError."""
+    pairs: list[tuple[str, Any, Any]] = [
+        ("type", have.type.value, want.type.value),
+        ("recordKey", have.record_key, want.record_key),
+        ("partitionBy", have.partition_fields, want.partition_fields),
+        ("orderingFields", have.ordering_fields, want.ordering_fields),
+    ]
+    if have.index is not None and want.index is not None:
+        # Only tables of ours store these; of others they are not known.
+        pairs += [
+            ("index.type", have.index.type.value, want.index.type.value),
+            ("index.buckets", have.index.buckets, want.index.buckets),
+            ("mergeMode", have.merge_mode.value, want.merge_mode.value),
+            ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
+        ]
+    for what, stored, asked in pairs:
+        if stored != asked:
+            raise InvalidRequestError(
+                f"table {have.name!r} at {base_path} has {what} {_text(stored)}, not {_text(asked)}; it cannot be changed: "
+                "ask for the stored value, or use another location",
+                base_path=base_path,
+            )
+
+
+def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
+    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`) or an IndexSpec."""
+    if isinstance(given, IndexSpec):
+        spec = given
+    elif isinstance(given, str):
+        spec = IndexSpec(_member(IndexType, given, "index"))
+    else:
+        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields"}
+        if unknown or "type" not in given:
+            raise InvalidRequestError(f"index {dict(given)!r}: it has type, buckets and hashFields")
+        fields_given = given.get("hash_fields") or given.get("hashFields") or ()
+        spec = IndexSpec(_member(IndexType, given["type"], "index.type"), given.get("buckets"), _names(fields_given))
+    if spec.type is IndexType.BUCKET and (not isinstance(spec.buckets, int) or spec.buckets < 1):
+        raise InvalidRequestError(
+            f"a Bucket index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
+        )
+    if spec.type is not IndexType.BUCKET and (spec.buckets is not None or spec.hash_fields):
+        raise InvalidRequestError(
+            f"buckets and hashFields belong to a Bucket index, not to {spec.type.value}; leave them out"
+        )
+    return spec
+
+
+def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
+    """Partition fields from names, the resource's shape or PartitionFields."""
+    known = {f.name for f in fields(PartitionField)}
+    found = []
+    for item in [given] if isinstance(given, str) else given:
+        if isinstance(item, PartitionField):
+            found.append(item)
+        elif isinstance(item, str):
+            found.append(PartitionField(item))
+        else:
+            values = {"input_format" if key == "inputFormat" else key: value for key, value in item.items()}
+            if not values.keys() <= known or "field" not in values:
+                raise InvalidRequestError(f"partition field {dict(item)!r}: it has {', '.join(sorted(known))}")
+            kind = _member(PartitionType, values.pop("type", PartitionType.SIMPLE.value), "partition_by.type")
+            found.append(PartitionField(**values, type=kind))
+    return tuple(found)
+
+
+def _check(config: TableConfig, schema: pa.Schema) -> None:
+    if not config.name:
+        raise InvalidRequestError("the table needs a name; give name")
+    roles = [
+        ("record_key", config.record_key),
+        ("partition_by", config.partition_fields),
+        ("ordering_fields", config.ordering_fields),
+    ]
+    for role, names in roles:
+        for name in names:
+            if name.partition(".")[0] not in schema.names:
+                raise InvalidSchemaError(
+                    f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"
+                )
+    refuse_unsupported(config)
+    resolve_index(config, {})
+
+
+def _refuse_other_content(storage: Storage) -> None:
+    folders, files = storage.list_dir("")
+    strange = [f"{name}/" for name in folders if name.rpartition("/")[2] != HOODIE] + [info.path for info in files]
+    if strange:
+        raise InvalidRequestError(
+            f"{storage.base_path} holds something else than a Hudi table ({', '.join(strange[:3])}); use an empty location",
+            base_path=storage.base_path,
+        )
+
+
+def _member(kind: type[Kind], name: str, what: str) -> Kind:
+    """A member by value or by Hudi's name, in any case."""
+    for member in kind:
+        if str(name).replace("_", "").lower() == member.value.lower():
+            return member
+    raise InvalidRequestError(f"{what} is {name!r}; use one of {', '.join(member.value for member in kind)}")
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip()) if isinstance(given, str) else tuple(given)
+
+
+def _shown(items: tuple[PartitionField, ...]) -> tuple[str, ...]:
+    return tuple(f"{item.field}:{item.type.value}:{item.format or ''}" for item in items)
+
+
+def _text(value: Any) -> str:
+    return ", ".join(value) or "nothing" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,103 @@
+"""Checks that need the table's state: what lies pending on it, its partitions, whether an index fits its files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.parquet import read_footer
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.index.base import Index
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.instants import Action, State
+from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.properties import drop_metadata_table
+from hudi_table.table.timeline import Timeline, body
+from hudi_table.table.view import FileSlice
+
+_SERVICES = frozenset({Action.CLUSTERING, Action.COMPACTION, Action.LOG_COMPACTION, Action.INDEXING, Action.RESTORE})
+_SAMPLED_FILES = 4
+
+
+def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
+    """Refuse to write beside a pending service of Hudi, which may hold file groups that we would rewrite.
+
+    Raises UnsupportedTableError that names the instant.
+    """
+    for instant in timeline.pending:
+        clustering = False
+        requested = instant.with_state(State.REQUESTED)
+        if instant.action is Action.REPLACE_COMMIT and requested.file_name in timeline.files:
+            data = body(ctx, requested)
+            clustering = bool(data) and any(plan.get("clusteringPlan") for plan in read_container(data))
+        if clustering or instant.action in _SERVICES:
+            what = "clustering" if clustering else instant.action.value
+            raise UnsupportedTableError(
+                f"a {what} of Hudi is pending at {instant.time}; let Hudi finish it or roll it back, then write again",
+                base_path=ctx.base_path,
+                instant=instant.time,
+            )
+
+
+def check_partitions(ctx: TableContext, partitions: Sequence[str]) -> None:
+    """Refuse to drop partitions that are not there. Raises InvalidRequestError that names the nearest one."""
+    if not partitions:
+        raise InvalidRequestError("delete_partition needs the paths of the partitions to drop; give partitions=[…]")
+    for partition in partitions:
+        try:
+            ctx.storage.head(join(partition, PARTITION_METADATA))
+        except ObjectNotFoundError:
+            known = partitions_in(list_data_files(ctx.storage))
+            near = difflib.get_close_matches(partition, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}" if near else f"the table has {', '.join(known[:5]) or 'none'}"
+            raise InvalidRequestError(f"there is no partition {partition!r}; {hint}", base_path=ctx.base_path) from None
+
+
+def check_index_fits(ctx: TableContext, index: Index, slices: Sequence[FileSlice]) -> None:
+    """Refuse an index that options name and the files contradict: other writers would not find our rows.
+
+    Raises InvalidOptionError.
+    """
+    buckets = [bucket_of_file_id(item.file_id) for item in slices]
+    if isinstance(index, BucketIndex):
+        for item, bucket in islice(zip(slices, buckets, strict=True), _SAMPLED_FILES):
+            _check_bucket(ctx, index, item, bucket)
+    elif len(slices) > 1 and all(bucket is not None and bucket < 10_000 for bucket in buckets):
+        raise InvalidOptionError(
+            f"the options name another index, but file ids such as {slices[0].file_id} are those of a bucket index; "
+            "give hoodie.index.type=BUCKET and its number of buckets",
+            base_path=ctx.base_path,
+        )
+
+
+def drop_metadata_if_any(ctx: TableContext) -> None:
+    """Drop Hudi's metadata table, which we do not maintain: a stale one loses rows for readers that trust it."""
+    if not ctx.config.metadata_partitions:
+        try:
+            ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
+        except ObjectNotFoundError:
+            return
+    drop_metadata_table(ctx)
+
+
+def _check_bucket(ctx: TableContext, index: BucketIndex, item: FileSlice, bucket: int | None) -> None:
+    if item.base is None:
+        return
+    with ctx.storage.open_read(item.base.path) as source:
+        footer = read_footer(source, path=item.base.path)
+    if footer.min_key is None or footer.max_key is None:
+        return
+    expected = index.buckets_of(pa.array([footer.min_key, footer.max_key], pa.string())).tolist()
+    if any(number != bucket for number in expected):
+        raise InvalidOptionError(
+            f"the options name {index.buckets} buckets over {', '.join(index.hash_fields)}, which put key "
+            f"{footer.min_key!r} into bucket {expected[0]}, but it lies in file group {item.file_id}; give the number of "
+            "buckets and the hash fields that the table was written with",
+            base_path=ctx.base_path,
+        )

@@ -1,0 +1,199 @@
+"""The write operations: check, take rows in, claim, plan, write, commit.
+
+The same steps serve every engine: `start` begins an attempt and plans it, tasks run `write_file_group` wherever they
+are, `finish` commits. `write` is all of it on a local engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    HudiError,
+    InvalidRequestError,
+    WriteConflictError,
+)
+from hudi_table.index.base import Lookup
+from hudi_table.model.commits import CommitMetadata, WriteStat
+from hudi_table.model.options import Operation
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.schemas import table_schema
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.write import incoming
+from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
+from hudi_table.write.guards import check_partitions, check_timeline, drop_metadata_if_any
+from hudi_table.write.incoming import Taken
+from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.prepare import Prepared, parse_operation, prepare
+from hudi_table.write.spill import GroupedRows
+from hudi_table.write.tasks import write_file_group
+from hudi_table.write.workload import PlannedTask
+
+DEFAULT_MEMORY = 1 << 30
+BATCH_KEY = "hoodie.lakeops.batch"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a write did. Counts are rows; `instant` is "" only for an empty write that committed nothing.
+
+    `rows_written` counts all rows of the files that were written, untouched ones included. `replayed`: the batch had
+    been committed before, by `instant`; nothing was done now.
+    """
+
+    instant: str
+    operation: str
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_written: int = 0
+    bytes_written: int = 0
+    files_written: int = 0
+    groups_replaced: int = 0
+    partitions: tuple[str, ...] = ()
+    schema_changed: bool = False
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What `write` is asked. `partitions` are for `delete_partition` alone; `batch` names these rows: once it is
+    committed, the same name again changes nothing."""
+
+    operation: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    batch: str = ""
+    partitions: Sequence[str] = ()
+    max_memory: int = DEFAULT_MEMORY
+    attempt: str | None = None
+
+
+def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:
+    """Write rows and commit. Raises InvalidRequestError, UnsupportedTableError, WriteConflictError and what storage raises.
+
+    Nothing is left visible unless it returns, but for CommitStateUnknownError. A conflict is tried again as often as
+    `hoodie.write.num.retries.on.conflict.failures` says, on the new snapshot.
+    """
+    timeline = load_timeline(ctx)
+    reader, prepared = check(ctx, data, request, timeline)
+    done = find_batch(ctx, timeline, request.batch, BATCH_KEY)
+    if done is not None:
+        return CommitResult(done, request.operation, replayed=True)
+    if reader is None:
+        return _attempts(ctx, Taken(GroupedRows(request.max_memory)), prepared, request, engine)
+    taken = incoming.take_in(reader, prepared, TableKeys(ctx.config), engine, request.max_memory)
+    with taken.rows:
+        return _attempts(ctx, taken, prepared, request, engine)
+
+
+def check(
+    ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline
+) -> tuple[pa.RecordBatchReader | None, Prepared]:
+    """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
+    operation = parse_operation(request.operation)
+    check_timeline(ctx, timeline)
+    stored = table_schema(ctx, timeline)
+    if operation is Operation.DELETE_PARTITION:
+        if data is not None:
+            raise InvalidRequestError("delete_partition takes partitions, not rows; give data=None")
+        check_partitions(ctx, request.partitions)
+        return None, prepare(ctx.config, request.operation, request.options, stored, None)
+    if request.partitions:
+        raise InvalidRequestError(f"partitions are for delete_partition, not for {request.operation}; leave them out")
+    if data is None:
+        raise InvalidRequestError(f"{request.operation} needs rows; give data that exports an Arrow stream")
+    reader = incoming.open_stream(data)
+    return reader, prepare(ctx.config, request.operation, request.options, stored, reader.schema)
+
+
+def _attempts(
+    ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
+) -> CommitResult:
+    for left in range(prepared.options.conflict_retries, -1, -1):
+        try:
+            return _attempt(ctx, taken, prepared, request, engine)
+        except WriteConflictError:
+            if left == 0:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(
+    ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
+) -> CommitResult:
+    drop_metadata_if_any(ctx)
+    attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
+    done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
+    if done is not None:
+        attempt.give_up(None)
+        return CommitResult(done, request.operation, replayed=True)
+    tagged = taken
+    try:
+        if not taken.tagged:
+            lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering)
+            tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
+        planned = attempt.plan(tagged.slots, tagged.slot_rows(), tagged.rows.bytes_total, request.partitions)
+        stats = _run(attempt, tagged, planned, engine)
+        return _finish(attempt, tagged, stats, request)
+    except CommitStateUnknownError:
+        raise
+    except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:
+        attempt.give_up(error)
+        raise
+    finally:
+        if tagged is not taken:
+            tagged.rows.close()
+
+
+def _run(attempt: Attempt, taken: Taken, planned: Sequence[PlannedTask], engine: Engine) -> list[WriteStat]:
+    def run(item: PlannedTask) -> tuple[WriteStat, ...]:
+        return write_file_group(item.task, rows_of(taken, item), attempt.right.for_thread())
+
+    # The largest first: the last task to end decides how long the write takes.
+    order = sorted(planned, key=lambda item: (-item.rows, item.task.index))
+    return [stat for stats in engine.map(run, order) for stat in stats]
+
+
+def rows_of(taken: Taken, item: PlannedTask) -> Iterator[pa.RecordBatch]:
+    """The incoming rows of one task."""
+    for source in item.sources:
+        yield from taken.rows.read(source.slot, source.start, source.stop)
+
+
+def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request: WriteRequest) -> CommitResult:
+    prepared = attempt.prepared
+    if not stats and attempt.replaced is None and not prepared.options.allow_empty_commit:
+        attempt.give_up(None)
+        return CommitResult("", request.operation)
+    extra = dict(request.extra_metadata)
+    if request.batch:
+        extra[BATCH_KEY] = request.batch
+    inserted = taken.unmatched_keys() if prepared.operation is Operation.UPSERT else iter(())
+    metadata = attempt.commit(stats, extra, inserted)
+    return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
+
+
+def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
+    """The figures of a commit."""
+    stats = metadata.stats
+    replaced = metadata.replaced or {}
+    return CommitResult(
+        instant=instant,
+        operation=operation,
+        rows_inserted=sum(stat.num_inserts for stat in stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        rows_written=sum(stat.num_writes for stat in stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        files_written=len(stats),
+        groups_replaced=sum(len(ids) for ids in replaced.values()),
+        partitions=tuple(sorted({stat.partition_path for stat in stats} | set(replaced))),
+        schema_changed=schema_changed,
+    )
