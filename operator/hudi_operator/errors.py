@@ -9,7 +9,7 @@ HudiError
 
 from __future__ import annotations
 
-from hudi_table.errors import InvalidRequestError, UnsupportedTableError
+from hudi_table.errors import HudiError, InvalidRequestError, UnsupportedTableError
 
 
 class InvalidSpecError(InvalidRequestError):
@@ -18,3 +18,10 @@ class InvalidSpecError(InvalidRequestError):
 
 class UnsupportedSpecError(UnsupportedTableError):
     """The manifest asks for a source, mode or service that this release does not have."""
+
+
+class JobLostError(HudiError):
+    """A job ended without a result and without a commit: killed, out of memory, or its machine is gone."""
+
+    exit_code = 75
+    retryable = True

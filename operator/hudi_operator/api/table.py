@@ -347,6 +347,12 @@ class HudiTableSpec:
             lambda t: t.index is None or set(t.index.hash_fields) <= set(t.record_key),
         ),
         Rule(
+            "self.ingest.all(i, !has(i.source.path) || !i.source.path.startsWith(self.location))",
+            "a source's path must not lie in the table's own location",
+            "ingest",
+            lambda t: not any(i.source.path and i.source.path.startswith(t.location) for i in t.ingest),
+        ),
+        Rule(
             "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",
             "a CopyOnWrite table has nothing to compact",
             "maintenance",

@@ -43,6 +43,10 @@ def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
     found = []
     if spec.type is TableType.MERGE_ON_READ:
         found.append(FieldError("spec.type", "MergeOnRead tables are not written by this release; use CopyOnWrite"))
+    if len(spec.ordering_fields) > 1:
+        found.append(
+            FieldError("spec.orderingFields", "several ordering fields are not written by this release; give one")
+        )
     for i, ingest in enumerate(spec.ingest):
         found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
     for name in ("compaction", "clustering"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hudi_operator.api.status import RUNS_MAX, RunStatus
+from hudi_operator.errors import JobLostError
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.errors import (
     CommitStateUnknownError,
@@ -18,7 +19,7 @@ from hudi_table.errors import (
 RETRYABLE = frozenset(
     error.name() for error in (CommitStateUnknownError, UnavailableError, WriteAbortedError, WriteConflictError)
 )
-JOB_LOST = "JobLost"
+JOB_LOST = JobLostError.name()
 DONE = frozenset({"Succeeded", "NothingToDo"})
 
 

@@ -22,11 +22,12 @@ from hudi_table.errors import (
     InvalidRequestError,
     TableNotFoundError,
 )
-from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint, SourceFile
+from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import parse_instant_time
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table_config import IndexType
+from hudi_table.services.file_ingest import list_source
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import open_context
@@ -71,11 +72,9 @@ class Observer:
         if ingest.source.type is not SourceType.FILES or path is None:
             return SourceObservation(ingest.name)
         try:
-            found = open_storage(path, storage_options(spec, path, secret)).list()
+            return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
         except HudiError as error:
             return SourceObservation(ingest.name, problem=_problem(error))
-        files = [SourceFile(f.path, f.size, f.etag or f.modified.isoformat(), f.modified) for f in found]
-        return SourceObservation(ingest.name, tuple(files))
 
     def _context(self, location: str, storage: Storage, secret: Mapping[str, str]) -> TableContext | None:
         """The table's context, its caches kept; the properties are read each time, for they may have changed."""
