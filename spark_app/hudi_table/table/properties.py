@@ -88,9 +88,10 @@ def drop_metadata_table(ctx: TableContext) -> bool:
     We do not maintain it, and a stale one loses rows for every reader that trusts it (measured).
     """
     named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
-    if named:
-        replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
     files = ctx.storage.list(METADATA_TABLE)
+    if named or files:
+        # Even if our copy of the properties names none: another writer may have built it since we read them.
+        replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
     # The properties of the metadata table go last: while they are there a later call finds the rest.
     for info in sorted(files, key=lambda f: f.path == f"{METADATA_TABLE}/{PROPERTIES}"):
         settle.delete(ctx.storage, info.path)
