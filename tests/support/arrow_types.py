@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-FIRST, LAST = datetime(1, 1, 1), datetime(9999, 12, 31)
+FIRST, LAST = datetime.min, datetime.max  # noqa: DTZ901 - hypothesis wants bounds without a zone
 NAMES = ("a", "b", "Group", "value", "key", "element", "_x", "array", "fixed", "n1")
 
 _SCALARS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,8 +82,34 @@ def constant_column(value: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
 
+class _Gate:
+    """The sink until it is shut: Arrow finishes a half-written file, footer and all, when its writer is collected."""
+
+    closed = False
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink: BinaryIO | None = sink
+        self._at = 0
+
+    def shut(self) -> None:
+        self._sink = None
+
+    def write(self, data: Any) -> int:
+        if self._sink is not None:
+            self._sink.write(data)
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        if self._sink is not None:
+            self._sink.flush()
+
+
 class BaseFileWriter:
-    """Writes one base file to `sink` (a binary file or a path), row group by row group.
+    """Writes one base file to `sink`, row group by row group.
 
     `schema` starts with the meta columns; batches must have it, except that any of the columns commit time,
     partition path and file name may be dictionaries (`constant_column`). `avro_schema` is the table's, with or
@@ -94,7 +120,7 @@ class BaseFileWriter:
 
     def __init__(
         self,
-        sink: Any,
+        sink: BinaryIO,
         schema: pa.Schema,
         *,
         avro_schema: str,
@@ -109,7 +135,7 @@ class BaseFileWriter:
             raise InvalidOptionError(f"Unknown Parquet codec '{codec}': use one of {', '.join(CODECS)}.")
         if codec in ("gzip", "zstd") and level is None:
             level = 1
-        self._sink = sink
+        self._gate = _Gate(sink)
         self._schema = schema
         self._physical = pa.schema(
             [pa.field(f.name, _DICTIONARY, f.nullable) if f.name in _CONSTANT_COLUMNS else f for f in schema]
@@ -182,8 +208,8 @@ class BaseFileWriter:
         """Stop without a footer, so that what was written is no Parquet file."""
         self._closed = True
         self._held.clear()
-        if self._writer is not None:
-            self._writer.is_open = False
+        self._gate.shut()
+        self._writer = None
 
     def _bloom_footer(self) -> dict[str, str]:
         if self._bloom is None or self._bloom_spec is None:
@@ -217,7 +243,7 @@ class BaseFileWriter:
         if self._writer is None:
             codec, level = self._compression
             self._writer = pq.ParquetWriter(
-                self._sink,
+                self._gate,
                 self._physical,
                 compression=codec,
                 compression_level=level,
