@@ -1,0 +1,91 @@
+"""Parsing of manifests: all errors at once, each with its path, its value and the next step."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_operator.api.parsing import parse
+from hudi_operator.api.resources import desired_table
+from hudi_operator.api.table import HudiTableSpec
+from hudi_table.model.table_config import IndexType, TableType
+from tests.support.manifests import ingest, manifest, spec, stored
+
+
+def errors_of(**changes: object) -> dict[str, str]:
+    _, errors = parse(HudiTableSpec, spec(**changes), "spec")
+    return {error.path: error.message for error in errors}
+
+
+def test_a_right_spec_becomes_typed_values_with_their_defaults() -> None:
+    found, errors = parse(HudiTableSpec, spec(), "spec")
+    assert errors == ()
+    assert found is not None
+    assert found.type is TableType.COPY_ON_WRITE
+    assert found.index is not None
+    assert found.index.type is IndexType.BUCKET
+    assert found.files.target_size == "120Mi"
+    assert found.ingest[0].source.path == "s3://landing/flights/"
+
+
+def test_all_errors_are_told_at_once() -> None:
+    errors = errors_of(
+        location="lake", recordKey=None, type="COW", ingest=[ingest(mode="Often", source={"type": "Files"})]
+    )
+    assert set(errors) == {
+        "spec.location",
+        "spec.recordKey",
+        "spec.type",
+        "spec.ingest[0].mode",
+        "spec.ingest[0].source",
+    }
+
+
+def test_an_unknown_field_names_the_nearest_one() -> None:
+    assert errors_of(recordkey=["id"]) == {"spec.recordkey": "unknown field; did you mean recordKey?"}
+
+
+def test_a_missing_field_says_what_it_is_for() -> None:
+    assert errors_of(recordKey=None) == {"spec.recordKey": "is required: columns that identify a row"}
+
+
+def test_a_wrong_value_is_shown_with_what_is_taken() -> None:
+    assert errors_of(type="COW") == {"spec.type": "is 'COW', must be one of CopyOnWrite, MergeOnRead"}
+
+
+def test_a_wrong_type_is_shown() -> None:
+    assert errors_of(suspend="yes") == {"spec.suspend": "must be true or false, not 'yes'"}
+    assert errors_of(index={"type": "Bucket", "buckets": True}) == {
+        "spec.index.buckets": "must be an integer, not True"
+    }
+
+
+def test_an_option_that_yaml_reads_as_a_number_is_to_be_quoted() -> None:
+    assert errors_of(options={"a": 1}) == {"spec.options[a]": "must be a string, not 1; quote it"}
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    message = errors_of(location="x" * 500)["spec.location"]
+    assert len(message) < 250
+
+
+def test_two_ingests_of_one_name_are_refused() -> None:
+    assert errors_of(ingest=[ingest(), ingest()]) == {"spec.ingest": "has two entries whose name is 'feed'"}
+
+
+def test_a_rule_over_a_part_with_errors_is_not_judged() -> None:
+    assert set(errors_of(index={"type": "Bucket", "buckets": "4"})) == {"spec.index.buckets"}
+
+
+@pytest.mark.parametrize("value", [None, [], "spec", 3])
+def test_a_spec_that_is_no_object_is_one_error(value: object) -> None:
+    found, errors = parse(HudiTableSpec, value, "spec")
+    assert found is None
+    assert [error.path for error in errors] == ["spec"]
+
+
+def test_unknown_hudi_options_are_refused_by_name_with_the_nearest_one() -> None:
+    options = {"hoodie.parquet.max.file.sise": "1", "hoodie.parquet.max.file.size": "1", "compress": "zstd"}
+    desired = desired_table(stored(manifest(**spec(options=options))))
+    found = {error.path: error.message for error in desired.errors}
+    assert set(found) == {"spec.options[hoodie.parquet.max.file.sise]", "spec.options[compress]"}
+    assert "hoodie.parquet.max.file.size" in found["spec.options[hoodie.parquet.max.file.sise]"]
