@@ -53,7 +53,10 @@ class PartitionType(StrEnum):
 @dataclass(frozen=True, slots=True)
 class PartitionField:
     """One partition field. `format` (Java pattern such as `yyyy/MM`), `input` (Hudi's `hoodie.keygen.timebased.timestamp.type`:
-    `EPOCHMILLISECONDS`, `UNIX_TIMESTAMP`, `EPOCHMICROSECONDS`, `DATE_STRING`, `SCALAR`), `input_format` and `timezone` belong to `Timestamp`."""
+    `EPOCHMILLISECONDS`, `UNIX_TIMESTAMP`, `EPOCHMICROSECONDS`, `DATE_STRING`, `SCALAR`), `input_format` and `timezone` belong to `Timestamp`.
+
+    `unit` says what a `SCALAR` counts (`days`, `microseconds`, …). `timezone` '': the table stores none, as Hudi leaves it
+    by default. `input_timezone`: zone of a `DATE_STRING` that names none, if it is another than `timezone`."""
 
     field: str
     type: PartitionType = PartitionType.SIMPLE
@@ -61,6 +64,8 @@ class PartitionField:
     input: str | None = None
     input_format: str | None = None
     timezone: str = "UTC"
+    unit: str = ""
+    input_timezone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,9 @@ def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Stora
     from obstore.store import S3Store
 
     if "@" in bucket:
-        raise InvalidRequestError("the S3 location holds a '@': credentials belong into the options, never into the URI")
+        raise InvalidRequestError(
+            "the S3 location holds a '@': credentials belong into the options, never into the URI"
+        )
     settings, rest = client_settings(given)
     config, provider = s3_config(rest)
     endpoint = config.get("endpoint")

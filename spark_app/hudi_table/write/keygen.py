@@ -1,0 +1,199 @@
+"""Record keys and partition paths of rows, column by column, as Apache Hudi's key generators make them.
+
+| key generator | record key | partition path |
+|---|---|---|
+| Simple, TimestampBased | text of the one field | one field |
+| Complex | one field: its text (`Raw`, as 0.15.0) or `field:text` (`FieldPrefixed`); more: `f1:v1,f2:v2` | all fields, `/` between |
+| Nonpartitioned | one field: its text; more: as Complex | '' |
+| Custom | as Nonpartitioned | all fields, each Simple or Timestamp |
+
+Measured on Hudi 0.15.0: in a key of several fields null is `__null__` and empty `__empty__`, and not all of them may be so;
+a null or empty partition value is `__HIVE_DEFAULT_PARTITION__` (of a Timestamp field: the instant 0); escaping is applied to
+the formatted text, so `yyyy/MM` with `url_encode` is one folder `2024%2F02`. Values that lead out of the table are written by
+Hudi where they lead; here they are refused, as is `:` in the first folder, which Hudi's own writer fails on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
+from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
+from hudi_table.model.table_properties import generator_class
+from hudi_table.table.storage_paths import MAX_SEGMENT_BYTES, check_path
+from hudi_table.write.key_text import column, java_text
+from hudi_table.write.key_time import default_input, path_texts
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatch"
+_KNOWN = frozenset(
+    f"org.apache.hudi.keygen.{name}KeyGenerator"
+    for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
+)
+_SQL = "org.apache.spark.sql.hudi.command.SqlKeyGenerator"
+
+
+class KeyMaker:
+    """The key generator of one table. Raises UnsupportedTableError if it is one that we do not have."""
+
+    def __init__(self, config: TableConfig) -> None:
+        refuse_unknown_generator(config)
+        self._config = config
+
+    def record_keys(self, rows: Rows) -> pa.Array:
+        """See `record_keys`."""
+        return record_keys(rows, self._config)
+
+    def partition_paths(self, rows: Rows) -> pa.DictionaryArray:
+        """See `partition_paths`."""
+        return partition_paths(rows, self._config)
+
+
+def refuse_unknown_generator(config: TableConfig) -> None:
+    """Raise UnsupportedTableError for a key generator of the user's own."""
+    name = generator_class(config)
+    if name not in _KNOWN and name != _SQL:
+        raise UnsupportedTableError(
+            f"table {config.name!r} has the key generator {name}, which is not supported: its keys cannot be computed here"
+        )
+
+
+def prefixes_fields(config: TableConfig) -> bool:
+    """Whether record keys are written `field:value`."""
+    if len(config.record_key) > 1:
+        return True
+    return config.key_encoding == "FieldPrefixed" and generator_class(config).endswith(".ComplexKeyGenerator")
+
+
+def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
+    """The config whose Timestamp partition fields say how their column is to be read, inferred from its type.
+
+    For a table that is being created. Raises InvalidOptionError if only the user can tell.
+    """
+    fields = tuple(
+        default_input(schema.field(item.field).type, item)
+        if item.type is PartitionType.TIMESTAMP and item.field in schema.names
+        else item
+        for item in config.partition_by
+    )
+    return replace(config, partition_by=fields)
+
+
+def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
+    """The record key of every row, a string array without nulls.
+
+    Raises InvalidSchemaError for a missing column or a type without text, InvalidDataError if a key is null or empty.
+    """
+    texts = [java_text(column(rows, name), name) for name in config.record_key]
+    lengths = [pc.fill_null(pc.binary_length(text), 0) for text in texts]
+    filled = lengths[0]
+    for length in lengths[1:]:
+        filled = pc.add(filled, length)
+    _refuse_empty_keys(filled, config)
+    if not prefixes_fields(config):
+        return texts[0]
+    parts: list[Any] = []
+    for name, text in zip(config.record_key, texts, strict=True):
+        shown = pc.if_else(pc.equal(pc.binary_length(text), 0), EMPTY_KEY, text)
+        parts += [f"{',' if parts else ''}{name}:", pc.fill_null(shown, NULL_KEY)]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _refuse_empty_keys(lengths: pa.Array, config: TableConfig) -> None:
+    empty = pc.equal(lengths, 0)
+    if not pc.any(empty).as_py():
+        return
+    positions = pc.indices_nonzero(empty)
+    columns = ", ".join(f"'{name}'" for name in config.record_key)
+    what = f"record key column {columns}" if len(config.record_key) == 1 else f"all record key columns {columns}"
+    raise InvalidDataError(
+        f"{len(positions)} rows have null or '' in {what}, the first at row {positions[0].as_py()}: "
+        "every row needs a key; filter them out or fill them in"
+    )
+
+
+def partition_paths(rows: Rows, config: TableConfig) -> pa.DictionaryArray:
+    """The partition path of every row: int32 indices into distinct strings ('' in a non-partitioned table).
+
+    Raises InvalidSchemaError and InvalidDataError as `record_keys`, also for a value that no folder can be named by.
+    """
+    if not config.partition_by or generator_class(config).endswith(".NonpartitionedKeyGenerator"):
+        return _dictionary(np.zeros(rows.num_rows, dtype=np.int32), [""])
+    codes, paths = _field_paths(rows, config.partition_by[0], config)
+    for item in config.partition_by[1:]:
+        more_codes, more_paths = _field_paths(rows, item, config)
+        combined = codes.astype(np.int64) * len(more_paths) + more_codes
+        used, codes = np.unique(combined, return_inverse=True)
+        paths = [f"{paths[code // len(more_paths)]}/{more_paths[code % len(more_paths)]}" for code in used.tolist()]
+    for position, path in enumerate(paths):
+        problem = path_problem(path)
+        if problem:
+            _refuse_path(path, problem, np.flatnonzero(codes == position), config)
+    return _dictionary(codes.astype(np.int32), paths)
+
+
+def path_problem(path: str) -> str | None:
+    """Why a partition path cannot be a folder of a table, or None."""
+    try:
+        check_path(path)
+    except InvalidRequestError as error:
+        return str(error)
+    first = path.partition("/")[0]
+    if first == HOODIE:
+        return f"it is Hudi's own folder {HOODIE}"
+    if ":" in first:
+        return "Hudi takes ':' in the first folder for the scheme of a URI (set url_encode on the table to have it escaped)"
+    longest = max(len(segment.encode()) for segment in path.split("/"))
+    if longest > MAX_SEGMENT_BYTES:
+        return f"a folder's name has {longest} bytes, and file systems take {MAX_SEGMENT_BYTES}"
+    return None
+
+
+def _refuse_path(path: str, problem: str, rows: Any, config: TableConfig) -> None:
+    shown = path if len(path) <= 100 else f"{path[:100]}…"
+    raise InvalidDataError(
+        f"{len(rows)} rows, the first at row {int(rows[0])}, have the partition path {shown!r} "
+        f"(from {', '.join(config.partition_fields)}), which cannot be written: {problem}"
+    )
+
+
+def _field_paths(rows: Rows, item: PartitionField, config: TableConfig) -> tuple[Any, list[str]]:
+    """(positions per row, distinct path texts) of one partition field."""
+    values = column(rows, item.field)
+    if item.type is PartitionType.TIMESTAMP:
+        encoded = path_texts(values, item).dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+    else:
+        encoded = (
+            values.dictionary_encode(null_encoding="encode") if not pa.types.is_dictionary(values.type) else values
+        )
+        texts = java_text(encoded.dictionary, item.field).to_pylist()
+    codes = encoded.indices
+    if codes.null_count:
+        codes = pc.fill_null(codes, pa.scalar(len(texts), codes.type))
+        texts.append(None)
+    shown = [_folder(text, item.field, config) for text in texts]
+    return _merge_equal(codes.to_numpy(zero_copy_only=False), shown)
+
+
+def _folder(text: str | None, name: str, config: TableConfig) -> str:
+    value = text or DEFAULT_PARTITION
+    if config.url_encode:
+        value = escape_partition_value(value)
+    return f"{name}={value}" if config.hive_style else value
+
+
+def _merge_equal(codes: Any, texts: list[str]) -> tuple[Any, list[str]]:
+    """The same, with equal texts (null and empty, say) as one."""
+    positions: dict[str, int] = {}
+    mapping = np.array([positions.setdefault(text, len(positions)) for text in texts], dtype=np.int32)
+    return (mapping[codes] if len(texts) else codes.astype(np.int32)), list(positions)
+
+
+def _dictionary(codes: Any, paths: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(paths, pa.string()))
