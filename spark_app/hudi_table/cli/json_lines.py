@@ -31,7 +31,7 @@ def json_lines(batch: pa.RecordBatch) -> bytes:
     # The lines lie one after the other in the array's data: they are the output.
     _, offsets, data = lines.buffers()
     ends: memoryview[int] = memoryview(offsets).cast("B").cast("i")
-    text: bytes = memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]].tobytes()
+    text: bytes = data.slice(ends[lines.offset], ends[lines.offset + len(lines)] - ends[lines.offset]).to_pybytes()
     return text
 
 

@@ -1,0 +1,245 @@
+"""Filters: text, tuples and expressions mean the same; SQL's nulls; literals of the column's type; what is refused.
+
+Not here: pruning (test_pruning.py) and filters over whole tables (test_scan.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.read.predicates import Filter
+from tests.support.scale import scaled
+
+ROWS = pa.table(
+    {
+        "n": pa.array([0, 1, 2, 3], pa.int32()),
+        "city": ["sf", "ny", None, "o'x"],
+        "ts": [1, 6, 7, None],
+        "day": pa.array([date(2024, 1, 1), date(2024, 6, 1), None, date(2025, 1, 1)]),
+        "price": pa.array([Decimal("1.10"), Decimal("2.00"), None, Decimal("3.00")], pa.decimal128(10, 2)),
+        "at": pa.array([datetime(2024, 1, 1, 12, tzinfo=UTC)] * 3 + [None], pa.timestamp("us", tz="UTC")),
+        "ok": [True, False, None, True],
+        "ratio": [1.5, math.nan, None, 2.0],
+        "place": [{"zip": 1}, {"zip": 2}, None, {"zip": None}],
+        "raw": [b"a", b"b", None, b""],
+    }
+)
+
+
+def matching(condition: object, rows: pa.Table = ROWS) -> list[int]:
+    found = Filter.of(condition)
+    assert found is not None
+    return rows.filter(found.bind(rows.schema).expression)["n"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("city = 'sf'", [0]),
+        ("city = 'sf' and ts > 5", []),
+        ("city = 'sf' or ts > 5", [0, 1, 2]),
+        ("city = 'sf' or ts > 5 and n = 1", [0, 1]),
+        ("(city = 'sf' or ts > 5) and n = 1", [1]),
+        ("city = 'o''x'", [3]),
+        ("'sf' = city", [0]),
+        ("`city` = 'ny'", [1]),
+        ("\"city\" <> 'ny'", [0, 3]),
+        ("n < ts", [0, 1, 2]),
+        ("not city = 'sf'", [1, 3]),
+        ("not (city = 'sf' or ts = 6)", []),
+        ("not (city = 'sf' and ts = 1)", [1, 2, 3]),
+        ("city in ('sf', 'ny')", [0, 1]),
+        ("city not in ('sf')", [1, 3]),
+        ("not city in ('sf')", [1, 3]),
+        ("city is null", [2]),
+        ("not city is null", [0, 1, 3]),
+        ("city is not null and ts between 1 and 6", [0, 1]),
+        ("ts not between 1 and 6", [2]),
+        ("city like '%y'", [1]),
+        ("city not like '%y'", [0, 3]),
+        ("city LIKE 's_' AND ok", [0]),
+        ("ok", [0, 3]),
+        ("not ok", [1]),
+        ("ok = false", [1]),
+        ("price = 1.10", [0]),
+        ("price >= 2", [1, 3]),
+        ("day >= '2024-06-01'", [1, 3]),
+        ("day < date '2024-06-01'", [0]),
+        ("at = '2024-01-01 12:00:00'", [0, 1, 2]),
+        ("at = timestamp '2024-01-01T13:00:00+01:00'", [0, 1, 2]),
+        ("at > '2024-01-01'", [0, 1, 2]),
+        ("ts > 5.5", [1, 2]),
+        ("ts in (1, 6.0)", [0, 1]),
+        ("ts = -1 or ts = 7", [2]),
+        ("ts=7", [2]),
+        ("ratio not in (1.5)", [1, 3]),
+        ("ratio > 1e0", [0, 3]),
+        ("place.zip = 2", [1]),
+        ("place.zip is null", [2, 3]),
+        ("raw = 'b'", [1]),
+    ],
+)
+def test_text_selects_the_rows_that_sql_selects(condition: str, expected: list[int]) -> None:
+    assert matching(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("tuples", "text"),
+    [
+        (("ts", ">", 5), "ts > 5"),
+        ([("city", "=", "sf"), ("ts", "<", 5)], "city = 'sf' and ts < 5"),
+        ([[("city", "=", "sf")], [("ts", ">", 5), ("n", "==", 2)]], "city = 'sf' or ts > 5 and n = 2"),
+        (("city", "in", ["sf", "ny"]), "city in ('sf', 'ny')"),
+        (("city", "not in", {"sf"}), "city not in ('sf')"),
+        (("city", "is", None), "city is null"),
+        (("city", "is not", None), "city is not null"),
+        (("city", "like", "%y"), "city like '%y'"),
+        (("day", "=", date(2024, 1, 1)), "day = '2024-01-01'"),
+        (("at", "<=", datetime(2024, 1, 1, 12, tzinfo=UTC)), "at <= '2024-01-01 12:00:00'"),
+        (("price", "<", Decimal("1.11")), "price < 1.11"),
+        (("ok", "!=", True), "ok = false"),
+    ],
+)
+def test_tuples_mean_what_their_text_means(tuples: object, text: str) -> None:
+    assert matching(tuples) == matching(text)
+    assert matching(text)
+
+
+def test_an_expression_reports_the_columns_that_it_reads() -> None:
+    condition = (pc.field("ts") > 5) & (pc.field("place", "zip") == 2)
+    found = Filter.of(condition)
+    assert found is not None
+    assert found.bind(ROWS.schema).columns == ("ts", "place")
+    assert matching(condition) == [1]
+
+
+def test_a_filter_reports_its_columns_in_the_order_of_the_schema() -> None:
+    found = Filter.of("place.zip = 1 or ts = 2 or city = 'x' or ts = 3")
+    assert found is not None
+    assert found.bind(ROWS.schema).columns == ("city", "ts", "place")
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("nope = 1", "no column 'nope'; the table has n, city, ts"),
+        ("place.nope = 1", "no column 'place.nope'"),
+        ("city.x = 1", "no column 'city.x'"),
+        ("city = 5", "5 does not compare with a column of type string"),
+        ("ts = 'x'", "'x' does not compare with a column of type int64"),
+        ("ts = true", "True does not compare"),
+        ("ok = 1", "1 does not compare"),
+        ("day = '2024-13-01'", "'2024-13-01' does not compare with a column of type date32"),
+        ("at = 'noon'", "'noon' does not compare with a column of type timestamp"),
+        ("place = 1", "name a field in it"),
+        ("ts like '1%'", "like compares string columns"),
+        ("ts = null", "write 'is null'"),
+        ("ts in (1, null)", "write 'is null'"),
+        ("ts >", "the end at character 5 stands where a column or a value is expected"),
+        ("(ts = 1", "the end at character 8 stands where ')' is expected"),
+        ("ts = 1 ts", "'ts' at character 8 is left over"),
+        ("ts ~ 1", "'~ 1' at character 3 cannot be read"),
+        ("ts = 'open", "cannot be read"),
+        ("ts in ()", "')' at character 8"),
+        ("ts", "True does not compare"),
+        ("1abc = 3", "cannot be read"),
+        ("1 = 1", "needs a column"),
+        ("1 in (ts)", "in takes one column and values"),
+        ("'a' like city", "like takes a column and a pattern"),
+        ("", "the end at character 1"),
+        ("; drop table flights", "cannot be read"),
+        ("not " * 100 + "ok", "more than 64 levels"),
+        ("(" * 100 + "ok" + ")" * 100, "more than 64 levels"),
+        (7, "neither SQL text"),
+        ([], "neither SQL text"),
+        (("ts", ">", None), "use =, !="),
+        (("ts", "~", 1), "use =, !="),
+        ([("ts", "=", 1), "x"], "is not (column, operator, value)"),
+        ([[]], "is not (column, operator, value)"),
+        (("place", "=", {"zip": 1}), "name a field in it"),
+        (pc.field("nope") > 1, "does not fit the table"),
+        (pc.field("city") > 1, "does not fit the table"),
+    ],
+)
+def test_what_is_no_filter_is_refused_with_its_place(condition: Any, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=re.escape(message)):
+        matching(condition)
+
+
+def test_many_conditions_in_a_row_are_no_nesting() -> None:
+    assert matching(" or ".join(f"ts = {i}" for i in range(500))) == [0, 1, 2]
+
+
+COLUMN = st.sampled_from(["a", "b"])
+VALUE = st.integers(-2, 2)
+TEST = st.one_of(
+    st.tuples(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), COLUMN, VALUE),
+    st.tuples(st.just("in"), COLUMN, st.lists(VALUE, min_size=1, max_size=3)),
+    st.tuples(st.just("null"), COLUMN),
+)
+TREE = st.recursive(
+    TEST,
+    lambda inner: st.one_of(st.tuples(st.sampled_from(["and", "or"]), inner, inner), st.tuples(st.just("not"), inner)),
+    max_leaves=8,
+)
+GRID = [(a, b) for a in (None, -1, 0, 1) for b in (None, -1, 0, 1)]
+
+
+def as_text(tree: Any) -> str:
+    op, *parts = tree
+    if op in ("and", "or"):
+        return f"({as_text(parts[0])} {op} {as_text(parts[1])})"
+    if op == "not":
+        return f"not {as_text(parts[0])}"
+    if op == "null":
+        return f"{parts[0]} is null"
+    if op == "in":
+        return f"{parts[0]} in ({', '.join(map(str, parts[1]))})"
+    return f"{parts[0]} {op} {parts[1]}"
+
+
+def truth(tree: Any, row: dict[str, int | None]) -> bool | None:
+    """SQL's three-valued logic, by its definition."""
+    op, *parts = tree
+    if op in ("and", "or"):
+        found = [truth(part, row) for part in parts]
+        decisive = op == "or"
+        return decisive if decisive in found else None if None in found else not decisive
+    if op == "not":
+        inner = truth(parts[0], row)
+        return None if inner is None else not inner
+    value = row[parts[0]]
+    if op == "null":
+        return value is None
+    if value is None:
+        return None
+    if op == "in":
+        return value in parts[1]
+    other = parts[1]
+    return {
+        "=": value == other,
+        "!=": value != other,
+        "<": value < other,
+        "<=": value <= other,
+        ">": value > other,
+        ">=": value >= other,
+    }[op]
+
+
+@settings(max_examples=scaled(200), deadline=None)
+@given(TREE)
+def test_every_filter_agrees_with_three_valued_logic(tree: Any) -> None:
+    rows = pa.table({"n": range(len(GRID)), "a": [a for a, _ in GRID], "b": [b for _, b in GRID]})
+    expected = [n for n, (a, b) in enumerate(GRID) if truth(tree, {"a": a, "b": b})]
+    assert matching(as_text(tree), rows) == expected
