@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_operator.api.crd import GROUP, VERSION
 from hudi_operator.api.parsing import FieldError, parse
+from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus
 from hudi_operator.api.table import HudiTableSpec
@@ -16,7 +17,8 @@ from hudi_table.model.options import check_keys
 
 API_VERSION = f"{GROUP}/{VERSION}"
 DEFAULT_NAMESPACE = "default"
-KINDS = ("HudiTable", "TableService")
+SPECS: Mapping[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
+KINDS = tuple(SPECS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,6 +82,12 @@ def desired_service(document: Mapping[str, Any]) -> DesiredService:
     """The TableService of a stored document."""
     spec, errors = parse(TableServiceSpec, document.get("spec"), "spec")
     return DesiredService(identity_of(document), spec, errors, document.get("status") or {})
+
+
+def with_defaults(kind: str, spec: object) -> object:
+    """A spec as an API server stores it, defaults filled in; one with errors as it is."""
+    value, errors = parse(SPECS[kind], spec, "spec")
+    return spec if errors or value is None else to_document(value)
 
 
 def option_errors(options: object) -> tuple[FieldError, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key
+from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key, with_defaults
 from hudi_operator.plan.conditions import rfc3339
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import CorruptTableError, WriteConflictError
@@ -50,10 +50,14 @@ class FolderCluster:
             self._lock.close()
 
     def apply(self, document: Mapping[str, Any]) -> Key:
-        """Store a manifest: a new one gets a uid, a changed spec the next generation, as an API server does it."""
+        """Store a manifest: defaults filled in, a new one with a uid, a changed spec as the next generation.
+
+        As an API server does it, but that a spec with errors is stored as it is, for the status to tell them.
+        """
         metadata = document["metadata"]
         key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
         stored = self.get(key)
+        spec = with_defaults(key.kind, document.get("spec"))
         kept = ("uid", "generation", "creationTimestamp")
         identity: dict[str, Any] = {
             "uid": str(uuid.uuid4()),
@@ -62,14 +66,14 @@ class FolderCluster:
         }
         if stored is not None:
             identity = {name: stored["metadata"][name] for name in kept}
-            identity["generation"] += stored.get("spec") != document.get("spec")
+            identity["generation"] += stored.get("spec") != spec
         self._write(
             key,
             {
                 "apiVersion": document["apiVersion"],
                 "kind": document["kind"],
                 "metadata": {**metadata, "namespace": key.namespace, **identity},
-                "spec": document.get("spec"),
+                "spec": spec,
                 **({"status": stored["status"]} if stored is not None and "status" in stored else {}),
             },
         )

@@ -1,0 +1,68 @@
+"""The rim of a job process: JobSpec in, JobResult out, an exit code by error class when there can be no result."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from hudi_spark.jobs.ingest import run_ingest
+from hudi_spark.jobs.progress import Progress
+from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
+from hudi_table.model.jobspec import JobResult, JobSpec
+
+USAGE = 64
+
+
+def main(arguments: list[str]) -> int:
+    """Run a job and return its exit code: 0 when it succeeded or had nothing to do."""
+    if len(arguments) != 2:
+        sys.stderr.write("usage: python -m hudi_spark.jobs SPEC.json RESULT.json\n")
+        return USAGE
+    attempt = ""
+    try:
+        spec = _read(Path(arguments[0]))
+        attempt = spec.attempt
+        result, code = _run(spec), 0
+    except HudiError as error:
+        traceback.print_exc()
+        result = JobResult(attempt, "Failed", error_class=error.name(), message=str(error))
+        code = error.exit_code
+    except Exception as error:  # noqa: BLE001 - the rim: whatever else went wrong is a bug, and said to be one
+        traceback.print_exc()
+        result = JobResult(
+            attempt, "Failed", error_class=InvariantError.name(), message=f"{type(error).__name__}: {error}"
+        )
+        code = InvariantError.exit_code
+    _write(Path(arguments[1]), result)
+    return code
+
+
+def _read(path: Path) -> JobSpec:
+    try:
+        return JobSpec.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidRequestError(f"{path} cannot be read as a JobSpec: {error}", path=str(path)) from error
+
+
+def _run(spec: JobSpec) -> JobResult:
+    kind = spec.work.get("type")
+    if kind != "Ingest":
+        raise InvalidRequestError(f"work of type {kind!r} is not done by this release; it does Ingest")
+    with Progress(spec.progress) as progress:
+        return run_ingest(spec, progress)
+
+
+def _write(path: Path, result: JobResult) -> None:
+    """The result appears whole: whoever finds it reads all of it."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(result.to_json(), encoding="utf-8")
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # a JVM gateway's threads must not delay or change the end

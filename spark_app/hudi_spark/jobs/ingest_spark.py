@@ -1,0 +1,167 @@
+"""The Spark path of an ingest: tasks read the source files, one SELECT shapes the rows, `hudi_spark.write` commits them.
+
+Files are read by pyarrow in tasks, through the storage port: pyspark's wheel holds no filesystem for object stores, and
+one reader for all stores means one set of type rules.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+import hudi_spark
+from hudi_spark.errors import as_hudi_errors
+from hudi_spark.jobs.ingest import Batch
+from hudi_spark.jobs.local_files import file_batches, file_schema, unified_schema
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.target import make_table, storage_options
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.codec.conform import conform
+from hudi_table.errors import InvalidRequestError, InvalidSchemaError
+from hudi_table.model.jobspec import JobSpec
+from hudi_table.services.select_check import SOURCE
+from hudi_table.table.ports import Storage
+from hudi_table.table.storage import open_storage
+
+SPLIT_BYTES = 64 << 20
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+FIXED = {
+    # Partition paths and keys made by date functions must not depend on where a job runs.
+    "spark.sql.session.timeZone": "UTC",
+    # Text in ${…} would be replaced after the transform was checked.
+    "spark.sql.variable.substitute": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What one task reads: a file, and of a Parquet file the row groups `start` to `stop` (-1: all of it)."""
+
+    path: str
+    start: int = 0
+    stop: int = -1
+
+
+def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
+    """Read, transform, write. Raises HudiError; a transform that Spark refuses is an InvalidRequestError."""
+    progress.say("starting Spark")
+    spark = session(spec)
+    with as_hudi_errors():
+        return _write(spark, spec, table, batch, progress)
+
+
+def _write(
+    spark: SparkSession, spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress
+) -> CommitResult:
+    rows = transformed(spark, source_frame(spark, spec, batch), batch.sql)
+    target = table if table is not None else make_table(spec, arrow_schema(rows))
+    progress.say(
+        f"{batch.operation} into {spec.table['location']} on Spark, {spark.sparkContext.defaultParallelism} tasks"
+    )
+    return hudi_spark.write(
+        rows,
+        target,
+        batch.operation,
+        options=dict(spec.table.get("options", {})),
+        extra_metadata=batch.extra_metadata,
+        batch=batch.checkpoint.batch,
+    )
+
+
+def session(spec: JobSpec) -> SparkSession:
+    """A session with the job's properties over our defaults; a few of ours cannot be changed."""
+    conf = {**DEFAULTS, **{str(k): str(v) for k, v in spec.spark.get("conf", {}).items()}, **FIXED}
+    conf.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+    builder = SparkSession.builder.appName(spec.attempt)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
+    """The rows of all files of a batch, with the union of their columns."""
+    storage = open_storage(batch.path, storage_options(spec, batch.path))
+    paths = [f.path for f in batch.files]
+    schema = unified_schema({path: file_schema(storage, path, batch.format, batch.csv) for path in paths})
+    try:
+        spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkException as error:
+        raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
+    target = to_arrow_schema(spark_schema)
+    splits = _splits(storage, paths, batch.format)
+    reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = reopen()
+        for wanted in batches:
+            for payload in wanted.column("payload").to_pylist():
+                for found in _read_split(store, pickle.loads(payload), form, csv, schema):
+                    yield conform(found, target)
+
+    rows = [(ordinal, pickle.dumps(split)) for ordinal, split in enumerate(splits)]
+    frame = spark.createDataFrame(rows, "ordinal int, payload binary")
+    return frame.repartitionById(len(splits), "ordinal").mapInArrow(read, spark_schema)
+
+
+def transformed(spark: SparkSession, source: DataFrame, sql: str | None) -> DataFrame:
+    """The SELECT over the source, or the source itself. The text was checked before this is called."""
+    if sql is None:
+        return source
+    source.createOrReplaceTempView(SOURCE)
+    try:
+        rows = spark.sql(sql)
+        rows.schema  # noqa: B018 - analysis happens here under Spark Connect
+        return rows
+    except (AnalysisException, ParseException) as error:
+        first = str(error).strip().splitlines()[0]
+        raise InvalidRequestError(f"Spark refuses the transform: {first}") from error
+
+
+def arrow_schema(rows: DataFrame) -> pa.Schema:
+    """The schema of a frame in Arrow's types."""
+    return to_arrow_schema(rows.schema)
+
+
+def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:
+    if form != "parquet":
+        return [Split(path) for path in paths]
+    import pyarrow.parquet as pq
+
+    found = []
+    for path in paths:
+        with storage.open_read(path) as source, pq.ParquetFile(source) as file:
+            sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
+        start, total = 0, 0
+        for i, size in enumerate(sizes):
+            if total and total + size > SPLIT_BYTES:
+                found.append(Split(path, start, i))
+                start, total = i, 0
+            total += size
+        found.append(Split(path, start, len(sizes)))
+    return found
+
+
+def _read_split(
+    storage: Storage, split: Split, form: str, csv: dict[str, Any], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if form != "parquet":
+        yield from file_batches(storage, split.path, form, csv, schema)
+        return
+    import pyarrow.parquet as pq
+
+    with storage.open_read(split.path) as source, pq.ParquetFile(source) as file:
+        yield from file.iter_batches(row_groups=list(range(split.start, split.stop)))

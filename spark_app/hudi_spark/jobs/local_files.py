@@ -1,0 +1,133 @@
+"""Source files as one Arrow stream, without Spark: Parquet, CSV and JSON lines, read through the storage port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.codec.conform import conform
+from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.model.checkpoint import SourceFile
+from hudi_table.model.names import META_COLUMNS
+from hudi_table.table.ports import Storage
+
+BATCH_ROWS = 131_072
+
+
+def read_files(
+    storage: Storage,
+    files: Iterable[SourceFile],
+    form: str,
+    csv: Mapping[str, object],
+    known: pa.Schema | None,
+) -> tuple[pa.Schema, pa.RecordBatchReader]:
+    """(schema, stream) of all files. The schema is the union of theirs; text files take known columns' types.
+
+    Raises InvalidDataError that names a file which cannot be read, InvalidSchemaError if files contradict each other.
+    """
+    paths = [f.path for f in files]
+    schema = unified_schema({path: file_schema(storage, path, form, csv, known) for path in paths})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            for batch in file_batches(storage, path, form, csv, schema):
+                yield conform(batch, schema)
+
+    return schema, pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
+    """The union of the files' columns, numbers widened; Hudi's meta columns are left out.
+
+    Raises InvalidSchemaError that names the first file that does not fit those before it.
+    """
+    found = pa.schema([])
+    for path, schema in schemas.items():
+        plain = pa.schema([field for field in schema if field.name not in META_COLUMNS])
+        try:
+            found = pa.unify_schemas([found, plain], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InvalidSchemaError(
+                f"source file {path} does not fit the files before it: {error}; correct it, or ingest it apart",
+                path=path,
+            ) from error
+    return found
+
+
+def file_schema(
+    storage: Storage, path: str, form: str, csv: Mapping[str, object], known: pa.Schema | None = None
+) -> pa.Schema:
+    """The schema of one file: from its footer, or from its first block of text."""
+    if form == "parquet":
+        import pyarrow.parquet as pq
+
+        with _named(path), storage.open_read(path) as source, pq.ParquetFile(source) as file:
+            return file.schema_arrow
+    for batch in file_batches(storage, path, form, csv, known):
+        return batch.schema
+    return pa.schema([])
+
+
+def file_batches(
+    storage: Storage, path: str, form: str, csv: Mapping[str, object], types: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of one file. `types` fixes the types of columns of text files by name."""
+    with _named(path), storage.open_read(path) as source:
+        if form == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(source) as file:
+                yield from file.iter_batches(batch_size=BATCH_ROWS)
+        elif form == "csv":
+            yield from _csv(source, csv, types)
+        else:
+            yield from _json(source, types)
+
+
+def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:
+    import pyarrow.csv as pc
+
+    header = bool(csv.get("header", True))
+    reader = pc.open_csv(
+        source,
+        read_options=pc.ReadOptions(autogenerate_column_names=not header),
+        parse_options=pc.ParseOptions(delimiter=str(csv.get("delimiter", ","))),
+        convert_options=pc.ConvertOptions(column_types=dict(_types(types)), strings_can_be_null=True),
+    )
+    with reader:
+        yield from reader
+
+
+def _json(source: Any, types: pa.Schema | None) -> Iterator[pa.RecordBatch]:
+    import pyarrow.json as pj
+
+    schema = pa.schema(list(_types(types))) if types is not None else None
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    with pj.open_json(source, parse_options=options) as reader:
+        yield from reader
+
+
+def _types(types: pa.Schema | None) -> Iterator[tuple[str, pa.DataType]]:
+    return ((f.name, f.type) for f in types) if types is not None else iter(())
+
+
+class _named:  # noqa: N801 - reads as a statement: with _named(path)
+    """Turns what Arrow says of bytes into an error that names the source file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | pa.ArrowTypeError):
+            raise InvalidDataError(
+                f"source file {self._path} cannot be read: {error}; replace or remove it", path=self._path
+            ) from error
+        if isinstance(error, OSError) and "footer" in str(error).lower():
+            raise InvalidDataError(
+                f"source file {self._path} cannot be read: {error}; replace or remove it", path=self._path
+            ) from error

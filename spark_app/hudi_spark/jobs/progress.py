@@ -1,0 +1,29 @@
+"""What a job says while it works: one JSON object a line, for whoever follows the file."""
+
+from __future__ import annotations
+
+import json
+from typing import Self, TextIO
+
+
+class Progress:
+    """Appends lines to a file; without a path it says nothing."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        if self._path:
+            self._file = open(self._path, "a", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def say(self, message: str) -> None:
+        """Tell people what is being done."""
+        if self._file is not None:
+            self._file.write(json.dumps({"message": message}, ensure_ascii=False) + "\n")
+            self._file.flush()

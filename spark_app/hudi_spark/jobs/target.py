@@ -1,0 +1,55 @@
+"""The table of a JobSpec: its storage options, its config as the library takes it, opening and creating it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import TableNotFoundError
+from hudi_table.model.jobspec import JobSpec
+
+
+def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
+    """Options for a location of the job: none for local paths, else endpoint, region and the credentials that the
+    launcher put into the environment."""
+    if uri.startswith(("file:", "memory:", "/")):
+        return {}
+    given = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
+    named = {name.lower(): os.environ[name] for name in spec.storage.get("credentials", ()) if name in os.environ}
+    return given | named
+
+
+def find_table(spec: JobSpec) -> HudiTable | None:
+    """The table at the job's location, or None if it is to be created."""
+    location = str(spec.table["location"])
+    try:
+        return open_table(location, storage_options=storage_options(spec, location))
+    except TableNotFoundError:
+        return None
+
+
+def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
+    """Create the table with the schema of its first rows. Raises InvalidRequestError if something else lies there."""
+    table = spec.table
+    location = str(table["location"])
+    paths: Mapping[str, Any] = table.get("paths", {})
+    return create_table(
+        location,
+        schema,
+        record_key=list(table["recordKey"]),
+        partition_by=list(table.get("partitionBy", ())),
+        ordering_fields=list(table.get("orderingFields", ())),
+        type=str(table.get("type", "CopyOnWrite")),
+        merge_mode=table.get("mergeMode"),
+        index=table.get("index") or "Simple",
+        name=str(table["name"]),
+        hive_style=bool(paths.get("hiveStyle", False)),
+        url_encode=bool(paths.get("urlEncode", False)),
+        options=dict(table.get("options", {})),
+        storage_options=storage_options(spec, location),
+        if_exists="open",
+    )
