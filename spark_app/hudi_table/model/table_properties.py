@@ -1,7 +1,8 @@
 """`TableConfig` from and to the keys of `hoodie.properties` (table version 6).
 
 Facts (measured on Hudi 0.15.0): `hoodie.table.checksum` is the CRC32, in decimal, of `<database>.<table>`;
-partition fields are a comma list; the timestamp generator's settings stand under `hoodie.keygen.timebased.`.
+partition fields are a comma list; the timestamp generator's settings stand under `hoodie.keygen.timebased.`, where 0.15.0
+itself stores only the output format, and knows no EPOCHMICROSECONDS: that is written as SCALAR with unit microseconds.
 A version-6 table that Hudi 1.1.1 created names its ordering field and key generator in keys of its own,
 `hoodie.table.ordering.fields` and `hoodie.table.keygenerator.type` (measured).
 Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep.
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 
-from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
@@ -25,11 +27,18 @@ from hudi_table.model.table_config import (
 
 _KEYGEN = "org.apache.hudi.keygen."
 _TIMEBASED = "hoodie.keygen.timebased."
+_TIMESTAMP_KEYS = (
+    "timestamp.type", "timestamp.scalar.time.unit", "output.dateformat", "input.dateformat", "timezone", "output.timezone",
+    "input.timezone",
+)  # fmt: skip
+_TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
+PARTITION_TYPES = "hoodie.lakeops.partition.types"
+"""`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
 KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
@@ -59,7 +68,7 @@ _MODELLED = {
     "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
     "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
-    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, CHECKSUM, _MERGE_MODE, _PAYLOAD,
+    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, _MERGE_MODE, _PAYLOAD,
 }  # fmt: skip
 
 
@@ -110,8 +119,9 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         CHECKSUM: str(checksum(config.database, config.name)),
     }
     if config.partition_by:
-        fields = [f"{p.field}:{p.type.value.upper()}" if custom else p.field for p in config.partition_by]
-        out["hoodie.table.partition.fields"] = ",".join(fields)
+        out["hoodie.table.partition.fields"] = ",".join(config.partition_fields)
+    if custom and config.partition_by:
+        out[PARTITION_TYPES] = ",".join(item.type.value.upper() for item in config.partition_by)
     if config.ordering_fields:
         out["hoodie.table.precombine.field"] = ",".join(config.ordering_fields)
     if config.metadata_partitions:
@@ -167,8 +177,15 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         archive_folder=properties.get("hoodie.archivelog.folder", "archived"),
         metadata_partitions=_names(properties.get(METADATA_PARTITIONS, "")),
         create_schema=properties.get("hoodie.table.create.schema"),
-        extra={k: v for k, v in properties.items() if k not in _MODELLED and not k.startswith(_TIMEBASED)},
+        extra=_unmodelled(properties, generator),
     )
+
+
+def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]:
+    """What the config keeps without understanding it; of the timestamp settings only those that no field has taken."""
+    timed = any(item.type is PartitionType.TIMESTAMP for item in _partition_by(properties, generator))
+    taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
+    return {key: value for key, value in properties.items() if key not in _MODELLED and key not in taken}
 
 
 def _generator(properties: Mapping[str, str]) -> str:
@@ -194,24 +211,60 @@ def _merge_mode(properties: Mapping[str, str]) -> MergeMode:
 
 
 def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
-    timebased = generator.endswith("TimestampBasedKeyGenerator")
+    texts = _names(properties.get("hoodie.table.partition.fields", ""))
+    stored = _names(properties.get(PARTITION_TYPES, ""))
+    format_stored = _timed(properties, "output.dateformat") is not None
+    # One field of a custom generator that has a time format can only be the timestamp.
+    default = generator.endswith("TimestampBasedKeyGenerator") or (
+        generator.endswith("CustomKeyGenerator") and format_stored and len(texts) == 1
+    )
     fields = []
-    for text in _names(properties.get("hoodie.table.partition.fields", "")):
+    for position, text in enumerate(texts):
         name, _, kind = text.partition(":")
-        if timebased or kind.upper() == "TIMESTAMP":
-            fields.append(
-                PartitionField(
-                    name,
-                    PartitionType.TIMESTAMP,
-                    format=_timed(properties, "output.dateformat"),
-                    input=_timed(properties, "timestamp.type"),
-                    input_format=_timed(properties, "input.dateformat"),
-                    timezone=_timed(properties, "output.timezone") or _timed(properties, "timezone") or "UTC",
-                )
-            )
-        else:
-            fields.append(PartitionField(name))
+        kind = kind or (stored[position] if position < len(stored) else "") or ("TIMESTAMP" if default else "")
+        fields.append(_timestamp_field(properties, name) if kind.upper() == "TIMESTAMP" else PartitionField(name))
     return tuple(fields)
+
+
+def _timestamp_field(properties: Mapping[str, str], name: str) -> PartitionField:
+    given, unit = _timed(properties, "timestamp.type"), _timed(properties, "timestamp.scalar.time.unit") or ""
+    if given == "SCALAR" and unit.lower() == "microseconds":
+        given, unit = "EPOCHMICROSECONDS", ""
+    zone = _timed(properties, "timezone")
+    return PartitionField(
+        name,
+        PartitionType.TIMESTAMP,
+        format=_timed(properties, "output.dateformat"),
+        input=given,
+        input_format=_timed(properties, "input.dateformat"),
+        timezone=zone or _timed(properties, "output.timezone") or "",
+        unit=unit,
+        input_timezone=("" if zone else _timed(properties, "input.timezone")) or "",
+    )
+
+
+def with_timebased(config: TableConfig, options: Mapping[str, str]) -> TableConfig:
+    """The config with what options say of its timestamps and the table itself does not store.
+
+    Tables that Hudi 0.15.0 wrote do not tell what their timestamps count. Raises InvalidOptionError for a contradiction.
+    """
+    given = {key: value for key, value in options.items() if key.startswith((_TIMEBASED, _LEGACY_TIMEBASED)) and value}
+    if not given or not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
+        return config
+    asked = _timestamp_field(given, "")
+    return replace(config, partition_by=tuple(_filled(item, asked) for item in config.partition_by))
+
+
+def _filled(item: PartitionField, asked: PartitionField) -> PartitionField:
+    if item.type is not PartitionType.TIMESTAMP:
+        return item
+    values = {name: (getattr(item, name), getattr(asked, name)) for name in _TIMESTAMP_SETTINGS}
+    for name, (stored, wanted) in values.items():
+        if stored and wanted and stored != wanted:
+            raise InvalidOptionError(
+                f"the table's partition field '{item.field}' has {name} {stored!r}, not {wanted!r}: leave the option out"
+            )
+    return replace(item, **{name: stored or wanted for name, (stored, wanted) in values.items()})
 
 
 def _timed(properties: Mapping[str, str], key: str) -> str | None:
@@ -221,11 +274,15 @@ def _timed(properties: Mapping[str, str], key: str) -> str | None:
 def _timebased(config: TableConfig) -> dict[str, str]:
     for item in config.partition_by:
         if item.type is PartitionType.TIMESTAMP:
+            micros = item.input == "EPOCHMICROSECONDS"
+            two_zones = bool(item.input_timezone)
             found = {
-                "timestamp.type": item.input,
+                "timestamp.type": "SCALAR" if micros else item.input,
+                "timestamp.scalar.time.unit": "microseconds" if micros else item.unit,
                 "output.dateformat": item.format,
                 "input.dateformat": item.input_format,
-                "timezone": item.timezone,
+                "output.timezone" if two_zones else "timezone": item.timezone,
+                "input.timezone": item.input_timezone,
             }
             return {_TIMEBASED + key: value for key, value in found.items() if value}
     return {}

@@ -35,6 +35,7 @@ from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import create_properties, open_context
+from hudi_table.write.keygen import with_inputs
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
@@ -124,7 +125,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         extra=stored,
     )
     _check(config, schema)
-    return config
+    return with_inputs(config, schema)
 
 
 def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None:
@@ -185,7 +186,8 @@ def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | Partitio
         elif isinstance(item, str):
             found.append(PartitionField(item))
         else:
-            values = {"input_format" if key == "inputFormat" else key: value for key, value in item.items()}
+            camel = {"inputFormat": "input_format", "inputTimezone": "input_timezone"}
+            values = {camel.get(key, key): value for key, value in item.items()}
             if not values.keys() <= known or "field" not in values:
                 raise InvalidRequestError(f"partition field {dict(item)!r}: it has {', '.join(sorted(known))}")
             kind = _member(PartitionType, values.pop("type", PartitionType.SIMPLE.value), "partition_by.type")

@@ -25,41 +25,31 @@ import pyarrow.compute as pc
 from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
 from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
-from hudi_table.model.table_properties import generator_class
+from hudi_table.model.table_properties import PARTITION_TYPES, generator_class
 from hudi_table.table.storage_paths import MAX_SEGMENT_BYTES, check_path
-from hudi_table.write.key_text import column, java_text
+from hudi_table.write.key_text import column, java_text, refuse_type
 from hudi_table.write.key_time import default_input, path_texts
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
+_TIMEBASED = "hoodie.keygen.timebased."
 _KNOWN = frozenset(
     f"org.apache.hudi.keygen.{name}KeyGenerator"
     for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
 )
-_SQL = "org.apache.spark.sql.hudi.command.SqlKeyGenerator"
-
-
-class KeyMaker:
-    """The key generator of one table. Raises UnsupportedTableError if it is one that we do not have."""
-
-    def __init__(self, config: TableConfig) -> None:
-        refuse_unknown_generator(config)
-        self._config = config
-
-    def record_keys(self, rows: Rows) -> pa.Array:
-        """See `record_keys`."""
-        return record_keys(rows, self._config)
-
-    def partition_paths(self, rows: Rows) -> pa.DictionaryArray:
-        """See `partition_paths`."""
-        return partition_paths(rows, self._config)
 
 
 def refuse_unknown_generator(config: TableConfig) -> None:
-    """Raise UnsupportedTableError for a key generator of the user's own."""
+    """Raise UnsupportedTableError for a key generator that we do not have, or whose settings the table does not tell."""
     name = generator_class(config)
-    if name not in _KNOWN and name != _SQL:
+    if name not in _KNOWN:
         raise UnsupportedTableError(
             f"table {config.name!r} has the key generator {name}, which is not supported: its keys cannot be computed here"
+        )
+    untold = f"{_TIMEBASED}output.dateformat" in config.extra and len(config.partition_by) > 1
+    if untold and name.endswith(".CustomKeyGenerator"):
+        raise UnsupportedTableError(
+            f"table {config.name!r} does not tell which of its partition fields {', '.join(config.partition_fields)} are "
+            f"timestamps: add {PARTITION_TYPES}, e.g. SIMPLE,TIMESTAMP, to its hoodie.properties"
         )
 
 
@@ -73,14 +63,24 @@ def prefixes_fields(config: TableConfig) -> bool:
 def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:
     """The config whose Timestamp partition fields say how their column is to be read, inferred from its type.
 
-    For a table that is being created. Raises InvalidOptionError if only the user can tell.
+    For a table that is being created. Raises InvalidOptionError if only the user can tell, InvalidSchemaError for a key or
+    partition column of a type that has no text, UnsupportedTableError for settings that one table cannot hold.
     """
+    for name in (*config.record_key, *config.partition_fields):
+        if name in schema.names:
+            refuse_type(schema.field(name).type, name)
     fields = tuple(
         default_input(schema.field(item.field).type, item)
         if item.type is PartitionType.TIMESTAMP and item.field in schema.names
         else item
         for item in config.partition_by
     )
+    settings = {replace(item, field="") for item in fields if item.type is PartitionType.TIMESTAMP}
+    if len(settings) > 1:
+        raise UnsupportedTableError(
+            "Hudi has one set of timestamp settings per table: give all Timestamp partition fields the same format, input, "
+            "unit and time zones"
+        )
     return replace(config, partition_by=fields)
 
 
@@ -89,6 +89,7 @@ def record_keys(rows: Rows, config: TableConfig) -> pa.Array:
 
     Raises InvalidSchemaError for a missing column or a type without text, InvalidDataError if a key is null or empty.
     """
+    refuse_unknown_generator(config)
     texts = [java_text(column(rows, name), name) for name in config.record_key]
     lengths = [pc.fill_null(pc.binary_length(text), 0) for text in texts]
     filled = lengths[0]
@@ -122,6 +123,7 @@ def partition_paths(rows: Rows, config: TableConfig) -> pa.DictionaryArray:
 
     Raises InvalidSchemaError and InvalidDataError as `record_keys`, also for a value that no folder can be named by.
     """
+    refuse_unknown_generator(config)
     if not config.partition_by or generator_class(config).endswith(".NonpartitionedKeyGenerator"):
         return _dictionary(np.zeros(rows.num_rows, dtype=np.int32), [""])
     codes, paths = _field_paths(rows, config.partition_by[0], config)

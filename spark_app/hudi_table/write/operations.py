@@ -21,6 +21,7 @@ from hudi_table.errors import (
 from hudi_table.index.base import Lookup
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.options import Operation
+from hudi_table.model.table_properties import with_timebased
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
@@ -88,7 +89,9 @@ def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -
         return CommitResult(done, request.operation, replayed=True)
     if reader is None:
         return _attempts(ctx, Taken(GroupedRows(request.max_memory)), prepared, request, engine)
-    taken = incoming.take_in(reader, prepared, TableKeys(ctx.config), engine, request.max_memory)
+    taken = incoming.take_in(
+        reader, prepared, TableKeys(with_timebased(ctx.config, request.options)), engine, request.max_memory
+    )
     with taken.rows:
         return _attempts(ctx, taken, prepared, request, engine)
 
