@@ -28,6 +28,7 @@ MAY_PRINT = ("spark_app/hudi_table/cli/", "operator/hudi_operator/cli", "operato
 
 # Everything is caught only where a process reports whatever ends it, or a thread hands it on. Each with its reason.
 MAY_CATCH_ALL: dict[str, str] = {
+    "spark_app/hudi_spark/jobs/__main__.py": "the rim of a job: whatever ends it becomes its JobResult and exit code",
     "spark_app/hudi_table/cli/program.py": "the rim of hudictl: a bug is reported in one line",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
 }
