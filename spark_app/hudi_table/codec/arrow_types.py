@@ -40,17 +40,39 @@ def unsupported_columns(schema: pa.Schema) -> list[tuple[str, str]]:
     return found
 
 
-def normalise(schema: pa.Schema) -> pa.Schema:
+def normalise(schema: pa.Schema, *, known: pa.Schema | None = None) -> pa.Schema:
     """The schema as a table stores it: plain layouts, Spark's integer widths, timestamps in microseconds UTC.
 
-    A timestamp without zone is stored as the instant it would be in UTC. Raises InvalidSchemaError that names
-    every column of a type that cannot be held.
+    A timestamp without zone is stored as the instant it would be in UTC. A column that `known`, the table's schema,
+    has already takes its type from there if that stores the same values: a column of the null type, a timestamp of another
+    unit or zone, bytes of a fixed size, a type that only other writers use. Raises InvalidSchemaError that names every
+    column of a type that cannot be held.
     """
-    faults = unsupported_columns(schema)
+    settled = {} if known is None else {field.name: field for field in map(_settler(known), schema) if field}
+    faults = unsupported_columns(
+        pa.schema([pa.field(field.name, pa.string()) if field.name in settled else field for field in schema])
+    )
     if faults:
         listed = "; ".join(f"column '{name}' {reason}" for name, reason in faults)
         raise InvalidSchemaError(f"A Hudi table cannot hold this schema: {listed}.")
-    return pa.schema([normal_field(field) for field in schema])
+    return pa.schema([settled.get(field.name) or normal_field(field) for field in schema])
+
+
+def _settler(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
+    def settle(field: pa.Field) -> pa.Field | None:
+        position = known.get_field_index(field.name)
+        if position < 0:
+            return None
+        kind, have = field.type, known.field(position).type
+        timestamps = pt.is_timestamp(kind) and pt.is_timestamp(have)
+        same = kind == have or pt.is_null(kind) or timestamps or (_is_bytes(kind) and _is_bytes(have))
+        return pa.field(field.name, have, field.nullable) if same else None
+
+    return settle
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(normal_type(kind) == pa.binary())
 
 
 def normal_field(field: pa.Field) -> pa.Field:

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.parquet import read_batches, read_footer
+from hudi_table.codec.keyrange import may_lie_within
+from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.errors import InvariantError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.model.names import RECORD_KEY
@@ -108,6 +109,12 @@ def _apply(
     moves.append((rows, np.full(len(rows), code, dtype=np.int32)))
 
 
+def _may_hold(footer: BaseFileFooter, keys: pa.Array) -> bool:
+    if footer.min_key is None or footer.max_key is None:
+        return True
+    return bool(pc.any(may_lie_within(keys, footer.min_key, footer.max_key)).as_py())
+
+
 def _search(storage: Storage, item: FileSlice, keys: pa.Array, rows: Positions, ordering: str | None) -> _Hit:
     """Which of `rows` have their key in one base file."""
     none = _Hit(np.empty(0, dtype=np.int64), None)
@@ -116,10 +123,8 @@ def _search(storage: Storage, item: FileSlice, keys: pa.Array, rows: Positions, 
     wanted = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
     with storage.open_read(item.base.path) as source:
         footer = read_footer(source)
-        if footer.min_key is not None and footer.max_key is not None:
-            inside = pc.and_(pc.greater_equal(wanted, footer.min_key), pc.less_equal(wanted, footer.max_key))
-            if not pc.any(inside).as_py():
-                return none
+        if not _may_hold(footer, wanted):
+            return none
         found: list[Positions] = []
         values: list[pa.Array] = []
         columns = [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]

@@ -258,7 +258,9 @@ def _schemas(
     """(schema of the files, whether it is new, columns that rows are taken in with)."""
     if data_schema is None:
         return table_schema or pa.schema([]), False, pa.schema([])
-    incoming = normalise(pa.schema([field for field in data_schema if field.name not in META_COLUMNS]))
+    incoming = normalise(
+        pa.schema([field for field in data_schema if field.name not in META_COLUMNS]), known=table_schema
+    )
     needed = [*config.record_key]
     if not (operation is Operation.DELETE and _is_global(config)):
         needed += config.partition_fields

@@ -272,3 +272,22 @@ def test_other_widths_and_layouts_are_stored_as_the_plain_type(kind: pa.DataType
 def test_a_schema_that_was_not_normalised_is_a_bug_of_the_caller(kind: pa.DataType) -> None:
     with pytest.raises(InvariantError, match="'c'"):
         arrow_to_avro(pa.schema([("c", kind)]), table_name="t")
+
+
+def test_a_column_that_the_table_has_keeps_the_type_that_it_has_there() -> None:
+    ms, us, naive = pa.timestamp("ms", tz="UTC"), US, pa.timestamp("us")
+    known = pa.schema(
+        [("ms", ms), ("naive", naive), ("fixed", pa.binary(4)), ("time", pa.time64("us")), ("n", pa.int64())]
+    )
+    for kind in (us, naive, pa.timestamp("ns", tz="Asia/Tokyo")):
+        given_ = pa.schema([("ms", kind), ("naive", kind), ("fixed", pa.large_binary()), ("time", pa.time64("us"))])
+        assert normalise(given_, known=known).types == known.types[:4]
+    nulls = pa.schema([pa.field(name, pa.null()) for name in known.names])
+    assert normalise(nulls, known=known).equals(known)
+
+
+def test_other_types_are_stored_as_without_a_table() -> None:
+    known = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    assert normalise(pa.schema([("a", pa.int8()), ("new", pa.timestamp("s"))]), known=known).types == [pa.int32(), US]
+    with pytest.raises(InvalidSchemaError, match=r"'b'.*'new'"):
+        normalise(pa.schema([("b", pa.uint64()), ("new", pa.null())]), known=known)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_table.codec.keyrange import key_range, merge_ranges
+from hudi_table.codec.keyrange import key_range, may_lie_within, merge_ranges
 
 # The alphabet mixes characters whose order differs between UTF-8 and UTF-16.
 KEYS = st.lists(st.none() | st.text(st.sampled_from("aé中\ue000\ufffd😀\U0010ffff"), max_size=4), max_size=20)
@@ -34,3 +34,28 @@ def test_merged_ranges_are_the_range_of_all_keys(first: list[str | None], second
 
 def test_a_supplementary_character_comes_before_a_private_use_one() -> None:
     assert key_range(pa.array(["\ue000", "😀"])) == ("😀", "\ue000")
+
+
+@given(KEYS, KEYS)
+def test_a_key_of_a_file_lies_in_its_range_whichever_order_the_writer_took(keys: list, others: list) -> None:
+    present = [key for key in keys if key is not None]
+    if not present:
+        return
+    for order in (java_order, str.encode):
+        smallest, largest = min(present, key=order), max(present, key=order)
+        assert may_lie_within(pa.array(present), smallest, largest).to_pylist() == [True] * len(present)
+        probes = [key for key in others if key is not None]
+        within = may_lie_within(pa.array(probes, pa.string()), smallest, largest).to_pylist()
+        for probe, inside in zip(probes, within, strict=True):
+            either = any(o(smallest) <= o(probe) <= o(largest) for o in (java_order, str.encode))
+            assert inside == either
+
+
+def test_a_null_key_lies_in_no_range_and_plain_keys_are_compared_as_they_are() -> None:
+    assert may_lie_within(pa.array([None, "a", "b", "c", ""]), "b", "b").to_pylist() == [
+        None,
+        False,
+        True,
+        False,
+        False,
+    ]
