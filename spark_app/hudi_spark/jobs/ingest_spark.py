@@ -101,7 +101,7 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
         spark_schema = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     except PySparkException as error:
         raise InvalidSchemaError(f"the source's columns do not fit Spark: {error}") from error
-    target = to_arrow_schema(spark_schema)
+    target = to_arrow_schema(spark_schema, timezone="UTC")
     splits = _splits(storage, paths, batch.format)
     reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
 
@@ -133,7 +133,7 @@ def transformed(spark: SparkSession, source: DataFrame, sql: str | None) -> Data
 
 def arrow_schema(rows: DataFrame) -> pa.Schema:
     """The schema of a frame in Arrow's types."""
-    return to_arrow_schema(rows.schema)
+    return to_arrow_schema(rows.schema, timezone="UTC")
 
 
 def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:

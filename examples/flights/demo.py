@@ -1,0 +1,83 @@
+"""`make demo`: a HudiTable from landing files, twice, then its status, its timeline and a Spark query.
+
+Everything lies in `demo/` of the current folder, which is made anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parent
+DEMO = Path("demo")
+STATE = DEMO / "state"
+TABLE = DEMO / "lake" / "flights"
+LANDING = DEMO / "landing" / "flights"
+QUERY = """
+select date_format(time_hour, 'yyyy-MM') month, count(*) flights, round(avg(arr_delay), 1) arr_delay,
+       max(arr_delay) latest, count_if(dep_time is null) never_departed
+from flights group by 1 order by 1
+"""
+
+
+def run(*command: str) -> None:
+    """Show a command and run it; the demo ends where one fails."""
+    sys.stdout.write(f"\n$ {shlex.join(command)}\n")
+    sys.stdout.flush()
+    programs = {"hudictl": [sys.executable, "-m", "hudi_table"], "python": [sys.executable]}
+    code = subprocess.run([*programs[command[0]], *command[1:]], check=False).returncode
+    if code:
+        sys.exit(f"that ended with exit code {code}; nothing was cleaned up, look into {DEMO}/")
+
+
+def title(text: str) -> None:
+    """A line between the parts."""
+    sys.stdout.write(f"\n── {text} {'─' * (76 - len(text))}\n")
+    sys.stdout.flush()
+
+
+def query() -> None:
+    """The table through `spark.read.format("hudi")`, with no Hudi jar."""
+    from pyspark.sql import SparkSession
+
+    import hudi_spark
+
+    spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    hudi_spark.register(spark)
+    spark.read.format("hudi").load(str(TABLE)).createOrReplaceTempView("flights")
+    spark.sql(QUERY).show(20)
+    spark.stop()
+
+
+def main() -> int:
+    """The whole demo."""
+    start = time.monotonic()
+    os.environ["PWD"] = os.getcwd()
+    shutil.rmtree(DEMO, ignore_errors=True)
+    generate = os.path.relpath(EXAMPLE / "generate.py")
+    apply = ("hudictl", "local", os.path.relpath(EXAMPLE), "--state", str(STATE))
+    title("Ten months of flights lie in the landing folder")
+    run("python", generate, "first", str(LANDING))
+    run(*apply)
+    title("Two more months, corrections and cancellations arrive")
+    run("python", generate, "later", str(LANDING))
+    run(*apply, "-o", "wide")
+    title("What the table says of itself")
+    run("hudictl", "info", str(TABLE))
+    run("hudictl", "timeline", str(TABLE))
+    title('spark.read.format("hudi"), no jar')
+    sys.stdout.write(QUERY)
+    query()
+    sys.stdout.write(f"Done in {time.monotonic() - start:.0f} s. The table is {TABLE}: try hudictl files {TABLE}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
