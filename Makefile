@@ -16,7 +16,7 @@ setup: ## Make .venv from the locked requirements (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py main
 
 demo: setup ## Run the operator on the flights of 2013, without a cluster
-	@$(WITH_JAVA) $(BIN)/python -m hudi_operator.demo
+	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
 .PHONY: test test-full check format bench lock interop-env clean
