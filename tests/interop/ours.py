@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.api import open_table
+from hudi_table.api import create_table, open_table, write_hudi
+from tests.interop.model import SCHEMA
 from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiOracle
-from tests.support.rows import ALL_META, META, assert_same_rows
+from tests.support.rows import ALL_META, META, Rows, assert_same_rows
 
-Expected = pa.Table | Iterable[Mapping[str, Any]]
+INDEXES: dict[str, Any] = {"bucket": {"type": "Bucket", "buckets": 3}, "simple": "Simple", "global": "GlobalSimple"}
+
+
+def create(base: Path, *, index: str, partitioned: bool, schema: pa.Schema = SCHEMA, **more: Any) -> None:
+    """Create a table of ours with the model's columns."""
+    options: dict[str, Any] = {"record_key": "id", "ordering_fields": "ts", "partition_by": ["city"] * partitioned}
+    create_table(base, schema, **(options | {"index": INDEXES[index]} | more))
+
+
+def write(base: Path, operation: str, data: pa.Table, *, options: Mapping[str, str] | None = None) -> None:
+    """One write of ours. `delete_partition` drops the partitions of the rows in `data`."""
+    if operation == "delete_partition":
+        partitioned = bool(open_table(str(base)).context.config.partition_by)
+        dropped = sorted(set(data["city"].to_pylist())) if partitioned else [""]
+        write_hudi(base, None, operation=operation, partitions=dropped, options=options)
+    else:
+        write_hudi(base, data, operation=operation, options=options)
 
 
 def read(base: Path | str, *, meta: bool = False) -> pa.Table:
@@ -22,7 +39,7 @@ def read(base: Path | str, *, meta: bool = False) -> pa.Table:
     return found.select([name for name in found.column_names if name not in ALL_META or name in META])
 
 
-def assert_all_read(base: Path, oracle: HudiOracle, expected: Any, *, key: tuple[str, ...] = ("id",)) -> None:
+def assert_all_read(base: Path, oracle: HudiOracle, expected: Rows, *, key: tuple[str, ...] = ("id",)) -> None:
     """We, hudi-rs and `oracle` read exactly the `expected` rows, and give them the same keys, partitions and times."""
     mine = read(base, meta=True)
     data = [name for name in mine.column_names if name not in META]
