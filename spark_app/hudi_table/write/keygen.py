@@ -167,6 +167,7 @@ def _refuse_path(path: str, problem: str, rows: Any, config: TableConfig) -> Non
 def _field_paths(rows: Rows, item: PartitionField, config: TableConfig) -> tuple[Any, list[str]]:
     """(positions per row, distinct path texts) of one partition field."""
     values = column(rows, item.field)
+    refuse_type(values.type, item.field)
     if item.type is PartitionType.TIMESTAMP:
         encoded = path_texts(values, item).dictionary_encode()
         texts = encoded.dictionary.to_pylist()
