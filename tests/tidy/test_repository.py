@@ -9,6 +9,7 @@ import tomllib
 
 import pytest
 
+from hudi_operator import errors as operator_errors
 from hudi_table import errors
 from tests.tidy.sources import ROOT, project_files
 
@@ -20,7 +21,7 @@ PAGES = ROOT / "spark_app" / "hudi_table" / "cli" / "pages"
 
 def error_classes() -> list[type[errors.HudiError]]:
     """Every class of the tree that a caller can meet: all but the signals between storage and its callers."""
-    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    classes = [value for value in (vars(errors) | vars(operator_errors)).values() if isinstance(value, type)]
     tree = [value for value in classes if issubclass(value, errors.HudiError) and value is not errors.HudiError]
     return [error for error in tree if not (error.__doc__ or "").startswith("Storage signal:")]
 

@@ -1,0 +1,68 @@
+"""`plan_table`: the status that it writes and the events that it tells."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hudi_operator.plan.effects import Emit, SetStatus
+from hudi_operator.plan.observed import FileFact
+from hudi_operator.plan.table import plan_table
+from tests.support.plans import FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
+
+
+class TestTheStatus:
+    def test_says_nothing_is_there_when_nothing_is(self) -> None:
+        effects = plan_table(desired(), seen(files=()), NOW)
+        assert conditions(effects)["Ready"] == ("False", "NoTable")
+        assert "Stalled" not in conditions(effects)
+        assert status_of(effects).timeline is None
+
+    def test_keeps_the_time_of_a_condition_until_it_changes(self) -> None:
+        status = of(SetStatus, plan_table(desired(), seen(table(*FILES)), NOW))[0].status
+        later = plan_table(desired(status), seen(table(*FILES)), NOW + timedelta(days=1))
+        assert {c.last_transition_time for c in status_of(later).conditions} == {"2026-01-02T00:00:00Z"}
+        changed = plan_table(desired(status), seen(table()), NOW + timedelta(days=1))
+        times = {c.type: c.last_transition_time for c in status_of(changed).conditions}
+        assert times["Fresh"] == "2026-01-03T00:00:00Z"
+        assert times["Ready"] == "2026-01-02T00:00:00Z"
+
+    def test_is_the_same_when_nothing_changed(self) -> None:
+        status = of(SetStatus, plan_table(desired(), seen(table(*FILES)), NOW))[0].status
+        again = plan_table(desired(status), seen(table(*FILES)), NOW + timedelta(hours=1))
+        assert of(SetStatus, again)[0].status == status
+        assert not of(Emit, again)
+
+    def test_tells_each_thing_once(self) -> None:
+        first = plan_table(desired(), seen(), NOW)
+        assert [emit.reason for emit in of(Emit, first)] == ["Started"]
+        failed = run_after(first, "Failed", reason="InvalidData", message="column 'id' is null in 3 rows")
+        second = plan_table(desired(of(SetStatus, first)[0].status), seen(runs=(failed,)), NOW)
+        assert [(e.type, e.reason) for e in of(Emit, second)] == [("Warning", "InvalidData")]
+        third = plan_table(desired(of(SetStatus, second)[0].status), seen(runs=(failed,)), NOW)
+        assert not of(Emit, third)
+
+    def test_counts_small_files_by_the_limit_of_the_manifest(self) -> None:
+        small = tuple(FileFact(f"p{i}", 1 << 20, 10) for i in range(10))
+        effects = plan_table(desired(), seen(table(*FILES, files=small)), NOW)
+        assert conditions(effects)["WellSized"] == ("False", "SmallFiles")
+        data = status_of(effects).data
+        assert data is not None
+        assert (data.small_file_ratio, data.records, data.partitions) == ("1.00", 100, 10)
+        fine = plan_table(desired(files={"smallFileLimit": "512Ki"}), seen(table(*FILES, files=small)), NOW)
+        assert conditions(fine)["WellSized"] == ("True", "WellSized")
+
+    def test_does_not_guess_a_number_of_records(self) -> None:
+        files = (FileFact("p", 1, 5), FileFact("p", 1, None))
+        data = status_of(plan_table(desired(), seen(table(*FILES, files=files)), NOW)).data
+        assert data is not None
+        assert data.records is None
+
+    def test_names_failed_writes(self) -> None:
+        effects = plan_table(desired(), seen(table(*FILES, suspects=("20260101000000001.inflight",))), NOW)
+        assert conditions(effects)["Clean"] == ("False", "FailedWrites")
+
+    def test_names_the_hudi_generation_that_must_not_write_keys_with_colons(self) -> None:
+        (note,) = status_of(plan_table(desired(), seen(table(colon_keys=True)), NOW)).notes
+        assert note.reason == "ColonKeys"
+        assert "Hudi 1.x must not write" in note.message
+        assert not status_of(plan_table(desired(), seen(table(colon_keys=False)), NOW)).notes
