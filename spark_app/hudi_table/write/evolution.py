@@ -7,6 +7,7 @@ double, float to double.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,11 +31,14 @@ class Evolved:
     changed: bool
 
 
-def evolve(table: pa.Schema, incoming: pa.Schema, *, null_for_missing: bool = False) -> Evolved:
+def evolve(
+    table: pa.Schema, incoming: pa.Schema, *, null_for_missing: bool = False, keys: Collection[str] = ()
+) -> Evolved:
     """The table's schema after a write of `incoming` (both in stored types, without meta columns).
 
     Raises InvalidSchemaError that lists every difference that is not allowed. `null_for_missing`: a nullable column
-    that the data lacks is filled with nulls instead of being refused.
+    that the data lacks is filled with nulls instead of being refused. `keys`: columns whose text stands in record keys or
+    partition paths; they may become wider integers but no floating point, which would write the same value otherwise.
     """
     faults: list[str] = []
     fields = []
@@ -45,12 +49,30 @@ def evolve(table: pa.Schema, incoming: pa.Schema, *, null_for_missing: bool = Fa
                 faults.append(f"column '{field.name}' ({field.type}) is missing in the data{_missing_hint(field)}")
             fields.append(field)
             continue
-        fields.append(field.with_type(_common(field.type, incoming.field(position).type, field.name, faults)))
-    fields += [field.with_nullable(True) for field in incoming if table.get_field_index(field.name) < 0]
+        kind = _common(field.type, incoming.field(position).type, field.name, faults)
+        if field.name in keys and kind != field.type and pt.is_floating(kind):
+            faults.append(
+                f"column '{field.name}' is part of keys or paths and cannot turn from {field.type} into {kind}"
+            )
+        fields.append(field.with_type(kind))
+    fields += _added(table, incoming, "", faults)
     if faults:
         raise InvalidSchemaError("the data does not fit the table's schema: " + "; ".join(faults))
     schema = pa.schema(fields)
     return Evolved(schema, not schema.equals(table))
+
+
+def _added(have: Iterable[pa.Field], given: Iterable[pa.Field], prefix: str, faults: list[str]) -> list[pa.Field]:
+    """The fields that are new, nullable: older rows have no value. Engines that ignore case must tell them apart."""
+    known = {field.name: field.name for field in have}
+    folded = {name.lower(): name for name in known}
+    new = [field.with_nullable(True) for field in given if field.name not in known]
+    faults += [
+        f"column '{prefix}{field.name}' differs from '{folded[field.name.lower()]}' only by case"
+        for field in new
+        if field.name.lower() in folded
+    ]
+    return new
 
 
 def _missing_hint(field: pa.Field) -> str:
@@ -83,10 +105,10 @@ def _common_struct(have: pa.DataType, given: pa.DataType, path: str, faults: lis
     incoming = {field.name: field for field in given}
     fields = []
     for field in have:
-        other = incoming.pop(field.name, None)
+        other = incoming.get(field.name)
         if other is None:
             faults.append(f"column '{path}.{field.name}' ({field.type}) is missing in the data")
             fields.append(field)
         else:
             fields.append(field.with_type(_common(field.type, other.type, f"{path}.{field.name}", faults)))
-    return pa.struct([*fields, *(field.with_nullable(True) for field in incoming.values())])
+    return pa.struct([*fields, *_added(have, given, f"{path}.", faults)])

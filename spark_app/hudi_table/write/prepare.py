@@ -273,7 +273,8 @@ def _schemas(
         return table_schema or incoming, False, pa.schema(columns)
     if table_schema is None:
         return incoming, True, incoming
-    evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing)
+    keys = {name.partition(".")[0] for name in (*config.record_key, *config.partition_fields)}
+    evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing, keys=keys)
     return evolved.schema, evolved.changed, evolved.schema
 
 
