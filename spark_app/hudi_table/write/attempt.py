@@ -112,16 +112,22 @@ class Attempt:
         return self.planned
 
     def commit(
-        self, stats: Sequence[WriteStat], extra: Mapping[str, str], inserted: Iterable[tuple[str, pa.Array]] = ()
+        self,
+        stats: Sequence[WriteStat],
+        extra: Mapping[str, str],
+        inserted: Iterable[tuple[str, pa.Array]] = (),
+        filled: Iterable[str] = (),
     ) -> CommitMetadata:
-        """Decide and publish. `inserted` are (partition, record keys) that no group held, where the index needs them."""
+        """Decide and publish. `inserted` are (partition, record keys) that no group held, where the index needs them;
+        `filled` are partitions with such keys where the keys themselves are not at hand."""
         metadata = CommitMetadata(
             operation_type=self.prepared.operation.hudi_name,
             stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
             extra_metadata={**extra, SCHEMA_KEY: self.avro_schema},
             replaced=self.replaced,
         )
-        self.txn.commit(metadata, self._touches(inserted))
+        whole = {touches.partition_touch(partition) for partition in filled}
+        self.txn.commit(metadata, self._touches(inserted) | whole)
         return metadata
 
     def give_up(self, error: BaseException | None) -> None:

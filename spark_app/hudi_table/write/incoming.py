@@ -137,7 +137,7 @@ def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Ta
         result.rows.add(batch, codes[at : at + len(batch)])
         at += len(batch)
     if len(routed.deletes):
-        schema = _keyed_schema(prepared)
+        schema = keyed_schema(prepared)
         deleted = keys.record_keys.take(pa.array(routed.deletes))
         columns = [_delete_column(item, deleted) for item in schema]
         result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
@@ -169,7 +169,7 @@ def _delete_column(item: pa.Field, keys: pa.Array) -> pa.Array:
     return pa.nulls(len(keys), item.type)
 
 
-def _keyed_schema(prepared: Prepared) -> pa.Schema:
+def keyed_schema(prepared: Prepared) -> pa.Schema:
     """Record key, the mark of deletes where there may be any, then the columns of the data (none for deletes)."""
     fields = [pa.field(RECORD_KEY, pa.string())]
     if prepared.operation is Operation.DELETE:
@@ -200,7 +200,7 @@ def _key(batch: pa.RecordBatch, prepared: Prepared, maker: KeyMaker) -> _Chunk:
 
 
 def _keyed_batch(rows: pa.RecordBatch, record_keys: pa.Array, prepared: Prepared) -> pa.RecordBatch:
-    schema = _keyed_schema(prepared)
+    schema = keyed_schema(prepared)
     columns: list[pa.Array] = [record_keys]
     if ALWAYS_DELETE in schema.names:
         mark = pa.scalar(True if prepared.operation is Operation.DELETE else None, pa.bool_())

@@ -1,0 +1,87 @@
+"""Tables as DataFrames: `read`, and the registration of `format("hudi")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from hudi_spark.datasource import HudiDataSource
+from hudi_spark.tasks import TableHandle
+from hudi_table.api import open_table
+from hudi_table.read.files import stream
+from hudi_table.read.plan import ScanPlan
+
+_FILE_NUMBER = "number int"
+
+
+def register(spark: SparkSession) -> str:
+    """Register `format("hudi")` by hand; returns a sentence that says which source wins in this session.
+
+    Spark finds it by itself where the package `pyspark_hudi` is on its Python path. A Hudi jar on the class path
+    claims the same short name, and a source of the JVM goes before one of Python.
+    """
+    spark.dataSource.register(HudiDataSource)
+    if _has_hudi_jar(spark):
+        return "a Hudi jar is on the class path: format('hudi') is the jar's; use hudi_spark.read for this library"
+    return "format('hudi') is this library's"
+
+
+def read(
+    spark: SparkSession,
+    uri: str,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,  # noqa: A002 - the name that `scan` uses
+    as_of: str | None = None,
+    meta: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The newest snapshot of a table, or the one at `as_of`, as a DataFrame.
+
+    On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts come free; on
+    object stores tasks read them with pyarrow, and no Hadoop file system is needed. `filter` (SQL-like text) prunes
+    partitions, row groups and rows. Raises what `hudi_table.open_table` and its scan raise.
+    """
+    table = open_table(uri, as_of=as_of, storage_options=storage_options)
+    plan = table.scan(columns, filter, meta=meta).plan
+    if _is_local(table.base_path) and plan.bound is None and plan.files:
+        paths = [f"file://{table.base_path.removeprefix('file://')}/{file.path}" for file in plan.files]
+        # Explicit files hold partition-like folder names: base paths would make Spark infer columns from them.
+        reader = spark.read.schema(from_arrow_schema(plan.schema)).option("recursiveFileLookup", "true")
+        return reader.parquet(*(_escaped(path) for path in paths))
+    return _in_tasks(spark, TableHandle.of(table.context), plan)
+
+
+def _in_tasks(spark: SparkSession, handle: TableHandle, plan: ScanPlan) -> DataFrame:
+    schema = from_arrow_schema(plan.schema)
+    if not plan.files:
+        return spark.createDataFrame([], schema)
+    numbers = spark.createDataFrame([(number,) for number in range(len(plan.files))], _FILE_NUMBER)
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from stream(handle.open(), replace(plan, files=(plan.files[number],)))
+
+    return numbers.repartitionById(len(plan.files), "number").mapInArrow(rows, schema)
+
+
+def _is_local(base_path: str) -> bool:
+    return base_path.startswith(("/", "file:"))
+
+
+def _escaped(path: str) -> str:
+    """Hadoop takes glob characters in paths literally when they are escaped."""
+    return "".join("\\" + char if char in "{}[]*?\\" else char for char in path)
+
+
+def _has_hudi_jar(spark: SparkSession) -> bool:
+    try:
+        spark.sparkContext._jvm.java.lang.Class.forName("org.apache.hudi.DefaultSource")
+    except Exception:  # noqa: BLE001 - py4j's error, or Connect's missing SparkContext: either way no jar is seen
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""Record keys, partition paths and buckets as Spark columns.
+
+Computed in the JVM where Spark's own expressions give exactly what `write.keygen` gives: string and integer key fields,
+partition fields taken as they are, the Java hash of buckets. For everything else only the key columns cross to
+Python, never whole rows: sending rows merely to compute a bucket costs as much as writing them (measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hudi_table.index.base import Keys
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
+from hudi_table.model.table_config import PartitionType, TableConfig
+from hudi_table.write import keygen
+
+_PLAIN = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def record_key_column(frame: DataFrame, config: TableConfig) -> Column:
+    """The record key of every row, null where it is missing."""
+    if not _all_plain(frame, config.record_key):
+        return _in_python(frame, config.record_key, lambda table: keygen.record_keys(table, config))
+    if len(config.record_key) == 1 and not keygen.prefixes_fields(config):
+        return F.col(quoted(config.record_key[0])).cast("string")
+    parts = []
+    for name in config.record_key:
+        value = F.col(quoted(name)).cast("string")
+        shown = F.when(value.isNull(), NULL_KEY).when(value == "", EMPTY_KEY).otherwise(value)
+        parts.append(F.concat(F.lit(f"{name}:"), shown))
+    whole = F.concat_ws(",", *parts)
+    empty = [F.coalesce(F.col(quoted(name)).cast("string"), F.lit("")) == "" for name in config.record_key]
+    missing = empty[0]
+    for condition in empty[1:]:
+        missing = missing & condition
+    return F.when(missing, F.lit(None).cast("string")).otherwise(whole)
+
+
+def partition_path_column(frame: DataFrame, config: TableConfig) -> Column:
+    """The partition path of every row, '' for a non-partitioned table."""
+    if not config.partition_by:
+        return F.lit("")
+    simple = all(item.type is PartitionType.SIMPLE for item in config.partition_by)
+    if not simple or config.url_encode or not _all_plain(frame, config.partition_fields):
+        return _in_python(frame, config.partition_fields, lambda table: keygen.partition_paths(table, config))
+    parts = []
+    for name in config.partition_fields:
+        value = F.col(quoted(name)).cast("string")
+        shown = F.when(F.coalesce(value, F.lit("")) == "", DEFAULT_PARTITION).otherwise(value)
+        parts.append(F.concat(F.lit(f"{name}="), shown) if config.hive_style else shown)
+    return F.concat_ws("/", *parts)
+
+
+def bucket_column(frame: DataFrame, index: BucketIndex, *, colons: bool) -> Column:
+    """The bucket of every row, from its column `_hoodie_record_key`.
+
+    For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) & 0x7fffffff` modulo the
+    number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python.
+    """
+    if colons or len(index.record_key) > 1:
+        return _bucket_in_python(index)(F.col(RECORD_KEY))
+    code = F.expr(f"cast(reflect('java.util.Objects', 'hashCode', {RECORD_KEY}) as bigint)")
+    hashed = (F.lit(31).cast("bigint") + code).bitwiseAND(F.lit(0x7FFFFFFF).cast("bigint"))
+    return F.pmod(hashed, F.lit(index.buckets).cast("bigint")).cast("int")
+
+
+def _bucket_in_python(index: BucketIndex) -> Callable[[Column], Column]:
+    def bucket(keys: pa.Array) -> pa.Array:
+        size = len(keys)
+        request = Keys(keys, ("",), np.zeros(size, dtype=np.int32))
+        return pa.array(index.bucket_ids(request), pa.int32())
+
+    return F.arrow_udf(bucket, "int")  # type: ignore[no-any-return] # a decorator or a function, by its arguments
+
+
+def _in_python(frame: DataFrame, names: tuple[str, ...], compute: Callable[[pa.Table], pa.Array]) -> Column:
+    """A string column that a function of the named columns' Arrow table computes."""
+
+    def run(*columns: pa.Array) -> pa.Array:
+        result = compute(pa.table(list(columns), names=list(names)))
+        if pa.types.is_dictionary(result.type):
+            result = result.cast(pa.string())
+        return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+    columns = [F.col(quoted(name)) for name in names]
+    del frame
+    return F.arrow_udf(run, "string")(*columns)  # type: ignore[no-any-return] # a decorator or a function
+
+
+def _all_plain(frame: DataFrame, names: tuple[str, ...]) -> bool:
+    return all(isinstance(frame.schema[name].dataType, _PLAIN) for name in names)
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark takes it literally, dots and all."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,29 @@
+"""What crosses to task processes: a handle of the table, opened anew there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hudi_table.model.table_config import TableConfig
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.context import TableContext, TxnSettings
+from hudi_table.table.ports import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """A table as another process opens it; picklable."""
+
+    open_storage: Callable[[], Storage] = field(repr=False)
+    config: TableConfig
+    settings: TxnSettings
+
+    @classmethod
+    def of(cls, ctx: TableContext) -> TableHandle:
+        """The handle of a loaded table."""
+        return cls(ctx.storage.reopen(), ctx.config, ctx.settings)
+
+    def open(self) -> TableContext:
+        """The table in this process."""
+        return TableContext(self.open_storage(), self.config, SystemClock(), self.settings)

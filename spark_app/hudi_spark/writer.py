@@ -1,0 +1,146 @@
+"""`write(df, table, operation)`: one exchange by file group, columnar merging in the tasks, one commit by the driver.
+
+1. A first pass over the key and partition columns counts rows per partition and refuses what cannot be written.
+2. `hudi_table` claims an instant and plans one task per file group; the plan fixes every file id.
+3. Rows get the number of their task and meet there by `repartitionById`; `mapInArrow` then writes: half the CPU of
+   grouping by `applyInArrow`, and no sort (measured).
+4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own; the commit
+   deletes what no stat names before it decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from hudi_spark.engine import collect_results, result_batch
+from hudi_spark.errors import as_hudi_errors
+from hudi_spark.routing import Profile, Routing, profile, route
+from hudi_table.api import HudiTable, open_table
+from hudi_table.codec.conform import conform
+from hudi_table.errors import CommitStateUnknownError, WriteConflictError
+from hudi_table.model.commits import WriteStat
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.timeline import load_timeline
+from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
+from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.operations import BATCH_KEY, CommitResult, WriteRequest, check, result_of
+from hudi_table.write.prepare import Prepared
+from hudi_table.write.tasks import write_file_group
+from hudi_table.write.workload import FileGroupTask
+
+TASK = "_lakeops_task"
+_RESULT = "ordinal int, payload binary"
+
+
+def write(
+    df: DataFrame | None,
+    table: HudiTable | str,
+    operation: str = "upsert",
+    *,
+    options: Mapping[str, str] | None = None,
+    extra_metadata: Mapping[str, str] | None = None,
+    batch: str = "",
+    partitions: Sequence[str] = (),
+    attempt: str | None = None,
+) -> CommitResult:
+    """Write a DataFrame to a Hudi table and commit.
+
+    `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
+    twice or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
+    """
+    opened = open_table(table) if isinstance(table, str) else table
+    request = WriteRequest(
+        operation, dict(options or {}), dict(extra_metadata or {}), batch, partitions, attempt=attempt
+    )
+    if df is None:
+        return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
+    ctx = opened.context
+    timeline = load_timeline(ctx)
+    _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
+    done = find_batch(ctx, timeline, batch, BATCH_KEY)
+    if done is not None:
+        return CommitResult(done, operation, replayed=True)
+    with as_hudi_errors():
+        counted = profile(df, ctx.config, prepared)
+    for left in range(prepared.options.conflict_retries, -1, -1):
+        try:
+            return _attempt(opened, counted, prepared, request)
+        except WriteConflictError:
+            if left == 0:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
+    drop_metadata_if_any(table.context)
+    attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
+    try:
+        done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)
+        if done is not None:
+            attempt.give_up(None)
+            return CommitResult(done, request.operation, replayed=True)
+        with as_hudi_errors():
+            routing = route(counted, attempt)
+            stats = _run(routing, attempt)
+        extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
+        metadata = attempt.commit(stats, extra, filled=routing.filled)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        # Whatever it was, the attempt is over. Tasks of a failed stage may run on, so the quarantine has to be waited out.
+        with contextlib.suppress(WriteConflictError):
+            attempt.txn.abort(confirmed_dead=False)
+        raise
+    return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
+
+
+def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
+    """Bring the rows of each task together, and write."""
+    tasks = [item.task for item in attempt.planned]
+    if not tasks:
+        return []
+    work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, columns=routing.columns)
+    frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
+    stats: list[WriteStat] = []
+    for _, written in collect_results(frame):
+        assert isinstance(written, tuple)
+        stats.extend(written)
+    return stats
+
+
+def _packed(tasks: Sequence[FileGroupTask]) -> bytes:
+    """The plan, pickled once: settings and schema are shared by all its tasks."""
+    return cloudpickle.dumps({task.index: task for task in tasks})
+
+
+def _write_group(
+    batches: Iterator[pa.RecordBatch], *, tasks: bytes, right: RightToWrite, columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """What one Spark task does: the rows of one file group come in, its write stats go out."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return
+    number = first.column(TASK)[0].as_py()
+    spark = TaskContext.get()
+    assert spark is not None
+    # The attempt's own number in the write token keeps retries and speculative attempts apart.
+    task: FileGroupTask = replace(
+        cloudpickle.loads(tasks)[number], stage=spark.stageId(), attempt=spark.taskAttemptId()
+    )
+    stats = write_file_group(task, _rows(first, batches, columns), right)
+    yield result_batch(number, cloudpickle.dumps(stats))
+
+
+def _rows(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    yield conform(first, columns)
+    for batch in rest:
+        if batch.num_rows:
+            yield conform(batch, columns)
