@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hudi_spark.jobs.local_files import read_files
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, make_table, storage_options
+from hudi_spark.jobs.target import find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, batch_id, key_of, waiting
@@ -101,16 +101,16 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
     schema, rows = read_files(
         storage, batch.files, batch.format, batch.csv, table.schema() if table is not None else None
     )
-    target = table if table is not None else make_table(spec, schema)
     progress.say(f"{batch.operation} into {spec.table['location']} in this process")
-    return write_hudi(
-        target,
-        rows,
-        operation=batch.operation,
-        options=dict(spec.table.get("options", {})),
-        extra_metadata=batch.extra_metadata,
-        batch=batch.checkpoint.batch,
-    )
+    with target_of(spec, table, schema) as target:
+        return write_hudi(
+            target,
+            rows,
+            operation=batch.operation,
+            options=dict(spec.table.get("options", {})),
+            extra_metadata=batch.extra_metadata,
+            batch=batch.checkpoint.batch,
+        )
 
 
 def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -> JobResult:

@@ -22,7 +22,7 @@ from hudi_spark.errors import as_hudi_errors
 from hudi_spark.jobs.ingest import Batch
 from hudi_spark.jobs.local_files import file_batches, file_schema, unified_schema
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import make_table, storage_options
+from hudi_spark.jobs.target import storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidRequestError, InvalidSchemaError
@@ -68,18 +68,17 @@ def _write(
     spark: SparkSession, spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress
 ) -> CommitResult:
     rows = transformed(spark, source_frame(spark, spec, batch), batch.sql)
-    target = table if table is not None else make_table(spec, arrow_schema(rows))
-    progress.say(
-        f"{batch.operation} into {spec.table['location']} on Spark, {spark.sparkContext.defaultParallelism} tasks"
-    )
-    return hudi_spark.write(
-        rows,
-        target,
-        batch.operation,
-        options=dict(spec.table.get("options", {})),
-        extra_metadata=batch.extra_metadata,
-        batch=batch.checkpoint.batch,
-    )
+    tasks = spark.sparkContext.defaultParallelism
+    progress.say(f"{batch.operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
+    with target_of(spec, table, arrow_schema(rows)) as target:
+        return hudi_spark.write(
+            rows,
+            target,
+            batch.operation,
+            options=dict(spec.table.get("options", {})),
+            extra_metadata=batch.extra_metadata,
+            batch=batch.checkpoint.batch,
+        )
 
 
 def session(spec: JobSpec) -> SparkSession:

@@ -123,11 +123,10 @@ class _named:  # noqa: N801 - reads as a statement: with _named(path)
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | pa.ArrowTypeError):
+        # Arrow tells of damaged pages by an OSError without a number; a store's own errors are HudiErrors by now.
+        damaged = isinstance(error, OSError) and error.errno is None
+        if damaged or isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | pa.ArrowTypeError):
+            said = " ".join(str(error).split())
             raise InvalidDataError(
-                f"source file {self._path} cannot be read: {error}; replace or remove it", path=self._path
-            ) from error
-        if isinstance(error, OSError) and "footer" in str(error).lower():
-            raise InvalidDataError(
-                f"source file {self._path} cannot be read: {error}; replace or remove it", path=self._path
+                f"source file {self._path} cannot be read: {said}; replace or remove it", path=self._path
             ) from error

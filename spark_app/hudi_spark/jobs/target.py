@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import TableNotFoundError
+from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.names import PROPERTIES
 
 
 def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
@@ -30,6 +32,33 @@ def find_table(spec: JobSpec) -> HudiTable | None:
         return open_table(location, storage_options=storage_options(spec, location))
     except TableNotFoundError:
         return None
+
+
+@contextmanager
+def target_of(spec: JobSpec, found: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
+    """The table to write to, made if there was none. If the write fails, a table made for it is gone again.
+
+    Otherwise rows that are refused would leave an empty table behind whose key could no longer be corrected.
+    """
+    if found is not None:
+        yield found
+        return
+    table = make_table(spec, schema)
+    try:
+        yield table
+    except BaseException as error:
+        _unmake(table, error)
+        raise
+
+
+def _unmake(table: HudiTable, error: BaseException) -> None:
+    """Remove the properties of a table to which nobody has written: no instant, no decision, no file."""
+    storage = table.context.storage
+    try:
+        if {info.path for info in storage.list()} <= {PROPERTIES}:
+            storage.delete(PROPERTIES)
+    except HudiError as failure:
+        error.add_note(f"the empty table at {table.base_path} could not be removed: {failure}")
 
 
 def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
