@@ -32,25 +32,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """`figure("4,120 crash points")` puts a measured number into the summary of the run."""
+def figure(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
+    """`figure(412, "crash points")` puts a count into the summary of the run, and into its total for that unit."""
 
-    def note(text: str) -> None:
-        request.node.user_properties.append((FIGURE, text))
+    def note(count: int, unit: str) -> None:
+        request.node.user_properties.append((FIGURE, [count, unit]))
 
     return note
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
-    lines = [
-        f"{report.nodeid.partition('@')[0]}: {text}"
-        for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "call"
-        for name, text in report.user_properties
-        if name == FIGURE
-    ]
-    if lines:
+    totals: dict[str, list[int]] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            if isinstance(report, pytest.TestReport) and report.when == "call":
+                for name, value in report.user_properties:
+                    if name == FIGURE and isinstance(value, list):
+                        totals.setdefault(value[1], []).append(value[0])
+    if totals:
         terminalreporter.section("figures")
-        for line in sorted(lines):
-            terminalreporter.write_line(line)
+        for unit, counts in sorted(totals.items()):
+            terminalreporter.write_line(f"{sum(counts):,} {unit} ({len(counts)} tests)")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
@@ -70,5 +71,5 @@ def _cores(spark: SparkSession) -> int:
     # Connect sessions have no SparkContext; the shuffle width is then the best known figure.
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001 - Connect raises its own attribute error type per version
+    except (PySparkException, AttributeError):
         return int(spark.conf.get("spark.sql.shuffle.partitions", "2") or 2)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -81,7 +85,8 @@ def _escaped(path: str) -> str:
 
 def _has_hudi_jar(spark: SparkSession) -> bool:
     try:
-        spark.sparkContext._jvm.java.lang.Class.forName("org.apache.hudi.DefaultSource")
-    except Exception:  # noqa: BLE001 - py4j's error, or Connect's missing SparkContext: either way no jar is seen
+        machine: Any = spark.sparkContext._jvm
+        machine.java.lang.Class.forName("org.apache.hudi.DefaultSource")
+    except (Py4JError, PySparkException, AttributeError):  # no such class, or Connect's missing SparkContext
         return False
     return True

@@ -34,7 +34,6 @@ from tests.support.scale import scale
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
-POINTS: dict[str, int] = {}
 Rows = frozenset[tuple[str, str, int]]
 
 
@@ -147,7 +146,7 @@ def points(count: int) -> Iterator[tuple[int, Fault]]:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, name):
+def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, name, figure):
     operation, expected = OPERATIONS[name]
     start = prepared(layout)
     old, new = read(start), frozenset(expected(layout))
@@ -162,8 +161,7 @@ def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, nam
         for suspect in (900.0, 0.0):
             check_next_write(copied(store), old, new, suspect, where)
         ran += 1
-    POINTS[f"{layout}/{name}"] = ran
-    print(f"\n{layout} {name}: {ran} crash points; {sum(POINTS.values())} so far")
+    figure(ran, "crash points")
 
 
 def attempt(store: Storage, plan: FaultPlan, operation: Callable[[HudiTable], object]) -> str:
