@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from hudi_table.codec.avro_file import read_container, write_container
-
 from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
@@ -51,8 +50,11 @@ def recover(
                 done.append(instant.time)
             elif first is not None and instant.time < first:
                 _delete_claim(ctx, timeline, instant.time)
-        elif kind is Kind.ABORT or instant.time in rollbacks:
+        elif kind is Kind.ABORT:
             done += _roll_back(ctx, timeline, instant, over=_quarantine_over(ctx, decision, now))
+        elif instant.time in rollbacks and kind is None:
+            # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
+            done += abort_and_roll_back(ctx, instant)
         elif (
             kind is Kind.PLAN
             or _is_clustering(ctx, timeline, instant)

@@ -1,4 +1,4 @@
-"""The right to write: a process proves it by seeing its own claim and a chain without an abort of its instant.
+"""The right to write: a process proves it by seeing its own claim and a chain without a decision of its instant.
 
 Driver and task processes prove it before each file, and again whenever the last proof is older than H/4, so a
 recovery that waits H after its abort knows that nothing of the instant can appear any more. A proof whose reply
@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
-from hudi_table.table.clock import SystemClock
-
 from hudi_table.errors import (
     ObjectNotFoundError,
     OutcomeUnknownError,
@@ -24,6 +22,7 @@ from hudi_table.model.chain import ChainEntry as Entry
 from hudi_table.model.chain import Kind, entry_path, sequence_of
 from hudi_table.model.names import CHAIN, HEARTBEAT, HOODIE, MarkerType, join, marker_path
 from hudi_table.table import settle
+from hudi_table.table.clock import SystemClock
 from hudi_table.table.ports import Clock, Storage
 
 
@@ -65,20 +64,33 @@ class RightToWrite:
         return replace(self, _proved_at=None, _beaten_at=None)
 
     def prove(self) -> None:
-        """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved."""
+        """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved.
+
+        A commit ends it too: a file that a stray attempt adds to a committed instant could outlive the clustering
+        that replaced its group. So does a gap: an abort may have stood in what was trimmed.
+        """
         begun = self._clock.boot_seconds()
         try:
             self.storage.head(f"{HOODIE}/{self.claim}")
         except ObjectNotFoundError:
             raise self._gone("its claim is gone") from None
-        start = entry_path(self.tail) if self.tail else None
-        for info in self.storage.list(CHAIN, start_after=start):
-            number = sequence_of(info.path)
-            if number is None or number <= self.tail:
+        start = entry_path(self.tail - 1) if self.tail > 1 else None
+        listed = (sequence_of(info.path) for info in self.storage.list(CHAIN, start_after=start))
+        numbers = sorted(n for n in listed if n is not None and n >= self.tail)
+        if numbers[:1] != ([max(self.tail, 1)] if self.tail or numbers else []):
+            raise self._gone(f"chain entries after {self.tail} were trimmed since it began")
+        for number in numbers:
+            if number == self.tail:
                 continue
-            entry = Entry.from_json(self.storage.get(info.path))
+            entry = Entry.from_json(self.storage.get(entry_path(number)))
             if entry.instant == self.instant and entry.kind is Kind.ABORT:
                 raise self._gone(f"chain entry {number} aborts it")
+            if entry.instant == self.instant and entry.kind is Kind.COMMIT:
+                raise WriteAbortedError(
+                    f"instant {self.instant} is committed by chain entry {number}: this attempt of a task came too late",
+                    base_path=self.storage.base_path,
+                    instant=self.instant,
+                )
             self.tail = number
         # The proof is as old as its first read, not as its reply.
         self._proved_at = begun

@@ -66,8 +66,8 @@ class Transaction:
         keys = tuple(sorted(set(touches)))
         body = metadata.to_json()
         name = self.instant.with_state(State.COMPLETED).file_name
-        entry = self._decide(keys, name, body)
-        self._publish(entry)
+        entry, asked = self._decide(keys, name, body)
+        self._publish(entry, asked)
         self._clear()
 
     def abort(self, *, confirmed_dead: bool = True) -> None:
@@ -78,11 +78,17 @@ class Transaction:
         """
         recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
-    def _decide(self, touches: tuple[str, ...], name: str, body: bytes) -> ChainEntry:
-        """Step 5: create the next chain slot, walking every slot that others took first."""
+    def _decide(self, touches: tuple[str, ...], name: str, body: bytes) -> tuple[ChainEntry, float]:
+        """Step 5: create the next chain slot, walking every slot that others took first.
+
+        Returns the entry and the boot-clock second before it was sent: the writer may publish for H/2 from then on.
+        """
         sequence, newest = self.tail.sequence, self.tail.max_instant
+        seen = self.tail.seen_boot_seconds
+        asked: float | None = None
         settled = {i.time for i in self.timeline.commits}
         for _ in range(SLOT_ATTEMPTS_MAX):
+            seen = self._confirm_tail(seen, asked)
             entry = ChainEntry(
                 kind=Kind.COMMIT,
                 instant=self.time,
@@ -93,23 +99,44 @@ class Transaction:
                 max_instant=max(newest, self.time),
                 batch=self.batch,
             )
+            asked = self.ctx.clock.boot_seconds() if asked is None else asked
             try:
                 chain.put_entry(self.ctx, sequence + 1, entry)
                 self._remember(sequence + 1, entry)
-                return entry
+                return entry, asked
             except (ObjectExistsError, OutcomeUnknownError):
                 found = self._read_slot(sequence + 1)
             if found is None:
                 continue
             if found.attempt == self.attempt and found.kind is Kind.COMMIT:
                 self._remember(sequence + 1, found)
-                return found
+                return found, asked
             self._check(found, touches, settled)
+            # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
+            seen, asked = self.ctx.clock.boot_seconds(), None
             materialise(self.ctx, found)
             sequence, newest = sequence + 1, max(newest, found.max_instant)
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )
+
+    def _confirm_tail(self, seen: float, asked: float | None) -> float:
+        """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
+
+        `asked`: when a decision was sent of which nothing is known yet.
+        """
+        now = self.ctx.clock.boot_seconds()
+        if now - seen < self.ctx.settings.renew_seconds:
+            return seen
+        if asked is not None:
+            raise CommitStateUnknownError(
+                f"{self.time} was to be decided {now - asked:.0f} s ago and the chain cannot tell any more what came of "
+                "it; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        self.right.prove()
+        return now
 
     def _read_slot(self, sequence: int) -> ChainEntry | None:
         try:
@@ -140,10 +167,18 @@ class Transaction:
     def _remember(self, sequence: int, entry: ChainEntry) -> None:
         self.ctx.tail = ChainTail(sequence, entry.max_instant, self.ctx.clock.boot_seconds())
 
-    def _publish(self, entry: ChainEntry) -> None:
-        """Step 6. The commit is decided: if the store fails now, any later writer publishes it."""
+    def _publish(self, entry: ChainEntry, asked: float) -> None:
+        """Step 6. The commit is decided: if the store fails now, any later writer publishes it.
+
+        A process that slept since it asked for the decision lists first: a helper may have published it long ago, and
+        a completed file that comes back after its archiving moves the start of the timeline back.
+        """
+        slept = self.ctx.clock.boot_seconds() - asked
         try:
-            create_file_of(self.ctx, entry)
+            if slept < self.ctx.settings.quarantine_seconds / 2:
+                create_file_of(self.ctx, entry)
+            else:
+                materialise(self.ctx, entry)
         except UnavailableError as error:
             raise CommitStateUnknownError(
                 f"{self.time} is decided but the store stopped answering before it was published; the next write or "

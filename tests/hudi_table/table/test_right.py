@@ -1,0 +1,186 @@
+"""The right to write and the freshness of the tail (section 2.7 of `docs/commit-protocol.md`).
+
+Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof lasts; what a process
+that slept may still decide and publish.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from hudi_table.errors import CommitStateUnknownError, UnavailableError, WriteAbortedError
+from hudi_table.model.chain import entry_path
+from hudi_table.model.instants import Action
+from hudi_table.model.names import MarkerType
+from hudi_table.table import recovery
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from tests.support.faults import Fault, FaultPlan, FaultyStorage
+from tests.support.recording import RecordingStorage, Trace
+from tests.support.tables import commit_buckets, finish, memory_storage, new_context, reopen, write_file
+
+HOUR = 3600.0
+
+
+class SleepyStorage(FaultyStorage):
+    """A storage whose process sleeps right after its first write of a chain entry; the rest of the world goes on."""
+
+    def __init__(self, inner, plan):
+        super().__init__(inner, plan)
+        self.sleep = None
+
+    def put_if_absent(self, path, data):
+        try:
+            super().put_if_absent(path, data)
+        finally:
+            if "/.txn/" in path and self.sleep is not None:
+                sleep, self.sleep = self.sleep, None
+                sleep()
+
+
+def troubled(**plan):
+    """(context, its storage) of a table with one commit; faults at calls as `plan` says."""
+    storage = memory_storage()
+    commit_buckets(new_context(storage), [0])
+    ctx = reopen(storage)
+    ctx.storage = SleepyStorage(storage, FaultPlan(**plan))
+    return ctx, ctx.storage
+
+
+def started(ctx):
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    return txn, [write_file(txn, 0)]
+
+
+def test_a_committed_instant_gives_no_right_to_a_stray_attempt():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, stats = started(ctx)
+    stray = pickle.loads(pickle.dumps(txn.right))
+    finish(txn, stats, [0])
+    with pytest.raises(WriteAbortedError, match="came too late"):
+        stray.prove()
+
+
+def test_a_missing_claim_ends_the_right():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, _ = started(ctx)
+    ctx.storage.delete(f".hoodie/{txn.right.claim}")
+    with pytest.raises(WriteAbortedError, match="its claim is gone"):
+        txn.right.prove()
+
+
+def test_a_trimmed_chain_ends_the_right():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, _ = started(ctx)
+    commit_buckets(reopen(ctx.storage), [1])
+    ctx.storage.delete(entry_path(txn.right.tail))
+    with pytest.raises(WriteAbortedError, match="trimmed"):
+        txn.right.prove()
+
+
+def test_entries_of_others_do_not_end_the_right_and_are_read_once():
+    trace = Trace()
+    storage = memory_storage()
+    ctx = new_context(RecordingStorage(storage, trace))
+    commit_buckets(ctx, [0])
+    txn, _ = started(ctx)
+    commit_buckets(reopen(storage), [1])
+    txn.right.prove()
+    newest = entry_path(txn.right.tail)
+    txn.right.prove()
+    assert sum(step.call == "get" and step.key == newest for step in trace.steps) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.LOST_REQUEST])
+@pytest.mark.parametrize(("method", "part"), [("head", ".requested"), ("list", ".txn")])
+def test_a_proof_whose_reply_is_lost_is_none(method, part, fault):
+    ctx, store = troubled()
+    txn = begin(ctx, Action.COMMIT)
+    store.plan = FaultPlan(1, fault, only=lambda call: call.method == method and part in call.path)
+    with pytest.raises(UnavailableError):
+        write_file(txn, 0)
+    assert not store.inner.list(f".hoodie/.temp/{txn.time}")
+    assert store.plan.fired
+
+
+def test_a_process_that_slept_while_it_wrote_a_file_proves_again_before_the_file_appears():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+
+    def sleep_over_an_abort():
+        with txn.right.create_file("p", f"x_0-0-0_{txn.time}.parquet", MarkerType.CREATE) as sink:
+            sink.write(b"x")
+            recovery.abort_and_roll_back(reopen(ctx.storage), txn.instant)
+            ctx.clock.sleep(HOUR)
+
+    with pytest.raises(WriteAbortedError, match="aborts it"):
+        sleep_over_an_abort()
+    assert not [info for info in ctx.storage.list("p") if txn.time in info.path]
+
+
+def test_a_writer_that_slept_before_its_decision_looks_whether_its_tail_was_trimmed():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, stats = started(ctx)
+    commit_buckets(reopen(ctx.storage), [0])
+    for number in range(1, txn.tail.sequence + 2):
+        ctx.storage.delete(entry_path(number))
+    commit_buckets(ctx := reopen(ctx.storage), [1])
+    txn.ctx.clock.sleep(8 * 24 * HOUR)
+    with pytest.raises(WriteAbortedError, match="trimmed"):
+        finish(txn, stats, [0])
+    assert txn.time not in {i.time for i in load_timeline(ctx).commits}
+
+
+def test_a_writer_that_slept_over_an_unknown_decision_reports_that_it_does_not_know():
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+    store.plan = FaultPlan(1, Fault.LOST_REQUEST, only=lambda call: "/.txn/" in call.path)
+    store.sleep = lambda: ctx.clock.sleep(8 * 24 * HOUR)
+    with pytest.raises(CommitStateUnknownError, match="cannot tell any more"):
+        finish(txn, stats, [0])
+
+
+def test_a_lost_decision_is_read_back_and_published():
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+    store.plan = FaultPlan(1, Fault.LOST_REPLY, only=lambda call: "/.txn/" in call.path)
+    finish(txn, stats, [0])
+    assert store.plan.fired
+    assert txn.time in {i.time for i in load_timeline(ctx).commits}
+
+
+def test_a_writer_that_slept_after_its_decision_does_not_bring_back_an_archived_commit():
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+
+    def archived_meanwhile():
+        ctx.clock.sleep(HOUR)
+        helper = reopen(store.inner)
+        commit_buckets(helper, [1])
+        names = load_timeline(helper).claim_names(txn.time)
+        assert f"{txn.time}.commit" in load_timeline(helper).files
+        for name in [*names, f"{txn.time}.commit"]:
+            store.inner.delete(f".hoodie/{name}")
+
+    store.sleep = archived_meanwhile
+    finish(txn, stats, [0])
+    assert txn.time not in {i.time for i in load_timeline(reopen(store.inner)).instants}
+
+
+def test_a_rollback_that_another_engine_planned_is_aborted_in_the_chain_first():
+    ctx = new_context(quarantine=60.0)
+    commit_buckets(ctx, [0])
+    txn, stats = started(ctx)
+    recovery._claim_rollback(reopen(ctx.storage), txn.instant, [])
+    other = reopen(ctx.storage)
+    recovery.recover(other, load_timeline(other))
+    with pytest.raises(WriteAbortedError, match="taken for dead"):
+        finish(txn, stats, [0])
