@@ -22,7 +22,7 @@ def json_lines(batch: pa.RecordBatch) -> bytes:
     if not batch.num_rows:
         return b""
     if not batch.num_columns:
-        return b"{}\n" * batch.num_rows
+        return b"{}\n" * int(batch.num_rows)
     pieces: list[Any] = []
     for position, (field, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
         key = json.dumps(field.name, ensure_ascii=False)
@@ -30,8 +30,9 @@ def json_lines(batch: pa.RecordBatch) -> bytes:
     lines = pc.binary_join_element_wise(*pieces, "}\n", "")
     # The lines lie one after the other in the array's data: they are the output.
     _, offsets, data = lines.buffers()
-    ends: memoryview[int] = memoryview(offsets).cast("B").cast("i")
-    text: bytes = data.slice(ends[lines.offset], ends[lines.offset + len(lines)] - ends[lines.offset]).to_pybytes()
+    ends = memoryview(offsets).cast("B").cast("i")
+    start, end = ends[lines.offset], ends[lines.offset + len(lines)]
+    text: bytes = memoryview(data)[start:end].tobytes()
     return text
 
 

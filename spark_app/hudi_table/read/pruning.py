@@ -20,16 +20,22 @@ import pyarrow.compute as pc
 
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
 from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
+from hudi_table.model.table_properties import generator_class
 from hudi_table.read.predicates import Bound
 
-ALL = pc.scalar(True)
-"""The guarantee of which nothing follows."""
-
 _NULL_SEGMENTS = (DEFAULT_PARTITION, "default")
-_UNITS_PER_SECOND = {"UNIX_TIMESTAMP": 1, "EPOCHMILLISECONDS": 1_000, "EPOCHMICROSECONDS": 1_000_000}
+_INPUT_UNITS = {"UNIX_TIMESTAMP": "seconds", "EPOCHMILLISECONDS": "milliseconds", "EPOCHMICROSECONDS": "microseconds"}
+_MILLIS = {"days": (86_400_000, 1), "seconds": (1_000, 1), "milliseconds": (1, 1), "microseconds": (1, 1_000)}
+"""A unit in milliseconds: (times, over)."""
+_GENERATORS = ("SimpleKeyGenerator", "ComplexKeyGenerator", "TimestampBasedKeyGenerator", "CustomKeyGenerator")
 _INTEGER = re.compile(r"-?\d{1,19}")
 _PATTERNS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M"}
 _STEPS = {"dd": timedelta(days=1), "HH": timedelta(hours=1), "mm": timedelta(minutes=1)}
+
+
+def anything() -> pc.Expression:
+    """The guarantee from which nothing follows. Not a constant: making one loads pandas, where it is installed."""
+    return pc.scalar(True)
 
 
 def satisfiable(bound: Bound, guarantees: Sequence[pc.Expression], schema: pa.Schema) -> list[bool]:
@@ -50,10 +56,13 @@ def satisfiable(bound: Bound, guarantees: Sequence[pc.Expression], schema: pa.Sc
 def matching_partitions(bound: Bound, partitions: Sequence[str], config: TableConfig, schema: pa.Schema) -> set[str]:
     """The partition paths whose rows may match."""
     fields = [f for f in config.partition_by if f.field in bound.columns]
-    if not fields:
+    package, _, generator = generator_class(config).rpartition(".")
+    if not fields or package != "org.apache.hudi.keygen" or generator not in _GENERATORS:
         return set(partitions)
-    guarantees = [_partition_guarantee(path, config, schema, set(bound.columns)) for path in partitions]
-    return {path for path, kept in zip(partitions, satisfiable(bound, guarantees, schema), strict=True) if kept}
+    wanted = set(bound.columns)
+    cases = [(path, case) for path in partitions for case in _partition_guarantees(path, config, schema, wanted)]
+    kept = satisfiable(bound, [case for _, case in cases], schema)
+    return {path for (path, _), possible in zip(cases, kept, strict=True) if possible}
 
 
 def matching_row_groups(bound: Bound, footer_schema: pa.Schema, metadata: Any, schema: pa.Schema) -> list[int]:
@@ -73,7 +82,7 @@ def matching_row_groups(bound: Bound, footer_schema: pa.Schema, metadata: Any, s
     for group in groups:
         chunks = metadata.row_group(group)
         found = [_range(name, chunks.column(positions[name]).statistics, schema) for name in names if name in positions]
-        guarantees.append(reduce(and_, found, ALL))
+        guarantees.append(reduce(and_, found, anything()))
     return [group for group, kept in zip(groups, satisfiable(bound, guarantees, schema), strict=True) if kept]
 
 
@@ -86,12 +95,12 @@ def _has_order(kind: pa.DataType) -> bool:
 
 def _range(name: str, statistics: Any, schema: pa.Schema) -> pc.Expression:
     if statistics is None or not statistics.has_min_max:
-        return ALL
+        return anything()
     kind, column = schema.field(name).type, pc.field(name)
     try:
         low, high = (pc.scalar(pa.scalar(value, kind)) for value in (statistics.min, statistics.max))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return ALL
+        return anything()
     if statistics.has_null_count and statistics.null_count == 0:
         return (column >= low) & (column <= high)
     return _or_null(column >= low, column) & _or_null(column <= high, column)
@@ -102,13 +111,16 @@ def _or_null(bound: pc.Expression, column: pc.Expression) -> pc.Expression:
     return bound | column.is_null()
 
 
-def _partition_guarantee(path: str, config: TableConfig, schema: pa.Schema, wanted: set[str]) -> pc.Expression:
-    """What the path says of the columns in `wanted`; nothing if its folders cannot be assigned to fields."""
+def _partition_guarantees(path: str, config: TableConfig, schema: pa.Schema, wanted: set[str]) -> list[pc.Expression]:
+    """What the path says of the columns in `wanted`: every row keeps one of the guarantees.
+
+    Nothing follows if its folders cannot be assigned to fields.
+    """
     segments = path.split("/") if path else []
     widths = [_folders(item, config) for item in config.partition_by]
     if len(segments) != sum(widths):
-        return ALL
-    guarantee, at = ALL, 0
+        return [anything()]
+    cases, at = [anything()], 0
     for item, width in zip(config.partition_by, widths, strict=True):
         text = "/".join(segments[at : at + width])
         at += width
@@ -117,8 +129,9 @@ def _partition_guarantee(path: str, config: TableConfig, schema: pa.Schema, want
             continue
         value = text.removeprefix(prefix)
         value = unescape_partition_value(value) if config.url_encode else value
-        guarantee = guarantee & _value_guarantee(item, value, schema.field(item.field).type)
-    return guarantee
+        possible = _value_guarantees(item, value, schema.field(item.field).type)
+        cases = [case & more for case in cases for more in possible]
+    return cases
 
 
 def _folders(item: PartitionField, config: TableConfig) -> int:
@@ -126,14 +139,19 @@ def _folders(item: PartitionField, config: TableConfig) -> int:
     return 1 if config.url_encode else 1 + slashes
 
 
-def _value_guarantee(item: PartitionField, text: str, kind: pa.DataType) -> pc.Expression:
+def _value_guarantees(item: PartitionField, text: str, kind: pa.DataType) -> list[pc.Expression]:
+    """What may hold of the values behind a folder. Arrow draws no conclusion from an `or`, so each case stands alone."""
     column = pc.field(item.field)
     if item.type is PartitionType.TIMESTAMP:
-        return _moment_guarantee(item, text, kind)
+        return [_moment_guarantee(item, text, kind)]
     if text in _NULL_SEGMENTS:
         if pa.types.is_string(kind):
-            return column.is_null() | (column == "") | (column == text)
-        return column.is_null() if text == DEFAULT_PARTITION else ALL
+            return [column.is_null(), column == "", column == text]
+        return [column.is_null() if text == DEFAULT_PARTITION else anything()]
+    return [_equal_guarantee(column, text, kind)]
+
+
+def _equal_guarantee(column: pc.Expression, text: str, kind: pa.DataType) -> pc.Expression:
     if pa.types.is_string(kind):
         return column == text
     if pa.types.is_integer(kind) and _INTEGER.fullmatch(text):
@@ -142,20 +160,36 @@ def _value_guarantee(item: PartitionField, text: str, kind: pa.DataType) -> pc.E
         return column == (text == "true")
     if pa.types.is_date(kind) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         return column == pc.scalar(pa.scalar(date.fromisoformat(text), kind))
-    return ALL
+    return anything()
 
 
 def _moment_guarantee(item: PartitionField, text: str, kind: pa.DataType) -> pc.Expression:
-    """The interval of a formatted moment in UTC, in the raw unit that the generator was told. Null lies at the epoch."""
-    units = _UNITS_PER_SECOND.get(item.input or "")
+    """The interval of a formatted moment in UTC, in the raw unit of the column. Null lies at the epoch."""
+    given = (item.input or "").upper()
+    scale = _MILLIS.get(_INPUT_UNITS.get(given) or (item.unit.lower() if given == "SCALAR" else ""))
     interval = _interval(item.format or "", text)
-    if units is None or interval is None or item.timezone not in ("UTC", "GMT"):
-        return ALL
-    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
-        return ALL
-    low, high = (pc.scalar(pa.scalar(int(moment.timestamp()) * units, pa.int64()).cast(kind)) for moment in interval)
+    if scale is None or interval is None or item.timezone not in ("UTC", "GMT"):
+        return anything()
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return anything()
+    times, over = scale
+    low, high = (int(moment.timestamp()) * 1000 for moment in interval)
+    # Units below a millisecond are cut towards zero: a folder from the epoch back holds a little of what lies before it.
+    before = over - 1 if low <= 0 else 0
+    edges = (-(-low // times) * over - before, -(-high // times) * over)
+    try:
+        first, last = (pc.scalar(_raw(edge, kind)) for edge in edges)
+    except (pa.ArrowInvalid, OverflowError):
+        return anything()
     column = pc.field(item.field)
-    return _or_null(column >= low, column) & _or_null(column < high, column)
+    return _or_null(column >= first, column) & _or_null(column < last, column)
+
+
+def _raw(number: int, kind: pa.DataType) -> pa.Scalar:
+    """The value of the column that is stored as this number."""
+    if pa.types.is_date(kind):
+        return pa.scalar(number, pa.int32()).cast(kind)
+    return pa.scalar(number, pa.int64()).cast(pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind)
 
 
 def _interval(pattern: str, text: str) -> tuple[datetime, datetime] | None:

@@ -89,17 +89,17 @@ def test_a_table_without_meta_fields_has_none_to_give(tmp_path: Path) -> None:
 def test_encoded_partition_values_prune(tmp_path: Path) -> None:
     table = opened("comp", tmp_path)
     for condition, files, ids in [
-        ("city = 's f/é%:='", 3, ["k000", "k001"]),
+        ("city = 's f/é%:='", 1, ["k000", "k001"]),
         ("ts = 1000", 1, ["k000", "k001"]),
         ("city = 'x' and ts = 6", 1, ["a:b,c"]),
-        ("city = 'x' and ts = 5", 1, []),
+        ("city = 'x' and ts = 5", 0, []),
         ("city = ''", 2, ["ky"]),
         ("city is null", 2, ["kx"]),
         ("ts is null", 1, ["kx"]),
     ]:
         scan = table.scan(["id"], condition)
         rows = scan.to_arrow()["id"].to_pylist()
-        # The default partition may hold nulls and empty values, so it stays wherever one of them could match.
+        # The default partition may hold nulls and empty values: it stays where one of these could match.
         assert (condition, scan.plan_files().num_rows, sorted(rows)) == (condition, files, ids)
 
 
@@ -160,7 +160,7 @@ class TestTimeTravel:
 
     def test_a_table_opened_as_of_an_instant_reads_as_of_it(self, tmp_path: Path) -> None:
         base = golden.unpack("sem_Def_COPY", tmp_path).base
-        first = sorted(row["instant"] for row in open_table(str(base)).history().to_pylist())[0]
+        first = min(open_table(str(base)).history()["instant"].to_pylist())
         table = open_table(str(base), as_of=first)
         assert set(table.scan().to_arrow()["name"].to_pylist()) == {"base"}
         assert table.history().num_rows == 1
