@@ -24,7 +24,7 @@ class S3Server:
     """A running server: its endpoint and a bucket that exists."""
 
     endpoint: str
-    bucket: str = "lake"
+    bucket: str
 
     @property
     def options(self) -> dict[str, str]:
@@ -63,7 +63,8 @@ def running_s3() -> Iterator[S3Server]:
     server.start()
     try:
         host, port = server.get_host_and_port()
-        found = S3Server(f"http://{host}:{port}")
+        # moto keeps one state for all servers of a process: a bucket of its own keeps them apart.
+        found = S3Server(f"http://{host}:{port}", f"lake-{uuid.uuid4().hex[:8]}")
         found.client().create_bucket(Bucket=found.bucket)
         yield found
     finally:

@@ -56,6 +56,12 @@ def translate(error: Exception, *, path: str, where: str, writes: bool) -> HudiE
     return _unanswered(text, status, code, path=path, where=where, writes=writes)
 
 
+def is_range_of_nothing(error: Exception) -> bool:
+    """Whether the store says that an object is empty: none of its ranges exists (416), or it sent the whole instead."""
+    text = str(error)
+    return "status code: 416" in text or "non-partial response" in text
+
+
 def _denied(text: str, code: str, path: str, where: str) -> HudiError:
     if "169.254.169.254" in text or "169.254.170.2" in text:
         return _no_credentials(where)

@@ -16,7 +16,7 @@ from obstore.exceptions import BaseError
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, UnavailableError
 from hudi_table.table.ports import Names, ObjectInfo, Objects, Storage
-from hudi_table.table.storage_errors import ConflictingCreateError, translate
+from hudi_table.table.storage_errors import ConflictingCreateError, is_range_of_nothing, translate
 from hudi_table.table.storage_paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.storage_read import RangeFile
 
@@ -96,12 +96,12 @@ class ObjectStorage:
             return self._ask(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
 
         def tail(length: int) -> tuple[int, bytes]:
-            """(size of the object, its last bytes); a store answers a suffix of an empty object with an error."""
+            """(size of the object, its last bytes)."""
             try:
                 result = obstore.get(self._store, key, options={"range": {"suffix": length}})
                 return int(result.meta["size"]), bytes(result.bytes())
-            except BaseError:
-                if int(obstore.head(self._store, key)["size"]):
+            except BaseError as error:
+                if not is_range_of_nothing(error):
                     raise
                 return 0, b""
 
@@ -131,15 +131,18 @@ class ObjectStorage:
     def open_write(self, path: str) -> Iterator[BinaryIO]:
         """A sink: one request up to 8 MiB, beyond that an upload in parts, which an exception aborts."""
         key = self._key(path)
-        writer = obstore.open_writer(self._store, key, buffer_size=_PART_BYTES)
-        sink = _Sink(writer, lambda action: self._ask(path, action, writes=True))
+        sink = _Sink(
+            lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES),
+            lambda action: self._ask(path, action, writes=True),
+        )
         try:
             yield sink  # type: ignore[misc]
         except BaseException as error:
-            with contextlib.suppress(*_FAILURES):
-                writer.__exit__(type(error), error, error.__traceback__)
+            sink.abort(error)
             raise
-        self._ask(path, writer.close, writes=True)
+        whole = sink.finish()
+        if whole is not None:
+            self._ask(path, lambda: obstore.put(self._store, key, whole, use_multipart=False), writes=True)
 
     def delete(self, path: str) -> None:
         """Delete; repeated requests are harmless."""
@@ -170,20 +173,46 @@ class ObjectStorage:
 
 
 class _Sink:
-    """What pyarrow and callers write to: errors are translated where they happen."""
+    """What pyarrow and callers write to: kept until it outgrows one part, then uploaded in parts.
 
-    def __init__(self, writer: Any, ask: Callable[[Callable[[], Any]], Any]) -> None:
-        self._writer = writer
+    A small object so goes by one request, whose failure obstore reports in full (of a writer's end it keeps only a line).
+    Errors are translated where they happen.
+    """
+
+    def __init__(self, open_writer: Callable[[], Any], ask: Callable[[Callable[[], Any]], Any]) -> None:
+        self._open_writer = open_writer
         self._ask = ask
+        self._kept = bytearray()
+        self._writer: Any = None
         self._position = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
         """Append; returns the number of bytes taken, which is all."""
-        view = memoryview(data).cast("B") if not isinstance(data, bytes) else data
-        self._ask(lambda: self._writer.write(view))
+        view = memoryview(data).cast("B")
         self._position += len(view)
+        if self._writer is None and len(self._kept) + len(view) <= _PART_BYTES:
+            self._kept += view
+            return len(view)
+        if self._writer is None:
+            self._writer = self._ask(self._open_writer)
+            kept, self._kept = bytes(self._kept), bytearray()
+            self._ask(lambda: self._writer.write(kept))
+        self._ask(lambda: self._writer.write(bytes(view)))
         return len(view)
+
+    def finish(self) -> bytes | None:
+        """End an upload in parts; or the whole content, which is still to be put."""
+        if self._writer is None:
+            return bytes(self._kept)
+        self._ask(self._writer.close)
+        return None
+
+    def abort(self, error: BaseException) -> None:
+        """Let go of what was uploaded."""
+        if self._writer is not None:
+            with contextlib.suppress(*_FAILURES):
+                self._writer.__exit__(type(error), error, error.__traceback__)
 
     def tell(self) -> int:
         """Bytes written so far."""
