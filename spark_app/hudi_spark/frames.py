@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
