@@ -1,0 +1,28 @@
+"""The long tests leave nothing out: every test file belongs to exactly one shard, and each shard's paths exist."""
+
+from __future__ import annotations
+
+import tomllib
+
+from tests.tidy.sources import ROOT, project_files
+
+
+def shard_paths() -> dict[str, str]:
+    """Path → shard."""
+    shards = tomllib.loads((ROOT / "tests" / "shards.toml").read_text())["shard"]
+    return {path: shard["name"] for shard in shards for path in shard["args"] if path.startswith("tests/")}
+
+
+def test_every_path_of_a_shard_exists() -> None:
+    assert not [path for path in shard_paths() if not (ROOT / path).exists()]
+
+
+def test_every_test_belongs_to_one_shard() -> None:
+    paths = shard_paths()
+    files = [
+        name for name in project_files() if name.startswith("tests/") and "/test_" in name and name.endswith(".py")
+    ]
+    homes = {name: [path for path in paths if name == path or name.startswith(f"{path}/")] for name in files}
+    assert len(files) > 10
+    strays = {name: found for name, found in homes.items() if len(found) != 1}
+    assert not strays, f"give them a place in tests/shards.toml: {strays}"
