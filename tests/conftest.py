@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 
 from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
+from tests.support.scale import scale
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
 
@@ -19,7 +20,15 @@ FIGURE = "figure"
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    long = [item for item in items if any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+    jvm_tests_first(items)
+
+
+def jvm_tests_first(items: list[pytest.Item]) -> None:
     """With two processes (`make test`), one runs all tests of a JVM, so that only one session of each kind starts.
 
     They come first: the many short tests then fill the other process, and none is left waiting for a JVM at the end.
