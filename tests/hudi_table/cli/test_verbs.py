@@ -1,0 +1,305 @@
+"""What the verbs print: info, timeline, files, read, explain, in every format."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from hudi_table import create_table, errors, write_hudi
+from hudi_table.cli import main
+from hudi_table.cli.output import FORMATS, Column, Document
+from hudi_table.read.human import age, number, size
+from tests.support import golden
+
+ROWS = pa.table(
+    {
+        "id": [f"k{i:03d}" for i in range(150)],
+        "city": [("sf", "ny")[i % 2] for i in range(150)],
+        "n": range(150),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli") / "flights"
+    index = {"type": "Bucket", "buckets": 2}
+    table = create_table(str(folder), ROWS.schema, record_key="id", partition_by="city", index=index)
+    write_hudi(table, ROWS)
+    write_hudi(table, pa.table({"id": ["k001", "new"], "city": ["ny", "ny"], "n": [-1, -2]}))
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(a) for a in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_info_says_what_the_table_is(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = {k: v for k, _, v in (line.partition("   ") for line in run(capsys, "info", base).splitlines())}
+    facts = {key.strip(): value.strip() for key, value in lines.items()}
+    assert facts["Name"] == "flights"
+    assert facts["Record key"] == "id"
+    assert facts["Partition by"] == "city"
+    assert facts["Index"] == "Bucket, 2 buckets"
+    assert facts["Rows"] == "151"
+    assert facts["Columns"] == "id string, city string, n int64"
+    raw = json.loads(run(capsys, "info", base, "-o", "json"))
+    assert raw["apiVersion"] == "hudi.lakeops.dev/v1alpha1"
+    assert (raw["kind"], raw["rows"], raw["partitions"], raw["fileGroups"]) == ("TableInfo", 151, 2, 4)
+    assert raw["ageSeconds"] < 3600
+
+
+def test_timeline_lists_instants_newest_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items = json.loads(run(capsys, "timeline", base, "-o", "json"))["items"]
+    assert [i["instant"] for i in items] == sorted((i["instant"] for i in items), reverse=True)
+    assert (items[0]["inserted"], items[0]["updated"], items[0]["operation"]) == (1, 1, "upsert")
+    assert len(json.loads(run(capsys, "timeline", base, "-o", "json", "--limit", 1))["items"]) == 1
+    head, first, *_ = run(capsys, "timeline", base).splitlines()
+    assert head.split()[:3] == ["INSTANT", "ACTION", "STATE"]
+    assert first.split()[:3] == [items[0]["instant"], "commit", "completed"]
+
+
+def test_files_shows_groups_with_their_slices(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items = json.loads(run(capsys, "files", base, "-o", "json"))["items"]
+    assert len(items) == 4
+    rewritten = [item for item in items if len(item["slices"]) == 2]
+    assert {item["partition"] for item in rewritten} == {"ny"}
+    for item in items:
+        assert item["sizeBytes"] == (base / item["baseFile"]).stat().st_size
+    assert {
+        i["partition"] for i in json.loads(run(capsys, "files", base, "-o", "json", "--partition", "sf"))["items"]
+    } == {"sf"}
+
+
+@pytest.mark.parametrize("verb", ["info", "timeline", "files"])
+def test_every_format_says_the_same(verb: str, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {form: run(capsys, verb, base, "-o", form) for form in FORMATS}
+    raw, from_yaml = json.loads(texts["json"]), yaml.safe_load(texts["yaml"])
+    for document in (raw, from_yaml):
+        for item in document.get("items", [document]):
+            item.pop("ageSeconds", None)
+    assert from_yaml == raw
+    items = raw.get("items", [raw])
+    first_key = next(key for key in items[0] if key not in ("apiVersion", "kind"))
+    assert texts["name"].splitlines() == [item[first_key] for item in items]
+    table = list(csv.DictReader(io.StringIO(texts["csv"])))
+    assert [row[first_key] for row in table] == [item[first_key] for item in items]
+    assert texts["markdown"].splitlines()[1].startswith("| ---")
+    assert len(texts["wide"].splitlines()[0]) >= len(texts["table"].splitlines()[0])
+    assert not set("│┃─|") & set(texts["table"])
+
+
+def test_golden_merge_on_read_tables_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = golden.unpack("mor1", tmp_path).base
+    assert "MergeOnRead" in run(capsys, "info", base)
+    assert "deltacommit" in run(capsys, "timeline", base)
+    assert [item["logFiles"] for item in json.loads(run(capsys, "files", base, "-o", "json"))["items"]] == [1, 1]
+    assert main(["read", str(base)]) == 1
+    assert "error: UnsupportedTable: table 'mor1' is a MERGE_ON_READ table" in capsys.readouterr().err
+
+
+class TestRead:
+    """`hudictl read`: formats, selection, files."""
+
+    def test_rows_as_json_lines(self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        assert (
+            main(["read", str(base), "--format", "jsonl", "--filter", "city = 'ny' and n < 2", "--columns", "n,id"])
+            == 0
+        )
+        lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+        assert sorted(lines, key=lambda row: row["n"]) == [{"n": -2, "id": "new"}, {"n": -1, "id": "k001"}]
+
+    def test_a_table_is_cut_at_a_hundred_rows_and_says_so(
+        self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        assert main(["read", str(base)]) == 0
+        captured = capsysbinary.readouterr()
+        assert captured.out.splitlines()[0].split() == [b"id", b"city", b"n"]
+        assert len(captured.out.splitlines()) == 101
+        assert captured.err.startswith(b"the first 100 rows")
+        assert main(["read", str(base), "--limit", "150"]) == 0
+        captured = capsysbinary.readouterr()
+        assert len(captured.out.splitlines()) == 151
+        assert captured.err == b""
+
+    def test_parquet_goes_to_a_file_that_appears_whole(self, base: Path, tmp_path: Path) -> None:
+        target = tmp_path / "rows.parquet"
+        assert main(["read", str(base), "--format", "parquet", "--to", str(target), "--meta"]) == 0
+        found = pq.read_table(target)
+        assert (found.num_rows, found.num_columns) == (151, 8)
+        assert list(tmp_path.iterdir()) == [target]
+
+    def test_a_failed_read_leaves_no_file(self, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        target = tmp_path / "rows.jsonl"
+        assert main(["read", str(base), "--format", "jsonl", "--to", str(target), "--columns", "nope"]) == 2
+        assert list(tmp_path.iterdir()) == []
+        assert main(["read", str(base), "--format", "jsonl", "--to", str(tmp_path / "no" / "x")]) == 1
+        assert "No such file or directory" in capsys.readouterr().err
+
+    def test_earlier_rows_by_instant(self, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        instants = [i["instant"] for i in json.loads(run(capsys, "timeline", base, "-o", "json"))["items"]]
+        target = base.parent / "then.jsonl"
+        assert main(["read", str(base), "--as-of", instants[1], "--format", "jsonl", "--to", str(target)]) == 0
+        rows = {row["id"]: row["n"] for row in map(json.loads, target.read_text().splitlines())}
+        assert (len(rows), rows["k001"]) == (150, 1)
+
+    def test_every_type_becomes_json(self, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        row: dict[str, Any] = {
+            "id": 'quote " back \\ slash',
+            "text": "line\nbreak \x01 é 😀",
+            "ok": True,
+            "n": 2**60,
+            "f": 0.1,
+            "bad": math.nan,
+            "price": Decimal("1.10"),
+            "raw": b"\x00\xff",
+            "day": date(2024, 2, 29),
+            "at": datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=UTC),
+            "list": [1, None],
+            "map": [("k", 1.5)],
+            "place": {"zip": 1, "since": date(2000, 1, 1)},
+            "none": None,
+        }
+        schema = pa.schema(
+            [
+                *((name, pa.string()) for name in ("id", "text")),
+                ("ok", pa.bool_()),
+                ("n", pa.int64()),
+                ("f", pa.float64()),
+                ("bad", pa.float64()),
+                ("price", pa.decimal128(9, 2)),
+                ("raw", pa.binary()),
+                ("day", pa.date32()),
+                ("at", pa.timestamp("us", tz="UTC")),
+                ("list", pa.list_(pa.int32())),
+                ("map", pa.map_(pa.string(), pa.float64())),
+                ("place", pa.struct([("zip", pa.int32()), ("since", pa.date32())])),
+                ("none", pa.string()),
+            ]
+        )
+        table = create_table(str(tmp_path / "t"), schema, record_key="id")
+        write_hudi(table, pa.Table.from_pylist([row], schema=schema))
+        assert main(["read", str(tmp_path / "t"), "--format", "jsonl"]) == 0
+        text = capsysbinary.readouterr().out
+        assert json.loads(text, parse_float=Decimal) == row | {
+            "f": Decimal("0.1"),
+            "bad": None,
+            "raw": base64.b64encode(b"\x00\xff").decode(),
+            "day": "2024-02-29",
+            "at": "2024-02-29T01:02:03.000004Z",
+            "map": {"k": Decimal("1.5")},
+            "place": {"zip": 1, "since": "2000-01-01"},
+        }
+        assert text.count(b"\n") == 1
+        assert main(["read", str(tmp_path / "t"), "--columns", "text,none,raw"]) == 0
+        assert capsysbinary.readouterr().out.decode().splitlines()[1].split("   ")[0] == "line\\x0abreak \\x01 é 😀"
+
+    def test_no_row_is_said_on_stderr(self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        assert main(["read", str(base), "--filter", "n > 1000"]) == 0
+        assert capsysbinary.readouterr() == (b"", b"no row to show\n")
+
+
+class TestExplain:
+    """`hudictl explain`: a page for every error."""
+
+    def test_a_page_is_found_whatever_its_spelling(self, capsys: pytest.CaptureFixture[str]) -> None:
+        texts = {run(capsys, "explain", name) for name in ("WriteConflict", "writeconflict", "WriteConflictError")}
+        (text,) = texts
+        assert text.startswith("# WriteConflict\n")
+
+    def test_without_a_name_all_are_listed(self, capsys: pytest.CaptureFixture[str]) -> None:
+        listed = run(capsys, "explain", "-o", "name").split()
+        assert errors.WriteConflictError.name() in listed
+        assert listed == sorted(listed)
+        index = (Path(__file__).parents[3] / "docs" / "errors" / "README.md").read_text()
+        assert [name for name in listed if f"pages/{name}.md)" not in index] == []
+
+    def test_an_unknown_name_suggests_the_nearest(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["explain", "CorruptTabel"]) == 2
+        assert "no page explains 'CorruptTabel': did you mean CorruptTable?" in capsys.readouterr().err
+        assert main(["explain", "zzz"]) == 2
+        assert "there are AccessDenied, CommitStateUnknown" in capsys.readouterr().err
+
+    def test_every_page_says_why_and_what_to_do(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for name in run(capsys, "explain", "-o", "name").split():
+            text = run(capsys, "explain", name)
+            assert text.startswith(f"# {name}\n\n")
+            for heading in ("## Why", "## What to do", "## Example"):
+                assert heading in text, name
+
+    def test_a_page_can_be_had_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = json.loads(run(capsys, "explain", "invariant", "-o", "json"))
+        assert (found["kind"], found["name"]) == ("Error", "Invariant")
+
+
+class TestHumanNumbers:
+    """Sizes, ages and counts as people read them."""
+
+    @pytest.mark.parametrize(
+        ("count", "text"),
+        [
+            (None, "-"),
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "0.98 KiB"),
+            (1024, "1.00 KiB"),
+            (1536, "1.50 KiB"),
+            (10_240, "10.0 KiB"),
+            (435_223, "425 KiB"),
+            (1024**2 - 1, "1.00 MiB"),
+            (5 * 1024**4, "5.00 TiB"),
+        ],
+    )
+    def test_sizes_have_three_digits(self, count: int | None, text: str) -> None:
+        assert size(count) == text
+
+    @pytest.mark.parametrize(
+        ("seconds", "text"),
+        [
+            (None, "-"),
+            (-5, "0s"),
+            (42, "42s"),
+            (119, "119s"),
+            (130, "2m10s"),
+            (300, "5m"),
+            (7000, "116m"),
+            (20_000, "5h"),
+            (1_000_000, "11d"),
+        ],
+    )
+    def test_ages_shrink_to_what_matters(self, seconds: int | None, text: str) -> None:
+        assert age(seconds) == text
+
+    def test_counts_mark_thousands(self) -> None:
+        assert (number(336776), number(None)) == ("336,776", "-")
+
+
+def test_headings_are_bold_only_where_styles_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hudi_table.cli.output import styled
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert styled(Terminal())
+    assert not styled(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not styled(Terminal())
+    document = Document("XList", (Column("a", "A"),), [{"a": 1}])
+    assert document.render("table", bold=True) == "\x1b[1mA\x1b[0m\n1\n"
+    assert document.render("table") == "A\n1\n"
