@@ -64,14 +64,31 @@ class Keys:
     ordering: pa.Array | None = None
 
 
+class VirtualKeys(Protocol):
+    """Record keys of stored rows of a table that stores none."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns that keys are made of."""
+        ...
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.Array:
+        """One string per row."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads."""
+    """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads.
+
+    `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them.
+    """
 
     storage: Storage
     slices: Sequence[FileSlice]
     engine: Engine
     ordering_field: str | None = None
+    virtual_keys: VirtualKeys | None = None
 
 
 class Index(Protocol):

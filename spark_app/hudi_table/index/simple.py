@@ -21,7 +21,6 @@ from hudi_table.errors import InvariantError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.merge import one_chunk, strictly_less
-from hudi_table.table.ports import Storage
 from hudi_table.table.view import FileSlice
 
 _BATCH_ROWS = 250_000
@@ -65,7 +64,7 @@ class SimpleIndex:
 
         def search(item: FileSlice) -> _Hit:
             rows = searches["" if self.is_global else item.partition]
-            return _search(lookup.storage, item, keys.record_keys, rows, ordering)
+            return _search(lookup, item, keys.record_keys, rows, ordering)
 
         codes = keys.partitions.astype(np.int32).copy()
         moves: list[tuple[Positions, Codes]] = []
@@ -115,25 +114,26 @@ def _may_hold(footer: BaseFileFooter, keys: pa.Array) -> bool:
     return bool(pc.any(may_lie_within(keys, footer.min_key, footer.max_key)).as_py())
 
 
-def _search(storage: Storage, item: FileSlice, keys: pa.Array, rows: Positions, ordering: str | None) -> _Hit:
+def _search(lookup: Lookup, item: FileSlice, keys: pa.Array, rows: Positions, ordering: str | None) -> _Hit:
     """Which of `rows` have their key in one base file."""
     none = _Hit(np.empty(0, dtype=np.int64), None)
     if item.base is None or len(rows) == 0:
         return none
+    virtual = lookup.virtual_keys
     wanted = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
-    with storage.open_read(item.base.path) as source:
-        footer = read_footer(source)
-        if not _may_hold(footer, wanted):
+    columns = [RECORD_KEY] if virtual is None else list(virtual.columns)
+    columns += [] if ordering is None or ordering in columns else [ordering]
+    with lookup.storage.open_read(item.base.path) as source:
+        if not _may_hold(read_footer(source, path=item.base.path), wanted):
             return none
         found: list[Positions] = []
         values: list[pa.Array] = []
-        columns = [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]
-        for batch in read_batches(source, columns, batch_rows=_BATCH_ROWS):
-            places = one_chunk(pc.index_in(batch.column(RECORD_KEY), value_set=wanted))
+        for batch in read_batches(source, columns, path=item.base.path, batch_rows=_BATCH_ROWS):
+            stored = batch.column(RECORD_KEY) if virtual is None else virtual.record_keys(batch)
+            places = one_chunk(pc.index_in(stored, value_set=wanted))
             found.append(rows[places.drop_null().to_numpy()])
             if ordering is not None:
                 values.append(batch.column(ordering).filter(places.is_valid()))
     if not found:
         return none
-    stored = pa.concat_arrays([one_chunk(v) for v in values]) if values else None
-    return _Hit(np.concatenate(found), stored)
+    return _Hit(np.concatenate(found), pa.concat_arrays([one_chunk(v) for v in values]) if values else None)

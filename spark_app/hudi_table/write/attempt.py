@@ -160,6 +160,7 @@ class Attempt:
             row_group_rows=options.row_group_rows,
             target_file_size=options.target_file_size,
             bloom=prepared.bloom,
+            virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

@@ -140,7 +140,8 @@ def _attempt(
     tagged = taken
     try:
         if not taken.tagged:
-            lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering)
+            virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
+            lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual)
             tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
         planned = attempt.plan(tagged.slots, tagged.slot_rows(), tagged.rows.bytes_total, request.partitions)
         stats = _run(attempt, tagged, planned, engine)

@@ -21,9 +21,8 @@ from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import (
     COMMIT_SEQNO,
     COMMIT_TIME,
-    FILE_NAME,
     IS_DELETED,
-    PARTITION_PATH,
+    META_COLUMNS,
     RECORD_KEY,
     BaseFileName,
     MarkerType,
@@ -31,6 +30,7 @@ from hudi_table.model.names import (
 )
 from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
 from hudi_table.table.right import RightToWrite
+from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.workload import FileGroupTask, Mode
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
@@ -101,7 +101,7 @@ def _write_one(work: _Work, number: int, tables: Iterator[pa.Table], right: Righ
             row_group_bytes=min(ROW_GROUP_BYTES_MAX, settings.target_file_size),
         ) as writer:
             for table in tables:
-                writer.write(_as_stored(table, task.partition, name))
+                writer.write(_as_stored(table, task, name))
                 right.renew_if_due()
                 if task.rolls_over and sink.tell() >= settings.target_file_size:
                     break
@@ -153,15 +153,24 @@ def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
         for batch in read_batches(
             source, names, path=path, batch_rows=work.task.settings.row_group_rows, dictionary_columns=(COMMIT_TIME,)
         ):
-            yield _conformed(pa.Table.from_batches([batch]), work.rows)
+            table = _conformed(pa.Table.from_batches([batch]), work.rows)
+            virtual = work.task.settings.virtual_keys
+            yield table if virtual is None else _with_keys(table, TableKeys(virtual))
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """`conform`, but the commit time stays a dictionary."""
-    times = table.column(COMMIT_TIME)
+    have = COMMIT_TIME in table.schema.names
+    times = table.column(COMMIT_TIME) if have else pa.nulls(len(table), _CONSTANT)
     rest = conform(table, pa.schema([field for field in schema if field.name != COMMIT_TIME]))
     times = times if times.type == _CONSTANT else times.dictionary_encode()
     return pa.Table.from_arrays([times, *rest.columns], schema=schema)
+
+
+def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
+    """The rows with the record keys that their columns make."""
+    position = table.schema.get_field_index(RECORD_KEY)
+    return table.set_column(position, table.schema.field(position), keys.record_keys(table))
 
 
 def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, dropping_deletes: bool) -> Iterator[pa.Table]:
@@ -207,15 +216,16 @@ def _stamped(work: _Work, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Tab
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _as_stored(table: pa.Table, partition: str, name: str) -> pa.Table:
+def _as_stored(table: pa.Table, task: FileGroupTask, name: str) -> pa.Table:
     """Rows as the file holds them: meta columns first, partition path and file name the same in every row."""
     rows = len(table)
-    columns = table.columns
-    constants = [constant_column(partition, rows), constant_column(name, rows)]
-    names = table.schema.names
-    return pa.Table.from_arrays(
-        [*columns[:3], *constants, *columns[3:]], names=[*names[:3], PARTITION_PATH, FILE_NAME, *names[3:]]
-    )
+    file_name = constant_column(name, rows)
+    if task.settings.virtual_keys is None:
+        meta = [*table.columns[:3], constant_column(task.partition, rows), file_name]
+    else:
+        # As Hudi 0.15's Avro writer leaves them: null, but for the file name.
+        meta = [*(pa.nulls(rows, kind) for kind in (_CONSTANT, pa.string(), pa.string(), _CONSTANT)), file_name]
+    return pa.Table.from_arrays([*meta, *table.columns[3:]], names=[*META_COLUMNS, *table.schema.names[3:]])
 
 
 def _at_most(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:

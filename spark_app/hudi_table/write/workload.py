@@ -20,6 +20,7 @@ from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
+from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.view import BaseFile, FileSlice
 
@@ -46,7 +47,8 @@ class WriteSettings:
     """What all tasks of one write share. `schema` is the table's, without meta columns.
 
     `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
-    even where commit time decides between stored and incoming). `sort`: order rows by record key.
+    even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
+    stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
     """
 
     schema: pa.Schema
@@ -60,7 +62,7 @@ class WriteSettings:
     row_group_rows: int
     target_file_size: int
     bloom: BloomFilterSpec | None
-    populate_meta: bool = True
+    virtual_keys: TableConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
