@@ -18,6 +18,7 @@ DEMO = Path("demo")
 STATE = DEMO / "state"
 TABLE = DEMO / "lake" / "flights"
 LANDING = DEMO / "landing" / "flights"
+FLIGHTS, CANCELLED, OUTDATED = 336_776, 236, 9_999
 QUERY = """
 select date_format(time_hour, 'yyyy-MM') month, count(*) flights, round(avg(arr_delay), 1) arr_delay,
        max(arr_delay) latest, count_if(dep_time is null) never_departed
@@ -53,7 +54,13 @@ def query() -> None:
     hudi_spark.register(spark)
     spark.read.format("hudi").load(str(TABLE)).createOrReplaceTempView("flights")
     spark.sql(QUERY).show(20)
+    count, latest = spark.sql("select count(*), max(arr_delay) from flights").first() or (0, 0)
     spark.stop()
+    if (count, latest < OUTDATED) != (FLIGHTS - CANCELLED, True):
+        sys.exit(
+            f"there are {count} flights with delays up to {latest}; {FLIGHTS - CANCELLED} below {OUTDATED} were expected"
+        )
+    sys.stdout.write(f"{count:,} flights = {FLIGHTS:,} - {CANCELLED} cancelled; no outdated report has won\n")
 
 
 def main() -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +34,7 @@ from hudi_table.table.ports import Storage
 from hudi_table.table.storage import open_storage
 
 SPLIT_BYTES = 64 << 20
+TELL_SECONDS = 5.0
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -70,7 +73,7 @@ def _write(
     rows = transformed(spark, source_frame(spark, spec, batch), batch.sql)
     tasks = spark.sparkContext.defaultParallelism
     progress.say(f"{batch.operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
-    with target_of(spec, table, arrow_schema(rows)) as target:
+    with target_of(spec, table, arrow_schema(rows)) as target, _told(spark, progress):
         return hudi_spark.write(
             rows,
             target,
@@ -79,6 +82,28 @@ def _write(
             extra_metadata=batch.extra_metadata,
             batch=batch.checkpoint.batch,
         )
+
+
+@contextmanager
+def _told(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """Tells every few seconds which part of Spark's tasks is done."""
+    done = threading.Event()
+
+    def tell() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not done.wait(TELL_SECONDS):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    progress.say(f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks done")
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def session(spec: JobSpec) -> SparkSession:

@@ -1,0 +1,65 @@
+"""`hudictl local`: output, exit codes, and where each thing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hudi_operator.__main__ import main
+from tests.support.manifests import manifest
+
+
+def write(folder: Path, **spec: object) -> Path:
+    path = folder / "flights.yaml"
+    path.write_text(yaml.safe_dump(manifest(**spec)))
+    return path
+
+
+def test_resources_go_to_stdout_and_everything_else_to_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, location="lake", recordKey=["id"])
+    assert main(["local", str(path), "--state", str(tmp_path / "state"), "-o", "json"]) == 1
+    out, err = capsys.readouterr()
+    (found,) = json.loads(out)["items"]
+    assert found["status"]["conditions"][0]["reason"] == "InvalidSpec"
+    assert "HudiTable flights is not ready: InvalidSpec: spec.location" in err
+
+
+def test_a_table_service_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "service.yaml"
+    path.write_text(yaml.safe_dump(manifest("nightly", "TableService", tableRef={"name": "x"}, type="Clustering")))
+    assert main(["local", str(path), "--state", str(tmp_path / "state")]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].split() == ["NAME", "TABLE", "TYPE", "MODE", "READY", "REASON", "AGE"]
+    assert out.splitlines()[1].split()[:6] == [
+        "nightly",
+        "x",
+        "Clustering",
+        "ScheduleAndExecute",
+        "False",
+        "UnsupportedSpec",
+    ]
+    assert "spec.type: Clustering is not run by this release" in err
+
+
+def test_what_is_no_manifest_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["local", str(tmp_path / "absent.yaml"), "--state", str(tmp_path / "state")]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: InvalidSpec: {tmp_path}/absent.yaml: no such file or folder",
+        "hudictl explain InvalidSpec says more",
+    ]
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("arguments", [["local"], ["local", "--nothing"], ["other"], []])
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    assert main(arguments) == 2
+
+
+def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["local", "--help"]) == 0
+    assert "--watch" in capsys.readouterr().out

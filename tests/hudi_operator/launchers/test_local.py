@@ -1,0 +1,143 @@
+"""The Local launcher: attempts are processes that a later launcher finds again. Real processes, a stub of a job."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_operator.api.status import RunStatus
+from hudi_operator.launchers.local import LocalLauncher
+from hudi_table.model.jobspec import JobSpec
+
+MODULE = "tests.support.stub_job"
+SECRET = {"AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "very-secret-7f3a"}
+WAIT_SECONDS_MAX = 60.0
+
+
+def run(name: str = "flights-1", attempt: int = 1) -> RunStatus:
+    return RunStatus(name, "Ingest/feed", "Running", 1, attempt, batch="b", started=f"2026-01-01T00:00:0{attempt}Z")
+
+
+def spec(do: str, name: str = "flights-1") -> JobSpec:
+    return JobSpec(name, {}, {"do": do})
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[LocalLauncher]:
+    found = LocalLauncher(tmp_path / "attempts", MODULE)
+    yield found
+    found.stop()
+
+
+def ended(launcher: LocalLauncher, name: str = "flights-1") -> RunStatus:
+    """The run once its process has ended."""
+    limit = time.monotonic() + WAIT_SECONDS_MAX
+    while launcher.is_running(name):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    (found,) = launcher.runs("uid")
+    return found
+
+
+def test_a_run_is_told_as_running_and_then_as_its_result_says(launcher: LocalLauncher) -> None:
+    assert launcher.launch("uid", run(), spec("succeed"), {})
+    assert launcher.runs("uid")[0].phase in ("Running", "Succeeded")
+    found = ended(launcher)
+    assert (found.phase, found.instants, found.batch) == ("Succeeded", ("20260101000000000",), "b")
+    assert found.finished is not None
+
+
+def test_a_failure_keeps_its_name_and_message(launcher: LocalLauncher) -> None:
+    launcher.launch("uid", run(), spec("fail"), {})
+    found = ended(launcher)
+    assert (found.phase, found.reason, found.message) == ("Failed", "InvalidData", "column 'id' is null")
+
+
+def test_a_job_without_a_result_is_lost_and_its_exit_code_says_why(launcher: LocalLauncher) -> None:
+    launcher.launch("uid", run(), spec("die"), {})
+    found = ended(launcher)
+    assert (found.phase, found.reason) == ("Lost", "CommitStateUnknown")
+    assert "something broke" in (found.message or "")
+
+
+def test_a_name_is_launched_once(launcher: LocalLauncher) -> None:
+    assert launcher.launch("uid", run(), spec("sleep"), {})
+    assert not launcher.launch("uid", run(), spec("sleep"), {})
+    assert len(launcher.runs("uid")) == 1
+
+
+def test_runs_of_others_are_not_told(launcher: LocalLauncher) -> None:
+    launcher.launch("other", run(), spec("succeed"), {})
+    assert launcher.runs("uid") == ()
+
+
+def test_runs_are_told_newest_first(launcher: LocalLauncher) -> None:
+    for number in (1, 2):
+        launcher.launch("uid", run(f"flights-{number}", number), spec("succeed", f"flights-{number}"), {})
+    assert [found.name for found in launcher.runs("uid")] == ["flights-2", "flights-1"]
+
+
+def test_a_new_launcher_finds_a_run_that_still_runs(launcher: LocalLauncher, tmp_path: Path) -> None:
+    launcher.launch("uid", run(), spec("sleep"), {})
+    anew = LocalLauncher(tmp_path / "attempts", MODULE)
+    assert anew.is_running("flights-1")
+    assert anew.runs("uid")[0].phase == "Running"
+    assert not anew.launch("uid", run(), spec("sleep"), {})
+
+
+def test_a_new_launcher_finds_what_became_of_a_run(launcher: LocalLauncher, tmp_path: Path) -> None:
+    launcher.launch("uid", run(), spec("succeed"), {})
+    ended(launcher)
+    assert LocalLauncher(tmp_path / "attempts", MODULE).runs("uid")[0].phase == "Succeeded"
+
+
+def test_a_killed_run_is_lost(launcher: LocalLauncher) -> None:
+    launcher.launch("uid", run(), spec("sleep"), {})
+    (child,) = launcher._children.values()
+    os.kill(child.pid, signal.SIGKILL)
+    found = ended(launcher)
+    assert found.phase == "Lost"
+    assert "code -9" in (found.message or "")
+
+
+def test_a_folder_without_a_process_is_a_lost_run(launcher: LocalLauncher, tmp_path: Path) -> None:
+    """The launcher was killed between making the folder and starting the process."""
+    launcher.launch("uid", run(), spec("succeed"), {})
+    ended(launcher)
+    for name in ("process.json", "result.json", "log.txt"):
+        (tmp_path / "attempts" / "flights-1" / name).unlink()
+    assert LocalLauncher(tmp_path / "attempts", MODULE).runs("uid")[0].phase == "Lost"
+
+
+def test_stopping_ends_the_jobs_that_run(launcher: LocalLauncher) -> None:
+    launcher.launch("uid", run(), spec("sleep"), {})
+    launcher.stop()
+    assert not launcher.is_running("flights-1")
+
+
+def test_progress_is_told_line_by_line_and_once(launcher: LocalLauncher) -> None:
+    launcher.launch("uid", run(), spec("succeed"), {})
+    ended(launcher)
+    assert list(launcher.progress(["flights-1"])) == ["succeed now"]
+    assert list(launcher.progress(["flights-1"])) == []
+
+
+def test_a_secret_reaches_the_job_and_no_file(
+    launcher: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-somebody-else")
+    launcher.launch("uid", run(), spec("succeed"), SECRET)
+    command = Path(f"/proc/{launcher._children['flights-1'].pid}/cmdline")
+    assert SECRET["AWS_SECRET_ACCESS_KEY"] not in (command.read_text() if command.exists() else "")
+    ended(launcher)
+    digest = hashlib.sha256(SECRET["AWS_SECRET_ACCESS_KEY"].encode()).hexdigest()
+    assert (tmp_path / "attempts" / "flights-1" / "seen").read_text() == digest
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert SECRET["AWS_SECRET_ACCESS_KEY"] not in path.read_text(), path

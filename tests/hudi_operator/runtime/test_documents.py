@@ -1,0 +1,75 @@
+"""Manifests from files and folders, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudi_operator.errors import InvalidSpecError
+from hudi_operator.runtime.documents import load
+
+TABLE = """
+apiVersion: hudi.lakeops.dev/v1alpha1
+kind: HudiTable
+metadata: {name: NAME}
+spec: {location: "file://${PWD}/lake", recordKey: [id]}
+"""
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: s3, namespace: lake}
+stringData: {AWS_ACCESS_KEY_ID: a}
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_folder_gives_its_resources_and_secrets_and_leaves_the_rest(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", TABLE.replace("NAME", "b") + "---" + TABLE.replace("NAME", "a") + "---" + SECRET)
+    write(tmp_path, "b.yml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: lake}\n---\n---\n")
+    write(tmp_path, "notes.txt", "no: manifest")
+    found = load([tmp_path])
+    assert [d["metadata"]["name"] for d in found.resources] == ["a", "b"]
+    assert found.secrets == {("lake", "s3"): {"AWS_ACCESS_KEY_ID": "a"}}
+    assert found.skipped == ("Namespace default/lake",)
+
+
+def test_locations_may_name_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (found,) = load([write(tmp_path, "a.yaml", TABLE.replace("NAME", "a"))]).resources
+    assert found["spec"]["location"] == f"file://{tmp_path}/lake"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TABLE.replace("NAME", "a").replace("PWD", "NOT_THERE"), "the environment has no NOT_THERE"),
+        (TABLE.replace("NAME", "A_b"), "metadata.name is 'A_b'"),
+        (TABLE.replace("NAME", "a") + "---" + TABLE.replace("NAME", "a"), "is there twice"),
+        (TABLE.replace("NAME", "a").replace("v1alpha1", "v1"), "apiVersion is 'hudi.lakeops.dev/v1'"),
+        (TABLE.replace("NAME", "a").replace("HudiTable", "HudiTabel"), "kind 'HudiTabel' is none of"),
+        ("kind: [", "no YAML"),
+        ("- 1\n", "is no Kubernetes resource"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {name: lake}\n", "no HudiTable or TableService"),
+        (SECRET.replace("stringData", "data"), "use stringData"),
+        (SECRET.replace("ID: a", "ID: 1"), "stringData must be strings"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_file(tmp_path: Path, text: str, words: str) -> None:
+    path = write(tmp_path, "a.yaml", text)
+    with pytest.raises(InvalidSpecError) as caught:
+        load([path])
+    assert "a.yaml" in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_every_fault_of_every_file_is_told_at_once(tmp_path: Path) -> None:
+    paths = [write(tmp_path, "a.yaml", "- 1"), write(tmp_path, "b.yaml", "- 2"), tmp_path / "c.yaml"]
+    with pytest.raises(InvalidSpecError) as caught:
+        load(paths)
+    assert all(name in str(caught.value) for name in ("a.yaml", "b.yaml", "c.yaml: no such file"))
