@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
@@ -130,13 +131,14 @@ def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
         ds.LessThan: "<",
         ds.LessThanOrEqual: "<=",
     }
-    attribute = getattr(item, "attribute", ())
+    attribute: Sequence[str] = getattr(item, "attribute", ())
+    value: Any = getattr(item, "value", None)
     if len(attribute) != 1:
         return None
     if isinstance(item, ds.In):
-        return (attribute[0], "in", list(item.value))
+        return (attribute[0], "in", list(value))
     operator = operators.get(type(item))
-    return None if operator is None else (attribute[0], operator, item.value)
+    return None if operator is None else (attribute[0], operator, value)
 
 
 def path_of(options: Mapping[str, str]) -> str:

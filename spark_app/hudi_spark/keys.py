@@ -8,79 +8,80 @@ Python, never whole rows: sending rows merely to compute a bucket costs as much 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+from pyspark.sql.pandas.functions import arrow_udf
 
-from hudi_table.index.base import Keys
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table_config import PartitionType, TableConfig
 from hudi_table.write import keygen
 
-_PLAIN = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+# The stubs name evaluation types that only Spark itself passes.
+_udf: Any = arrow_udf
+_PLAIN = (st.StringType, st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 
 
 def record_key_column(frame: DataFrame, config: TableConfig) -> Column:
     """The record key of every row, null where it is missing."""
     if not _all_plain(frame, config.record_key):
-        return _in_python(frame, config.record_key, lambda table: keygen.record_keys(table, config))
+        return _in_python(config.record_key, lambda table: keygen.record_keys(table, config))
     if len(config.record_key) == 1 and not keygen.prefixes_fields(config):
-        return F.col(quoted(config.record_key[0])).cast("string")
+        return sf.col(quoted(config.record_key[0])).cast("string")
     parts = []
     for name in config.record_key:
-        value = F.col(quoted(name)).cast("string")
-        shown = F.when(value.isNull(), NULL_KEY).when(value == "", EMPTY_KEY).otherwise(value)
-        parts.append(F.concat(F.lit(f"{name}:"), shown))
-    whole = F.concat_ws(",", *parts)
-    empty = [F.coalesce(F.col(quoted(name)).cast("string"), F.lit("")) == "" for name in config.record_key]
+        value = sf.col(quoted(name)).cast("string")
+        shown = sf.when(value.isNull(), NULL_KEY).when(value == "", EMPTY_KEY).otherwise(value)
+        parts.append(sf.concat(sf.lit(f"{name}:"), shown))
+    whole = sf.concat_ws(",", *parts)
+    empty = [sf.coalesce(sf.col(quoted(name)).cast("string"), sf.lit("")) == "" for name in config.record_key]
     missing = empty[0]
     for condition in empty[1:]:
         missing = missing & condition
-    return F.when(missing, F.lit(None).cast("string")).otherwise(whole)
+    return sf.when(missing, sf.lit(None).cast("string")).otherwise(whole)
 
 
 def partition_path_column(frame: DataFrame, config: TableConfig) -> Column:
     """The partition path of every row, '' for a non-partitioned table."""
     if not config.partition_by:
-        return F.lit("")
+        return sf.lit("")
     simple = all(item.type is PartitionType.SIMPLE for item in config.partition_by)
     if not simple or config.url_encode or not _all_plain(frame, config.partition_fields):
-        return _in_python(frame, config.partition_fields, lambda table: keygen.partition_paths(table, config))
+        return _in_python(config.partition_fields, lambda table: keygen.partition_paths(table, config))
     parts = []
     for name in config.partition_fields:
-        value = F.col(quoted(name)).cast("string")
-        shown = F.when(F.coalesce(value, F.lit("")) == "", DEFAULT_PARTITION).otherwise(value)
-        parts.append(F.concat(F.lit(f"{name}="), shown) if config.hive_style else shown)
-    return F.concat_ws("/", *parts)
+        value = sf.col(quoted(name)).cast("string")
+        shown = sf.when(sf.coalesce(value, sf.lit("")) == "", DEFAULT_PARTITION).otherwise(value)
+        parts.append(sf.concat(sf.lit(f"{name}="), shown) if config.hive_style else shown)
+    return sf.concat_ws("/", *parts)
 
 
-def bucket_column(frame: DataFrame, index: BucketIndex, *, colons: bool) -> Column:
-    """The bucket of every row, from its column `_hoodie_record_key`.
+def bucket_column(index: BucketIndex, *, colons: bool) -> Column:
+    """The bucket of a row, from its column `_hoodie_record_key`.
 
     For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) & 0x7fffffff` modulo the
     number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python.
     """
     if colons or len(index.record_key) > 1:
-        return _bucket_in_python(index)(F.col(RECORD_KEY))
-    code = F.expr(f"cast(reflect('java.util.Objects', 'hashCode', {RECORD_KEY}) as bigint)")
-    hashed = (F.lit(31).cast("bigint") + code).bitwiseAND(F.lit(0x7FFFFFFF).cast("bigint"))
-    return F.pmod(hashed, F.lit(index.buckets).cast("bigint")).cast("int")
+        return _bucket_in_python(index)
+    code = sf.expr(f"cast(reflect('java.util.Objects', 'hashCode', {RECORD_KEY}) as bigint)")
+    hashed = (sf.lit(31).cast("bigint") + code).bitwiseAND(sf.lit(0x7FFFFFFF).cast("bigint"))
+    return sf.pmod(hashed, sf.lit(index.buckets).cast("bigint")).cast("int")
 
 
-def _bucket_in_python(index: BucketIndex) -> Callable[[Column], Column]:
+def _bucket_in_python(index: BucketIndex) -> Column:
     def bucket(keys: pa.Array) -> pa.Array:
-        size = len(keys)
-        request = Keys(keys, ("",), np.zeros(size, dtype=np.int32))
-        return pa.array(index.bucket_ids(request), pa.int32())
+        return pa.array(index.buckets_of(keys), pa.int32())
 
-    return F.arrow_udf(bucket, "int")  # type: ignore[no-any-return] # a decorator or a function, by its arguments
+    made: Column = _udf(bucket, "int")(sf.col(RECORD_KEY))
+    return made
 
 
-def _in_python(frame: DataFrame, names: tuple[str, ...], compute: Callable[[pa.Table], pa.Array]) -> Column:
+def _in_python(names: tuple[str, ...], compute: Callable[[pa.Table], pa.Array]) -> Column:
     """A string column that a function of the named columns' Arrow table computes."""
 
     def run(*columns: pa.Array) -> pa.Array:
@@ -89,9 +90,9 @@ def _in_python(frame: DataFrame, names: tuple[str, ...], compute: Callable[[pa.T
             result = result.cast(pa.string())
         return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
-    columns = [F.col(quoted(name)) for name in names]
-    del frame
-    return F.arrow_udf(run, "string")(*columns)  # type: ignore[no-any-return] # a decorator or a function
+    columns = [sf.col(quoted(name)) for name in names]
+    made: Column = _udf(run, "string")(*columns)
+    return made
 
 
 def _all_plain(frame: DataFrame, names: tuple[str, ...]) -> bool:

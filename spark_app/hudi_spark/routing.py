@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from hudi_spark import keys
-from hudi_spark.tasks import TableHandle
-from hudi_table.codec.parquet import read_batches
+from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Slot
 from hudi_table.index.bucket import BucketIndex
@@ -27,8 +26,6 @@ from hudi_table.write.prepare import Prepared
 from hudi_table.write.workload import PlannedTask
 
 TASK = "_lakeops_task"
-_PATH = "_lakeops_partition"
-_SLOT = "_lakeops_slot"
 _BUCKET = "_lakeops_bucket"
 _SHARES = 1 << 20
 _LITERALS_MAX = 256
@@ -62,18 +59,18 @@ class Routing:
 def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     """Add the key columns and count. Raises InvalidDataError for null keys and null ordering values."""
     rows = df.withColumns(
-        {RECORD_KEY: keys.record_key_column(df, config), _PATH: keys.partition_path_column(df, config)}
+        {RECORD_KEY: keys.record_key_column(df, config), PATH: keys.partition_path_column(df, config)}
     )
-    missing = F.col(RECORD_KEY).isNull() | (F.col(RECORD_KEY) == "")
+    missing = sf.col(RECORD_KEY).isNull() | (sf.col(RECORD_KEY) == "")
     ordering = prepared.combine_ordering if prepared.combines else None
-    unordered = F.col(keys.quoted(ordering)).isNull() if ordering else F.lit(False)
+    unordered = sf.col(keys.quoted(ordering)).isNull() if ordering else sf.lit(False)
     found = (
-        rows.groupBy(_PATH)
+        rows.groupBy(PATH)
         .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.count_if(missing).alias("missing"),
-            F.count_if(unordered).alias("unordered"),
-            F.max(F.col(RECORD_KEY).contains(":")).alias("colons"),
+            sf.count(sf.lit(1)).alias("rows"),
+            sf.count_if(missing).alias("missing"),
+            sf.count_if(unordered).alias("unordered"),
+            sf.max(sf.col(RECORD_KEY).contains(":")).alias("colons"),
         )
         .limit(PARTITIONS_MAX + 1)
         .collect()
@@ -83,7 +80,7 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
             f"the rows fall into more than {PARTITIONS_MAX} partitions; write them in several calls, or partition less"
         )
     _refuse(sum(row["missing"] for row in found), sum(row["unordered"] for row in found), config, ordering)
-    counts = {row[_PATH]: row["rows"] for row in found}
+    counts = {row[PATH]: row["rows"] for row in found}
     for path in counts:
         problem = keygen.path_problem(path)
         if problem:
@@ -110,7 +107,7 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
     prepared = attempt.prepared
     columns = keyed_schema(prepared)
     if isinstance(prepared.index, BucketIndex):
-        always = F.lit(prepared.operation is Operation.DELETE or None).cast("boolean")
+        always = sf.lit(prepared.operation is Operation.DELETE or None).cast("boolean")
         rows = _by_bucket(counted, attempt, prepared.index).withColumn(ALWAYS_DELETE, always)
         return Routing(_selected(rows, columns), columns)
     tagged = _tagged(counted, attempt)
@@ -125,71 +122,56 @@ def _by_bucket(counted: Profile, attempt: Attempt, index: BucketIndex) -> DataFr
     shares = [max(1, counted.counts[slot.partition] // index.buckets) for slot in slots]
     planned = attempt.plan(slots, shares, counted.row_bytes * sum(shares))
     numbers = {source.slot: item.task.index for item in planned for source in item.sources}
-    rows = counted.rows.withColumn(_BUCKET, keys.bucket_column(counted.rows, index, colons=counted.colons))
+    rows = counted.rows.withColumn(_BUCKET, keys.bucket_column(index, colons=counted.colons))
     if len(slots) <= _LITERALS_MAX:
-        paths = F.array(*(F.lit(path) for path in sorted(counted.counts)))
-        first = (F.array_position(paths, F.col(_PATH)).cast("int") - 1) * F.lit(index.buckets)
-        table = F.array(*(F.lit(numbers.get(position, -1)) for position in range(len(slots))))
-        return rows.withColumn(TASK, F.get(table, first + F.col(_BUCKET)).cast("int")).where(F.col(TASK) >= 0)
+        paths = sf.array(*(sf.lit(path) for path in sorted(counted.counts)))
+        first = (sf.array_position(paths, sf.col(PATH)).cast("int") - 1) * sf.lit(index.buckets)
+        table = sf.array(*(sf.lit(numbers.get(position, -1)) for position in range(len(slots))))
+        return rows.withColumn(TASK, sf.get(table, first + sf.col(_BUCKET)).cast("int")).where(sf.col(TASK) >= 0)
     known = [(slots[position].partition, slots[position].bucket, number) for position, number in numbers.items()]
-    table = rows.sparkSession.createDataFrame(known, f"{_PATH} string, {_BUCKET} int, {TASK} int")
-    return rows.join(F.broadcast(table), [_PATH, _BUCKET])
+    places = rows.sparkSession.createDataFrame(known, f"{PATH} string, {_BUCKET} int, {TASK} int")
+    return rows.join(sf.broadcast(places), [PATH, _BUCKET])
 
 
 def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
-    """Rows with `_SLOT`, the number of the file group that holds their key, or null; and, of a global index, the rows
+    """Rows with `SLOT`, the number of the file group that holds their key, or null; and, of a global index, the rows
     that delete moved keys where they were."""
     prepared = attempt.prepared
     rows = counted.rows
     if prepared.index.is_global and prepared.operation.merges:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
-        return rows.withColumn(_SLOT, F.lit(None).cast("int")).withColumn(ALWAYS_DELETE, F.lit(None).cast("boolean"))
-    stored = _stored_keys(counted, attempt)
+        return rows.withColumn(SLOT, sf.lit(None).cast("int")).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+    stored = stored_keys(rows, _searched(counted, attempt), attempt)
+    if prepared.index.is_global and prepared.operation is Operation.DELETE:
+        found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
+        return found.withColumn(ALWAYS_DELETE, sf.lit(True))
     if prepared.index.is_global:
-        return _moved(rows, stored)
-    joined = rows.join(stored, [RECORD_KEY, _PATH], "left")
-    return joined.withColumn(ALWAYS_DELETE, F.lit(prepared.operation is Operation.DELETE or None).cast("boolean"))
+        return _moved(rows, stored, prepared.rule.ordering)
+    joined = rows.join(stored, [RECORD_KEY, PATH], "left")
+    return joined.withColumn(ALWAYS_DELETE, sf.lit(prepared.operation is Operation.DELETE or None).cast("boolean"))
 
 
 def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
-    order = F.col(keys.quoted(ordering)).desc() if ordering else F.monotonically_increasing_id().desc()
+    order = sf.col(keys.quoted(ordering)).desc() if ordering else sf.monotonically_increasing_id().desc()
     window = Window.partitionBy(RECORD_KEY).orderBy(order)
-    return rows.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
+    return rows.withColumn("_rank", sf.row_number().over(window)).where("_rank = 1").drop("_rank")
 
 
-def _moved(rows: DataFrame, stored: DataFrame) -> DataFrame:
-    found = stored.withColumnRenamed(_PATH, "_old_path")
+def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFrame:
+    """Rows at their own partition, and for keys stored in another one a delete there; where event time decides, a row
+    older than the stored one is dropped instead, and its key stays where it is."""
+    found = stored.withColumnRenamed(PATH, "_old_path")
     joined = rows.join(found, RECORD_KEY, "left")
-    home = F.col("_old_path").isNull() | (F.col("_old_path") == F.col(_PATH))
-    stays = joined.withColumn(_SLOT, F.when(home, F.col(_SLOT))).withColumn(ALWAYS_DELETE, F.lit(None).cast("boolean"))
-    leaves = joined.where(~home).withColumn(_PATH, F.col("_old_path")).withColumn(ALWAYS_DELETE, F.lit(True))
+    if ordering is not None:
+        elsewhere = sf.col("_old_path").isNotNull() & (sf.col("_old_path") != sf.col(PATH))
+        older = sf.coalesce(sf.col(keys.quoted(ordering)) < sf.col(STORED), sf.lit(False))
+        joined = joined.where(~(elsewhere & older))
+    joined = joined.drop(STORED)
+    home = sf.col("_old_path").isNull() | (sf.col("_old_path") == sf.col(PATH))
+    stays = joined.withColumn(SLOT, sf.when(home, sf.col(SLOT))).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+    leaves = joined.where(~home).withColumn(PATH, sf.col("_old_path")).withColumn(ALWAYS_DELETE, sf.lit(True))
     return stays.drop("_old_path").unionByName(leaves.drop("_old_path"))
-
-
-def _stored_keys(counted: Profile, attempt: Attempt) -> DataFrame:
-    """(record key, partition path, slot number) of the rows of the base files that may hold incoming keys."""
-    spark = counted.rows.sparkSession
-    slices = _searched(counted, attempt)
-    handle = TableHandle.of(attempt.ctx)
-    schema = f"{RECORD_KEY} string, {_PATH} string, {_SLOT} int"
-    if not slices:
-        return spark.createDataFrame([], schema)
-    numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
-    files = [(item.base.path if item.base else "", item.partition) for item in slices]
-
-    def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                path, partition = files[number]
-                with handle.open().storage.open_read(path) as source:
-                    for part in read_batches(source, [RECORD_KEY], path=path, batch_rows=100_000):
-                        size = len(part)
-                        columns = [part.column(0).cast(pa.string()), pa.repeat(partition, size)]
-                        columns.append(pa.repeat(pa.scalar(number, pa.int32()), size))
-                        yield pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, _PATH, _SLOT])
-
-    return numbers.repartitionById(len(slices), "number").mapInArrow(keys_of, schema)
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:
@@ -203,13 +185,15 @@ def _by_slot(tagged: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame
     """Number the rows by the tasks of their slot; a slot of several tasks shares its rows out by the hash of the key."""
     kept = tagged.persist()
     try:
-        found = kept.groupBy(_SLOT, _PATH).count().collect()
+        found = kept.groupBy(SLOT, PATH).count().collect()
         slices = _searched(counted, attempt) if attempt.prepared.operation.merges else []
-        slots, rows, places = [], [], {}
-        for row in sorted(found, key=lambda r: (r[_PATH], -1 if r[_SLOT] is None else r[_SLOT])):
-            number = row[_SLOT]
-            places[(row[_PATH], number)] = len(slots)
-            slots.append(Slot(row[_PATH]) if number is None else Slot(row[_PATH], file_id=slices[number].file_id))
+        slots: list[Slot] = []
+        rows: list[int] = []
+        places: dict[tuple[str, int | None], int] = {}
+        for row in sorted(found, key=lambda r: (r[PATH], -1 if r[SLOT] is None else r[SLOT])):
+            number = row[SLOT]
+            places[(row[PATH], number)] = len(slots)
+            slots.append(Slot(row[PATH]) if number is None else Slot(row[PATH], file_id=slices[number].file_id))
             rows.append(row["count"])
         planned = attempt.plan(slots, rows, counted.row_bytes * sum(rows))
     except BaseException:
@@ -228,18 +212,18 @@ def _numbered(
         for item in planned
         for source in item.sources
     ]  # fmt: skip
-    names = f"{_PATH} string, {_SLOT} int, low long, high long, {TASK} int"
-    table = F.broadcast(rows.sparkSession.createDataFrame(shares, names).alias("share"))
-    share = F.pmod(F.xxhash64(RECORD_KEY), F.lit(_SHARES))
+    names = f"{PATH} string, {SLOT} int, low long, high long, {TASK} int"
+    table = sf.broadcast(rows.sparkSession.createDataFrame(shares, names).alias("share"))
+    share = sf.pmod(sf.xxhash64(RECORD_KEY), sf.lit(_SHARES))
     given = rows.alias("given").withColumn("_share", share)
     same = (
-        (F.col(f"given.{_PATH}") == F.col(f"share.{_PATH}"))
-        & F.col(f"given.{_SLOT}").eqNullSafe(F.col(f"share.{_SLOT}"))
-        & (F.col("_share") >= F.col("low"))
-        & (F.col("_share") < F.col("high"))
+        (sf.col(f"given.{PATH}") == sf.col(f"share.{PATH}"))
+        & sf.col(f"given.{SLOT}").eqNullSafe(sf.col(f"share.{SLOT}"))
+        & (sf.col("_share") >= sf.col("low"))
+        & (sf.col("_share") < sf.col("high"))
     )
-    return given.join(table, same).drop(F.col(f"share.{_PATH}"), F.col(f"share.{_SLOT}"))
+    return given.join(table, same).drop(sf.col(f"share.{PATH}"), sf.col(f"share.{SLOT}"))
 
 
 def _selected(rows: DataFrame, columns: pa.Schema) -> DataFrame:
-    return rows.select(TASK, *(F.col(keys.quoted(name)) for name in columns.names))
+    return rows.select(TASK, *(sf.col(keys.quoted(name)) for name in columns.names))

@@ -118,7 +118,8 @@ def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
 
 def _packed(tasks: Sequence[FileGroupTask]) -> bytes:
     """The plan, pickled once: settings and schema are shared by all its tasks."""
-    return cloudpickle.dumps({task.index: task for task in tasks})
+    packed: bytes = cloudpickle.dumps({task.index: task for task in tasks})
+    return packed
 
 
 def _write_group(
