@@ -130,9 +130,9 @@ def test_null_items_of_lists_are_read_by_hudi_but_a_file_that_holds_one_is_not_r
 
     def go_on(oracle: HudiOracle, copy: Path) -> None:
         ours.assert_all_read(copy, oracle, rows(("a", 1, holey), ("b", 1, SMALL)))
-        with pytest.raises(HudiFailedError) as caught:
+        # Hudi 1.1.1 keeps the cause in its log; 0.15.0 names parquet-avro's option of the three-level lists.
+        with pytest.raises(HudiFailedError, match="Failed to write" if oracle.is_1x else "write-old-list-structure"):
             upsert(oracle, copy, rows(("b", 2, SMALL)))
-        open("/tmp/codec/msg-"+oracle.version,"w").write(str(caught.value))
         ours.assert_all_read(copy, oracle, rows(("a", 1, holey), ("b", 1, SMALL)))
         ours.write(copy, "upsert", rows(("b", 3, FULL)))
         ours.assert_all_read(copy, oracle, rows(("a", 1, holey), ("b", 3, FULL)))
