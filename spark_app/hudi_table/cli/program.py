@@ -36,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except HudiError as error:
-        note(f"error: {error.name()}: {error}\nhudictl explain {error.name()} says more")
+        # Other libraries' texts, which an error may quote, can have several lines.
+        message = " ".join(str(error).split())
+        note(f"error: {error.name()}: {message}\nhudictl explain {error.name()} says more")
         return exits.code_of(error)
     except BrokenPipeError:
         # The reader of our output has gone (`hudictl read … | head`): keep the interpreter from flushing into nothing.
