@@ -40,6 +40,11 @@ COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
 KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+"""`true`: a complex key of one field is its text, as 0.15.0 always writes it; `false`: `field:text`, as 1.1.1 does unless told.
+
+Measured: 1.1.1 takes this key, and the switch of the check below, from the properties as if they were given as options.
+"""
+_KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
@@ -128,8 +133,10 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         out[METADATA_PARTITIONS] = ",".join(config.metadata_partitions)
     if config.create_schema:
         out["hoodie.table.create.schema"] = config.create_schema
-    if config.key_encoding == "FieldPrefixed":
-        out[KEY_ENCODING] = "false"
+    if generator.endswith(".ComplexKeyGenerator") and len(config.record_key) == 1:
+        # Without these, Hudi 1.1.1 refuses the table, or with its check off writes every key a second time.
+        out[KEY_ENCODING] = _flag(config.key_encoding != "FieldPrefixed")
+        out[_KEY_CHECK] = "false"
     out[_PAYLOAD] = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
     out |= _timebased(config) | _index(config.index)
     return out
@@ -169,7 +176,9 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         merge_mode=_merge_mode(properties),
         index=_index_spec(properties, base_path),
         key_generator=generator,
-        key_encoding="FieldPrefixed" if properties.get(KEY_ENCODING) == "false" else "Raw",
+        key_encoding="Raw"
+        if _is_true(properties.get(KEY_ENCODING, _default_encoding(properties)))
+        else "FieldPrefixed",
         hive_style=_is_true(properties.get(_DATASOURCE + "hive_style_partitioning")),
         url_encode=_is_true(properties.get(_DATASOURCE + "partitionpath.urlencode")),
         populate_meta_fields=_is_true(properties.get("hoodie.populate.meta.fields", "true")),
@@ -186,6 +195,14 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     timed = any(item.type is PartitionType.TIMESTAMP for item in _partition_by(properties, generator))
     taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
     return {key: value for key, value in properties.items() if key not in _MODELLED and key not in taken}
+
+
+def _default_encoding(properties: Mapping[str, str]) -> str:
+    """Of a table that does not tell: 1.1.1, which stores the generator's type and not its class, writes `field:text`."""
+    created_by_1x = (
+        "hoodie.table.keygenerator.type" in properties and "hoodie.table.keygenerator.class" not in properties
+    )
+    return _flag(not created_by_1x)
 
 
 def _generator(properties: Mapping[str, str]) -> str:

@@ -141,7 +141,23 @@ def test_a_single_field_of_a_complex_key_follows_the_recorded_encoding() -> None
     prefixed = config("k", "p", "q", key_encoding="FieldPrefixed")
     assert record_keys(rows, prefixed).to_pylist() == ["k:v"]
     assert from_properties(to_properties(prefixed)).key_encoding == "FieldPrefixed"
+    assert to_properties(raw)["hoodie.write.complex.keygen.new.encoding"] == "true"
+    assert from_properties(to_properties(raw)).key_encoding == "Raw"
     assert keys_of({"k": ["v"]}, key_encoding="FieldPrefixed") == ["v"], "no other generator prefixes a single field"
+
+
+@pytest.mark.parametrize(("generator", "encoding"), [("class", "Raw"), ("type", "FieldPrefixed")])
+def test_a_table_that_tells_no_encoding_has_that_of_the_release_that_made_it(generator: str, encoding: str) -> None:
+    """0.15.0 stores the generator's class and writes `v`; 1.1.1 stores its type and writes `k:v`."""
+    stored = to_properties(config("k", "p", "q"))
+    for key in [key for key in stored if "keygen" in key]:
+        del stored[key]
+    name = {"class": "org.apache.hudi.keygen.ComplexKeyGenerator", "type": "COMPLEX"}[generator]
+    stored[f"hoodie.table.keygenerator.{generator}"] = name
+    table = from_properties(stored)
+    assert table.key_encoding == encoding
+    expected = {"Raw": "v", "FieldPrefixed": "k:v"}[encoding]
+    assert record_keys(pa.table({"k": ["v"]}), table).to_pylist() == [expected]
 
 
 @pytest.mark.parametrize(
