@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from hudi_operator.__main__ import main
 from tests.support.manifests import manifest
 
 
-def write(folder: Path, **spec: object) -> Path:
+def write(folder: Path, **spec: Any) -> Path:
     path = folder / "flights.yaml"
     path.write_text(yaml.safe_dump(manifest(**spec)))
     return path
