@@ -44,6 +44,15 @@ class MergeCounts:
     inserted: int = 0
     kept: int = 0
 
+    def plus(self, other: MergeCounts) -> MergeCounts:
+        """The sum, for a merge in parts."""
+        return MergeCounts(
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+            self.inserted + other.inserted,
+            self.kept + other.kept,
+        )
+
 
 class Merger:
     """Merges one file group.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,13 +37,14 @@ from hudi_table.write.workload import (
 )
 
 MEASURED_COMMITS_MAX = 10
+DEFAULT_TASK_MEMORY = 1 << 28
 
 
 @dataclass(slots=True)
 class Attempt:
     """A claimed instant and its snapshot. Made by `begin_attempt`, ended by `commit` or `give_up`.
 
-    `replaced` is None unless the operation replaces: then partition → file ids that it hides.
+    `task_memory`: bytes of incoming rows that one task may hold. `replaced` is None unless the operation replaces: then partition → file ids that it hides.
     """
 
     ctx: TableContext
@@ -51,6 +53,7 @@ class Attempt:
     view: FileSystemView
     avro_schema: str
     batch: str = ""
+    task_memory: int = DEFAULT_TASK_MEMORY
     replaced: dict[str, tuple[str, ...]] | None = None
     planned: list[PlannedTask] = field(default_factory=list)
 
@@ -75,6 +78,11 @@ class Attempt:
         if self.prepared.index_given:
             check_index_fits(self.ctx, self.prepared.index, slices)
         return self.prepared.index.groups(slices)
+
+    def groups_for(self, rows: int, arrow_bytes: int, rows_total: int) -> int:
+        """How many new file groups of the target size so many rows fill."""
+        size = self._row_size(arrow_bytes, rows_total)
+        return max(1, math.ceil(rows * size / self.prepared.options.target_file_size))
 
     def plan(
         self, slots: Sequence[Slot], rows: Sequence[int], arrow_bytes: int, dropped: Sequence[str] = ()
@@ -103,6 +111,7 @@ class Attempt:
                 row_size=self._row_size(arrow_bytes, sum(rows)),
                 small_file_limit=self.prepared.options.small_file_limit,
                 pack_small_files=operation is not Operation.BULK_INSERT,
+                arrow_row_size=arrow_bytes / max(1, sum(rows)),
             )
         )
         self.txn.inflight()
@@ -161,6 +170,7 @@ class Attempt:
             target_file_size=options.target_file_size,
             bloom=prepared.bloom,
             virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
+            memory_bytes=self.task_memory,
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

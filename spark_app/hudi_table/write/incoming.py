@@ -7,7 +7,7 @@ bucket index and plain inserts know at once where a row goes. Other writes keep 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
 from hudi_table.table.ports import Engine
+from hudi_table.write.parts import range_split
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.spill import GroupedRows
 
@@ -141,6 +142,22 @@ def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Ta
         deleted = keys.record_keys.take(pa.array(routed.deletes))
         columns = [_delete_column(item, deleted) for item in schema]
         result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
+    return result
+
+
+def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
+    """Cut each slot's rows into `groups` slots of equal size by key range. The result is closed by the caller."""
+    result = Taken(GroupedRows(max_memory))
+    for code, (slot, count) in enumerate(zip(taken.slots, groups, strict=True)):
+        keys = [batch.column(RECORD_KEY) for batch in taken.rows.read(code)]
+        if not keys:
+            continue
+        codes = range_split(pa.concat_arrays(keys), count) + np.int32(len(result.slots))
+        result.slots += [slot] * count
+        at = 0
+        for batch in taken.rows.read(code):
+            result.rows.add(batch, codes[at : at + len(batch)])
+            at += len(batch)
     return result
 
 

@@ -7,6 +7,7 @@ are, `finish` commits. `write` is all of it on a local engine.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from hudi_table.errors import (
 )
 from hudi_table.index.base import Lookup
 from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.options import Operation
+from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
@@ -133,27 +134,43 @@ def _attempt(
 ) -> CommitResult:
     drop_metadata_if_any(ctx)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
+    attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
     if done is not None:
         attempt.give_up(None)
         return CommitResult(done, request.operation, replayed=True)
-    tagged = taken
     try:
-        if not taken.tagged:
-            virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
-            lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual)
-            tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
-        planned = attempt.plan(tagged.slots, tagged.slot_rows(), tagged.rows.bytes_total, request.partitions)
-        stats = _run(attempt, tagged, planned, engine)
-        return _finish(attempt, tagged, stats, request)
+        with ExitStack() as kept:
+            tagged = taken
+            if not taken.tagged:
+                virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
+                lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual)
+                tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
+                kept.enter_context(tagged.rows)
+            placed = _sorted_across_files(attempt, tagged, request.max_memory)
+            if placed is not tagged:
+                kept.enter_context(placed.rows)
+            planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, request.partitions)
+            stats = _run(attempt, placed, planned, engine)
+            return _finish(attempt, placed, stats, request)
     except CommitStateUnknownError:
         raise
     except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:
         attempt.give_up(error)
         raise
-    finally:
-        if tagged is not taken:
-            tagged.rows.close()
+
+
+def _sorted_across_files(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
+    """With global sorting, partitions of several files are cut by key range, so that their files do not overlap."""
+    prepared = attempt.prepared
+    if prepared.operation is not Operation.BULK_INSERT or prepared.sort_mode is not SortMode.GLOBAL:
+        return taken
+    total = taken.rows.rows_total
+    groups = [
+        1 if slot.bucket is not None else attempt.groups_for(rows, taken.rows.bytes_total, total)
+        for slot, rows in zip(taken.slots, taken.slot_rows(), strict=True)
+    ]
+    return taken if max(groups, default=1) == 1 else incoming.split_by_key(taken, groups, max_memory)
 
 
 def _run(attempt: Attempt, taken: Taken, planned: Sequence[PlannedTask], engine: Engine) -> list[WriteStat]:

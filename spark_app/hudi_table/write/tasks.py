@@ -31,6 +31,7 @@ from hudi_table.model.names import (
 from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.parts import merge_in_parts, whole_parts
 from hudi_table.write.workload import FileGroupTask, Mode
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
@@ -124,12 +125,26 @@ def _write_one(work: _Work, number: int, tables: Iterator[pa.Table], right: Righ
 
 def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
     """The base file's rows with the incoming ones merged in."""
-    parts = list(_incoming(work.task, batches, dropping_deletes=False))
-    if not parts:
+    task = work.task
+
+    def start(rows: pa.Table) -> Merger:
+        return Merger(_stamped(work, rows, keep=(ALWAYS_DELETE,)), work.rows, task.settings.rule)
+
+    incoming = _incoming(task, batches, dropping_deletes=False)
+    if task.parts > 1:
+        merged = merge_in_parts(
+            _base(work, right), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
+        )
+        for table, counts in merged:
+            yield table
+            if counts is not None:
+                work.counts = work.counts.plus(counts)
+        return
+    given = list(incoming)
+    if not given:
         yield from _base(work, right)
         return
-    incoming = _stamped(work, pa.concat_tables(parts), keep=(ALWAYS_DELETE,))
-    merger = Merger(incoming, work.rows, work.task.settings.rule)
+    merger = start(pa.concat_tables(given))
     for base in _base(work, right):
         yield merger.apply(base)
     yield merger.rest()
@@ -174,21 +189,16 @@ def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
 
 
 def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, dropping_deletes: bool) -> Iterator[pa.Table]:
-    """Incoming rows: streamed, or as one table where duplicates must be combined or rows sorted."""
+    """Incoming rows: streamed, or in whole tables where duplicates must be combined or rows sorted."""
     settings = task.settings
     tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
     if settings.combine or settings.sort:
-        parts = list(tables)
-        if not parts:
-            return
-        whole = pa.concat_tables(parts).combine_chunks()
-        if settings.combine:
-            whole = newest_per_key(whole, RECORD_KEY, settings.combine_ordering)
-        if settings.sort:
-            whole = whole.take(pc.sort_indices(whole.column(RECORD_KEY)))
-        tables = iter([whole])
+        tables = whole_parts(batches, task.parts, ordered=settings.sort, max_bytes=settings.memory_bytes)
     for table in tables:
-        rows = _without_deletes(table) if dropping_deletes else table
+        rows = newest_per_key(table, RECORD_KEY, settings.combine_ordering) if settings.combine else table
+        if settings.sort:
+            rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY)))
+        rows = _without_deletes(rows) if dropping_deletes else rows
         if len(rows) > 0:
             yield rows
 

@@ -28,6 +28,7 @@ MEASURED_BYTES_LEAST = 1_000_000
 """Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""
 ARROW_TO_PARQUET = 0.35
 """Parquet size of a row over its Arrow size, assumed until something was measured."""
+PARTS_MAX = 256
 _ROLLOVERS_MAX = 1_000_000
 
 
@@ -49,6 +50,7 @@ class WriteSettings:
     `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
     even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
     stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
+    `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk.
     """
 
     schema: pa.Schema
@@ -63,6 +65,7 @@ class WriteSettings:
     target_file_size: int
     bloom: BloomFilterSpec | None
     virtual_keys: TableConfig | None = None
+    memory_bytes: int = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ class FileGroupTask:
     """One file group's work, picklable. `index` is the task's number in the plan: first part of write token and seqno.
 
     `base_path` is the base file to copy or merge (relative), None for a new group; `prev_commit` its instant or "null".
-    A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`.
+    A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`. `parts`: in
+    how many parts rows that have to be held are worked on.
     """
 
     partition: str
@@ -83,6 +87,7 @@ class FileGroupTask:
     base_path: str | None = None
     prev_commit: str = "null"
     rolls_over: bool = False
+    parts: int = 1
     stage: int = 0
     attempt: int = 0
 
@@ -127,8 +132,7 @@ class PlanRequest:
     """Input of `plan_tasks`.
 
     `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
-    replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet.
-    `parallelism`: new groups of one partition are at least that many if each gets a fair share of the target size.
+    replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
     """
 
     slots: Sequence[Slot]
@@ -141,6 +145,7 @@ class PlanRequest:
     row_size: float
     small_file_limit: int
     pack_small_files: bool = True
+    arrow_row_size: float = 0.0
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
@@ -218,6 +223,7 @@ class _Planner:
         rolls_over: bool = False,
     ) -> None:
         has_base = base is not None and base.base is not None
+        held = sum(source.stop - source.start for source in sources) * self.request.arrow_row_size
         mode = Mode.CREATE if not has_base else Mode.MERGE if self.request.merging else Mode.APPEND
         task = FileGroupTask(
             partition=partition,
@@ -230,6 +236,7 @@ class _Planner:
             base_path=base.base.path if base is not None and base.base is not None else None,
             prev_commit=base.instant if base is not None else "null",
             rolls_over=rolls_over,
+            parts=min(PARTS_MAX, max(1, math.ceil(held / self.request.settings.memory_bytes))),
         )
         self.tasks.append(PlannedTask(task, sources))
 
