@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -59,19 +59,26 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
 
 
 def _batches(ctx: TableContext, plan: ScanPlan, file: BaseFile) -> Iterator[pa.RecordBatch]:
-    names = plan.reads.names
+    renamed = {} if plan.history is None else plan.history.stored_names(file.instant, plan.instant)
+    stored = {name: renamed.get(name, name) for name in plan.reads.names}
     with _opened(ctx, file) as source:
         groups = None
-        if plan.bound is not None:
+        if plan.bound is not None and not renamed:
             footer = read_footer(source, path=file.path)
             groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, plan.reads)
-        found = read_batches(source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups)
-        for raw in found:
-            batch = _conformed(raw, plan.reads, file)
+        names = [name for name in stored.values() if name is not None]
+        for raw in read_batches(source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups):
+            batch = _conformed(_today(raw, stored) if renamed else raw, plan.reads, file)
             if plan.bound is not None:
                 batch = batch.filter(plan.bound.expression)
             if batch.num_rows:
                 yield batch.select(plan.schema.names)
+
+
+def _today(batch: pa.RecordBatch, stored: Mapping[str, str | None]) -> pa.RecordBatch:
+    """The columns of an older file under the names of today."""
+    names = {old: name for name, old in stored.items() if old is not None}
+    return batch.rename_columns([names[name] for name in batch.schema.names])
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.RecordBatch:

@@ -14,6 +14,7 @@ from hudi_table.read.as_of import check_retained
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
 from hudi_table.read.support import check_readable
+from hudi_table.table.column_history import ColumnHistory, load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -39,7 +40,8 @@ class ScanPlan:
     """What a scan reads: a fixed set of base files, so that every stream of one scan gives the same rows.
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
-    write that is visible ('' if none). The totals count what the table has before pruning.
+    write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
+    older files hold under another name.
     """
 
     schema: pa.Schema
@@ -51,6 +53,7 @@ class ScanPlan:
     files_total: int
     partitions: int
     partitions_total: int
+    history: ColumnHistory | None = None
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -79,6 +82,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         files_total=len(files),
         partitions=len(kept),
         partitions_total=len(partitions),
+        history=load_column_history(ctx),
     )
 
 

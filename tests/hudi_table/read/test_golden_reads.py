@@ -138,6 +138,13 @@ class TestTimeTravel:
         assert found.to_pylist() == [{"id": 1, "name": "a", "ts": 1}]
         assert table.scan().schema.names == ["id", "nm", "ts", "extra"]
 
+    def test_a_renamed_column_is_found_in_files_from_before_its_renaming(self, tmp_path: Path) -> None:
+        table = opened("evo", tmp_path)
+        added, renamed = (table.scan(as_of=time).to_arrow() for time in ("20261121092737966", "20261121092738731"))
+        assert added.to_pylist() == [{"id": 1, "name": "a", "ts": 1, "extra": None}]
+        assert renamed.to_pylist() == [{"id": 1, "nm": "a", "ts": 1, "extra": None}]
+        assert table.scan(["id"], "nm = 'a'", as_of="20261121092738731").to_arrow().num_rows == 1
+
     def test_a_replaced_group_is_read_again_from_before_its_replacement(self, tmp_path: Path) -> None:
         table = opened("clust", tmp_path)
         before = table.scan(as_of="20261121091211281").to_arrow()
