@@ -32,6 +32,8 @@ _MILLIS = {
     "days": (86_400_000, 1),
 }
 _UNITS = {"EPOCHMILLISECONDS": "milliseconds", "UNIX_TIMESTAMP": "seconds", "EPOCHMICROSECONDS": "microseconds"}
+_ZONES_SETTLED = 78_000_000_000
+"""June 1972, in milliseconds."""
 _INPUTS = (*_UNITS, "SCALAR", "DATE_STRING", "MIXED")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})?$")
@@ -138,19 +140,34 @@ def unit_of(field: PartitionField) -> str | None:
     return unit or None
 
 
-def path_texts(values: pa.Array, field: PartitionField) -> pa.Array:
-    """The partition text of each value (a string array; null values are the instant 0).
+def path_texts(values: pa.Array, field: PartitionField) -> pa.DictionaryArray:
+    """The partition text of each value: indices into texts, which may repeat (null values are the instant 0).
 
     Raises InvalidDataError for text that does not fit the input format, InvalidOptionError for unknown patterns.
     """
     field = default_input(values.type, field)
-    zone = zone_name(field.timezone or "UTC")
+    zone, pattern = zone_name(field.timezone or "UTC"), field.format or ""
     if pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_string_view(values.type):
         instants, offsets = _parse(pc.cast(values, pa.string()), field)
         if offsets is not None and not field.timezone:
-            return format_instants(pc.add(instants, offsets), field.format or "", "UTC")
-        return format_instants(instants, field.format or "", zone)
-    return format_instants(_to_millis(values, unit_of(field) or "milliseconds"), field.format or "", zone)
+            instants, zone = pc.add(instants, offsets), "UTC"
+    else:
+        instants = _to_millis(values, unit_of(field) or "milliseconds")
+    encoded = _coarsened(instants, pattern).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, format_instants(encoded.dictionary, pattern, zone))
+
+
+def _coarsened(millis: pa.Array, pattern: str) -> pa.Array:
+    """Instants that differ only by what the pattern does not show, as one: so that few have to be formatted.
+
+    Since mid-1972 the offset of every time zone is a multiple of 15 minutes; earlier ones had seconds.
+    """
+    letters = {piece.letter for piece in parse_pattern(pattern)}
+    if "S" in letters:
+        return millis
+    step = 1_000 if "s" in letters else 60_000 if "m" in letters else 900_000
+    floor = pc.multiply(pc.divide(millis, step), step)
+    return pc.if_else(pc.greater_equal(millis, _ZONES_SETTLED), floor, millis)
 
 
 def _to_millis(values: pa.Array, unit: str) -> pa.Array:

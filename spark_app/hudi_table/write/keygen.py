@@ -129,9 +129,9 @@ def partition_paths(rows: Rows, config: TableConfig) -> pa.DictionaryArray:
     codes, paths = _field_paths(rows, config.partition_by[0], config)
     for item in config.partition_by[1:]:
         more_codes, more_paths = _field_paths(rows, item, config)
-        combined = codes.astype(np.int64) * len(more_paths) + more_codes
-        used, codes = np.unique(combined, return_inverse=True)
-        paths = [f"{paths[code // len(more_paths)]}/{more_paths[code % len(more_paths)]}" for code in used.tolist()]
+        combined = pa.array(codes.astype(np.int64) * len(more_paths) + more_codes).dictionary_encode()
+        codes, used = combined.indices.to_numpy(zero_copy_only=False), combined.dictionary.to_pylist()
+        paths = [f"{paths[code // len(more_paths)]}/{more_paths[code % len(more_paths)]}" for code in used]
     for position, path in enumerate(paths):
         problem = path_problem(path)
         if problem:
@@ -169,7 +169,7 @@ def _field_paths(rows: Rows, item: PartitionField, config: TableConfig) -> tuple
     values = column(rows, item.field)
     refuse_type(values.type, item.field)
     if item.type is PartitionType.TIMESTAMP:
-        encoded = path_texts(values, item).dictionary_encode()
+        encoded = path_texts(values, item)
         texts = encoded.dictionary.to_pylist()
     else:
         encoded = (

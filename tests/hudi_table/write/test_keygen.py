@@ -19,6 +19,7 @@ from hudi_table.model.table_config import PartitionField, PartitionType, TableCo
 from hudi_table.model.table_properties import from_properties, generator_class, to_properties, with_timebased
 from hudi_table.table.storage_paths import check_path
 from hudi_table.write.key_text import java_float
+from hudi_table.write.key_time import format_instants, path_texts, zone_name
 from hudi_table.write.keygen import partition_paths, path_problem, record_keys, with_inputs
 
 MILLIS = [1709210096789, -1, 1735689599999, 1577836799000]
@@ -340,6 +341,20 @@ def paths_hint(value: str) -> str:
 )  # fmt: skip
 def test_instants_become_the_path_that_hudi_gives_them(values: list[Any], field: PartitionField, expected: str) -> None:
     assert paths_of({"p": values}, field) == expected.split(" ")
+
+
+@given(
+    st.lists(st.integers(-(2**45), 2**45)),
+    st.sampled_from(["yyyy/MM/dd", "yyyyMMddHH", "HH:mm", "HH:mm:ss", "SSS", "yyyy-ww"]),
+    st.sampled_from(
+        ["UTC", "Europe/Amsterdam", "Asia/Kathmandu", "Africa/Monrovia", "Australia/Lord_Howe", "GMT-03:30"]
+    ),
+)
+def test_formatting_few_instants_for_many_gives_each_its_own_text(values: list[int], pattern: str, zone: str) -> None:
+    field = instants(format=pattern, input="EPOCHMILLISECONDS", timezone=zone)
+    millis = pa.array(values, pa.int64())
+    texts = path_texts(millis, field)
+    assert texts.to_pylist() == format_instants(millis, pattern, zone_name(zone)).to_pylist()
 
 
 PLAIN = ["2024-02-29 12:34:56", "1969-12-31 23:59:59", "2024-12-31 23:59:59", "2019-12-31 01:02:03", None]
