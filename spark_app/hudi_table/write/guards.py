@@ -15,11 +15,12 @@ from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.instants import Action, State
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.timeline import Timeline, body
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.COMPACTION, Action.LOG_COMPACTION, Action.INDEXING, Action.RESTORE})
 _SAMPLED_FILES = 4
@@ -42,6 +43,25 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
                 f"a {what} of Hudi is pending at {instant.time}; let Hudi finish it or roll it back, then write again",
                 base_path=ctx.base_path,
                 instant=instant.time,
+            )
+
+
+def check_renames(ctx: TableContext, timeline: Timeline) -> None:
+    """Refuse to write while base files hold columns under former names: a rewrite would take them for new ones.
+
+    Raises UnsupportedTableError that names the columns.
+    """
+    history = load_column_history(ctx)
+    last = timeline.last_commit
+    if history is None or last is None:
+        return
+    for item in FileSystemView(ctx, timeline).latest_slices():
+        renamed = [f"{new} (was {old})" for new, old in history.stored_names(item.instant, last.time).items() if old]
+        if renamed:
+            raise UnsupportedTableError(
+                f"file group {item.file_id} was written before columns were renamed: {', '.join(renamed)}; let Hudi rewrite "
+                "it (an upsert or a clustering with schema evolution on), then write again",
+                base_path=ctx.base_path,
             )
 
 

@@ -29,7 +29,7 @@ from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.guards import check_partitions, check_timeline, drop_metadata_if_any
+from hudi_table.write.guards import check_partitions, check_renames, check_timeline, drop_metadata_if_any
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare
@@ -103,6 +103,7 @@ def check(
     """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
     operation = parse_operation(request.operation)
     check_timeline(ctx, timeline)
+    check_renames(ctx, timeline)
     stored = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:
         if data is not None:
