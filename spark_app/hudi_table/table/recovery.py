@@ -80,9 +80,16 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
     An instant that was committed meanwhile is published instead; a published plan is left alone.
     """
     for _ in range(ABORT_ATTEMPTS_MAX):
+        begun = ctx.clock.boot_seconds()
+        timeline = load_timeline(ctx)
         tail = chain.read_tail(ctx)
         decision = chain.find_decision(ctx, instant.time, tail.sequence)
         if decision is None:
+            if not timeline.claim_names(instant.time):
+                # Archived or rolled back since it was suspected, and its entry trimmed: its files are not ours.
+                return []
+            if ctx.clock.boot_seconds() - begun > ctx.settings.quarantine_seconds / 2:
+                continue
             entry = ChainEntry(Kind.ABORT, instant.time, "recovery", max_instant=max(tail.max_instant, instant.time))
             with contextlib.suppress(ObjectExistsError, OutcomeUnknownError):
                 chain.put_entry(ctx, tail.sequence + 1, entry)
@@ -93,7 +100,7 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
             return [instant.time]
         if decision[1].kind is Kind.PLAN:
             return []
-        return _roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+        return _roll_back(ctx, timeline, instant, over=confirmed_dead)
     raise InvariantError(f"no abort of {instant.time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
 
 

@@ -126,7 +126,7 @@ class Transaction:
         `asked`: when a decision was sent of which nothing is known yet.
         """
         now = self.ctx.clock.boot_seconds()
-        if now - seen < self.ctx.settings.renew_seconds:
+        if now - seen <= self.ctx.settings.renew_seconds:
             return seen
         if asked is not None:
             raise CommitStateUnknownError(
@@ -175,7 +175,7 @@ class Transaction:
         """
         slept = self.ctx.clock.boot_seconds() - asked
         try:
-            if slept < self.ctx.settings.quarantine_seconds / 2:
+            if slept <= self.ctx.settings.quarantine_seconds / 2:
                 create_file_of(self.ctx, entry)
             else:
                 materialise(self.ctx, entry)

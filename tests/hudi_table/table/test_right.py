@@ -184,3 +184,19 @@ def test_a_rollback_that_another_engine_planned_is_aborted_in_the_chain_first():
     recovery.recover(other, load_timeline(other))
     with pytest.raises(WriteAbortedError, match="taken for dead"):
         finish(txn, stats, [0])
+
+
+def test_a_recovery_that_slept_does_not_abort_what_was_archived_and_trimmed_meanwhile():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, stats = started(ctx)
+    asleep = reopen(ctx.storage)
+    suspected = load_timeline(asleep)
+    finish(txn, stats, [0])
+    commit_buckets(reopen(ctx.storage), [1])
+    for name in [*load_timeline(ctx).claim_names(txn.time), f"{txn.time}.commit"]:
+        ctx.storage.delete(f".hoodie/{name}")
+    for number in range(1, txn.tail.sequence + 2):
+        ctx.storage.delete(entry_path(number))
+    assert recovery.recover(asleep, suspected, eager=True) == ()
+    assert [info for info in ctx.storage.list("p") if txn.time in info.path]
