@@ -25,7 +25,6 @@ from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.transaction import Transaction, begin
 from hudi_table.table.view import FileSlice, FileSystemView
-from hudi_table.write.guards import check_index_fits
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.workload import (
     PlannedTask,
@@ -73,11 +72,8 @@ class Attempt:
         return self.txn.right
 
     def existing(self) -> dict[Slot, FileSlice]:
-        """Every visible file group by its slot. Raises CorruptTableError or InvalidRequestError if the index does not fit."""
-        slices = self.view.latest_slices()
-        if self.prepared.index_given:
-            check_index_fits(self.ctx, self.prepared.index, slices)
-        return self.prepared.index.groups(slices)
+        """Every visible file group by its slot. Raises CorruptTableError if the index does not fit."""
+        return self.prepared.index.groups(self.view.latest_slices())
 
     def groups_for(self, rows: int, arrow_bytes: int, rows_total: int) -> int:
         """How many new file groups of the target size so many rows fill."""

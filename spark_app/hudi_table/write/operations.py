@@ -27,9 +27,16 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.guards import check_partitions, check_renames, check_timeline, drop_metadata_if_any
+from hudi_table.write.guards import (
+    check_index_fits,
+    check_partitions,
+    check_renames,
+    check_timeline,
+    drop_metadata_if_any,
+)
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare
@@ -109,13 +116,22 @@ def check(
         if data is not None:
             raise InvalidRequestError("delete_partition takes partitions, not rows; give data=None")
         check_partitions(ctx, request.partitions)
-        return None, prepare(ctx.config, request.operation, request.options, stored, None)
+        return None, _prepared(ctx, request, timeline, stored, None)
     if request.partitions:
         raise InvalidRequestError(f"partitions are for delete_partition, not for {request.operation}; leave them out")
     if data is None:
         raise InvalidRequestError(f"{request.operation} needs rows; give data that exports an Arrow stream")
     reader = incoming.open_stream(data)
-    return reader, prepare(ctx.config, request.operation, request.options, stored, reader.schema)
+    return reader, _prepared(ctx, request, timeline, stored, reader.schema)
+
+
+def _prepared(
+    ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
+) -> Prepared:
+    prepared = prepare(ctx.config, request.operation, request.options, stored, given)
+    if prepared.index_given:
+        check_index_fits(ctx, prepared.index, FileSystemView(ctx, timeline).latest_slices())
+    return prepared
 
 
 def _attempts(
