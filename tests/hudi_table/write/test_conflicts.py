@@ -1,0 +1,139 @@
+"""Two writers of one table: what one decides while the other works, and what of it excludes the other.
+
+The second writer runs inside the first one's source of rows or between its claim and its decision, by a hook in the
+engine: no threads, no chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import WriteConflictError
+from hudi_table.model.touches import KEY_LIMIT, meet
+from hudi_table.write.attempt import key_touches
+from tests.support.written import INDEXES, contents, new_table, rows
+
+T = TypeVar("T")
+R = TypeVar("R")
+RETRY = {"hoodie.write.num.retries.on.conflict.failures": "1"}
+
+
+class Meanwhile:
+    """An engine that lets something happen once, after the plan and before the first task."""
+
+    parallelism = 1
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        self.happen: Callable[[], object] | None = happen
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        if self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+        return [function(item) for item in items]
+
+    def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        return map(function, items)
+
+
+def write_beside(table: HudiTable, mine: Callable[..., Any], theirs: Callable[[HudiTable], object]) -> Any:
+    other = open_table(table.base_path)
+    return mine(engine=Meanwhile(lambda: theirs(other)))
+
+
+@pytest.fixture(params=list(INDEXES))
+def table(request: pytest.FixtureRequest) -> HudiTable:
+    made = new_table(index=INDEXES[request.param])
+    made.insert(rows(("a", "x", 1), ("b", "y", 2)))
+    return made
+
+
+def test_two_updates_of_one_key_exclude_each_other_and_the_first_decision_stands(table: HudiTable) -> None:
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table, lambda **e: table.upsert(rows(("a", "x", 10)), **e), lambda o: o.upsert(rows(("a", "x", 20)))
+        )
+    assert contents(table) == [("a", "x", 20), ("b", "y", 2)]
+
+
+def test_a_conflict_is_tried_again_on_the_new_snapshot_if_the_options_say_so(table: HudiTable) -> None:
+    write_beside(
+        table,
+        lambda **e: table.upsert(rows(("a", "x", 10), ("n", "x", 1)), options=RETRY, **e),
+        lambda o: o.upsert(rows(("a", "x", 20), ("n", "x", 2))),
+    )
+    assert contents(table) == [("a", "x", 10), ("b", "y", 2), ("n", "x", 1)]
+
+
+def test_writers_of_different_partitions_both_stand(table: HudiTable) -> None:
+    write_beside(table, lambda **e: table.upsert(rows(("a", "x", 10)), **e), lambda o: o.upsert(rows(("b", "y", 20))))
+    assert contents(table) == [("a", "x", 10), ("b", "y", 20)]
+
+
+def test_two_first_inserts_of_one_key_exclude_each_other(table: HudiTable) -> None:
+    with pytest.raises(WriteConflictError):
+        write_beside(table, lambda **e: table.upsert(rows(("n", "z", 1)), **e), lambda o: o.upsert(rows(("n", "z", 2))))
+    assert ("n", "z", 2) in contents(table)
+    assert len(contents(table)) == 3
+
+
+def test_a_change_of_the_schema_excludes_every_other_write(table: HudiTable) -> None:
+    wider = rows(("n", "new", 1)).append_column("extra", pa.array(["e"]))
+    with pytest.raises(WriteConflictError):
+        write_beside(table, lambda **e: table.upsert(rows(("m", "other", 1)), **e), lambda o: o.upsert(wider))
+    assert "extra" in table.schema().names
+    assert [row[0] for row in contents(table)] == ["a", "b", "n"]
+
+
+def test_overwriting_a_partition_excludes_an_upsert_into_it(table: HudiTable) -> None:
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table,
+            lambda **e: table.write(rows(("o", "x", 1)), operation="insert_overwrite", **e),
+            lambda o: o.upsert(rows(("a", "x", 20))),
+        )
+    assert contents(table) == [("a", "x", 20), ("b", "y", 2)]
+
+
+def test_one_batch_by_two_writers_is_written_once(table: HudiTable) -> None:
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table,
+            lambda **e: table.insert(rows(("n", "p1", 1)), batch="f1", **e),
+            lambda o: o.insert(rows(("n", "p1", 1)), batch="f1"),
+        )
+    again = table.insert(rows(("n", "p1", 1)), batch="f1")
+    assert again.replayed
+    assert [row[0] for row in contents(table)] == ["a", "b", "n"]
+
+
+def test_a_failed_writer_leaves_no_file_and_the_next_write_goes_on(table: HudiTable) -> None:
+    with pytest.raises(WriteConflictError):
+        write_beside(
+            table, lambda **e: table.upsert(rows(("a", "x", 10)), **e), lambda o: o.upsert(rows(("a", "x", 20)))
+        )
+    before = {info.path for info in table.context.storage.list("x")}
+    named = {row["base_file"] for row in table.files().to_pylist()}
+    assert {path for path in before if path.endswith(".parquet")} <= {name for name in named if name}
+    table.upsert(rows(("a", "x", 30)))
+    assert ("a", "x", 30) in contents(table)
+
+
+def test_many_inserted_keys_touch_their_whole_partition() -> None:
+    few = key_touches([("p", pa.array(["a", "b"])), ("q", pa.array(["a"]))], is_global=False)
+    many = key_touches([("p", pa.array([str(i) for i in range(KEY_LIMIT + 1)]))], is_global=False)
+    assert len(few) == 3
+    assert len(many) == 1
+    assert meet(few, many)
+    assert not meet(many, key_touches([("q", pa.array(["a"]))], is_global=False))
+
+
+def test_keys_of_a_global_index_meet_across_partitions() -> None:
+    left, right = (key_touches([(partition, pa.array(["a"]))], is_global=True) for partition in "pq")
+    assert meet(left, right)
+    assert not meet(*(key_touches([(partition, pa.array(["a"]))], is_global=False) for partition in "pq"))
