@@ -1,0 +1,52 @@
+"""Conflict keys meet where two commits must not both stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_table.model.touches import TABLE, bucket_touch, file_touch, key_touch, meet, partition_touch
+
+P_BUCKET, P_FILE, P_KEY = bucket_touch("a/b", 3), file_touch("a/b", "f-0"), key_touch("a/b", 7)
+EVERY = (P_BUCKET, P_FILE, P_KEY, partition_touch("a/b"), TABLE)
+
+
+@pytest.mark.parametrize("touch", EVERY)
+def test_a_touch_meets_itself_and_the_table(touch: str) -> None:
+    assert meet([touch], [touch])
+    assert meet([touch], [TABLE])
+    assert meet([TABLE], [touch])
+
+
+@pytest.mark.parametrize("touch", EVERY)
+def test_nothing_meets_nothing(touch: str) -> None:
+    assert not meet([touch], [])
+    assert not meet([], [touch])
+
+
+@pytest.mark.parametrize("touch", [P_BUCKET, P_FILE, P_KEY])
+def test_a_whole_partition_meets_what_lies_in_it_and_nothing_else(touch: str) -> None:
+    assert meet([partition_touch("a/b")], ["other", touch])
+    assert meet([touch], [partition_touch("a/b")])
+    assert not meet([partition_touch("a")], [touch])
+    assert not meet([partition_touch("a/b/3")], [touch])
+    assert not meet([partition_touch("")], [touch])
+
+
+def test_the_partition_of_a_table_without_partitions_is_the_empty_path() -> None:
+    assert meet([partition_touch("")], [bucket_touch("", 1)])
+    assert meet([file_touch("", "f-0")], [partition_touch("")])
+
+
+def test_different_places_do_not_meet() -> None:
+    places = [
+        P_BUCKET,
+        bucket_touch("a/b", 4),
+        bucket_touch("a", 3),
+        P_FILE,
+        P_KEY,
+        key_touch("a/b", 8),
+        partition_touch("c"),
+    ]
+    for left in places:
+        for right in places:
+            assert meet([left], [right]) == (left == right)
