@@ -93,8 +93,15 @@ class TableReader:
         return self.schema().__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        at = f", as_of={self.as_of!r}" if self.as_of else ""
-        return f"{type(self).__name__}({self.base_path!r}{at})"
+        config = self.context.config
+        parts = [
+            repr(self.base_path),
+            config.type.value,
+            f"record_key={list(config.record_key)}",
+            f"partition_by={list(config.partition_fields)}" if config.partition_by else "",
+            f"as_of={self.as_of!r}" if self.as_of else "",
+        ]
+        return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
 
     def _repr_html_(self) -> str:
         config, timeline = self.context.config, self._timeline()

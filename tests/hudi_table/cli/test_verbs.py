@@ -22,6 +22,7 @@ from hudi_table.cli import main
 from hudi_table.cli.output import FORMATS, Column, Document
 from hudi_table.read.human import age, number, size
 from tests.support import golden
+from tests.support.s3 import ACCESS, running_s3
 
 ROWS = pa.table(
     {
@@ -210,6 +211,29 @@ class TestRead:
     def test_no_row_is_said_on_stderr(self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert main(["read", str(base), "--filter", "n > 1000"]) == 0
         assert capsysbinary.readouterr() == (b"", b"no row to show\n")
+
+
+@pytest.mark.s3
+def test_a_table_on_s3_is_read_by_arguments_and_by_environment(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with running_s3() as server:
+        uri = server.new_uri()
+        table = create_table(uri, ROWS.schema, record_key="id", partition_by="city", storage_options=server.options)
+        write_hudi(table, ROWS)
+        options = [word for key, value in server.options.items() for word in ("--storage", f"{key}={value}")]
+        assert main(["read", uri, "--format", "jsonl", "--filter", "city = 'sf' and n < 3", *options]) == 0
+        by_arguments = sorted(capsysbinary.readouterr().out.splitlines())
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS["access_key_id"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", ACCESS["secret_access_key"])
+        assert main(["read", uri, "--format", "jsonl", "--filter", "city = 'sf' and n < 3"]) == 0
+        by_environment = sorted(capsysbinary.readouterr().out.splitlines())
+        assert (
+            by_arguments == by_environment == [b'{"id":"k000","city":"sf","n":0}', b'{"id":"k002","city":"sf","n":2}']
+        )
 
 
 class TestExplain:

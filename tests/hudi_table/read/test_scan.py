@@ -141,7 +141,7 @@ def test_notebooks_see_escaped_html() -> None:
     table = create_table(f"memory://{uuid.uuid4().hex}/t", rows.schema, record_key="id", name="a<b>")
     assert "HudiTable a&lt;b&gt;" in table._repr_html_()
     assert "city = &#x27;&lt;b&gt;&#x27;" in table.scan(filter="city = '<b>'")._repr_html_()
-    assert repr(table) == f"HudiTable('{table.base_path}')"
+    assert repr(table) == f"HudiTable('{table.base_path}', CopyOnWrite, record_key=['id'])"
 
 
 def test_every_type_that_a_table_holds_comes_back() -> None:
