@@ -82,7 +82,7 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     _refuse(sum(row["missing"] for row in found), sum(row["unordered"] for row in found), config, ordering)
     counts = {row[PATH]: row["rows"] for row in found}
     for path in counts:
-        problem = keygen.path_problem(path)
+        problem = keygen.path_problem(path) if path else None
         if problem:
             raise InvalidDataError(f"partition path {path!r} {problem}; change the value or drop the rows")
     size = 8 * len(df.columns) + 16 * sum(1 for _, kind in df.dtypes if kind in ("string", "binary"))

@@ -104,9 +104,11 @@ def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: Wr
 
 def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
     """Bring the rows of each task together, and write."""
-    tasks = [item.task for item in attempt.planned]
-    if not tasks:
+    if not attempt.planned:
         return []
+    # Rows of one key meet in one task and nowhere before, so the tasks combine them, whatever the index.
+    settings = replace(attempt.planned[0].task.settings, combine=attempt.prepared.combines)
+    tasks = [replace(item.task, settings=settings) for item in attempt.planned]
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, columns=routing.columns)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []

@@ -1,0 +1,95 @@
+"""Tables as DataFrames: `hudi_spark.read` and `format("hudi")` without a jar.
+
+Aspects: rows equal the scan's; columns, filters and moments; pruning seen in the plan; evolved schemas; empty tables; what
+Spark cannot do is refused with advice; the source is found by its module's name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hudi_spark
+from hudi_spark.datasource import HudiDataSource, as_condition
+from hudi_table.api import HudiTable, create_table
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int32())])
+
+
+def rows(*items):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, item, strict=True)) for item in items], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path) -> HudiTable:
+    made = create_table(str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="city", index="Simple")
+    made.write(rows(("a", "x", 1), ("b", "y", 2), ("c", "y", 3)), operation="upsert")
+    return made
+
+
+def test_read_and_the_format_give_the_rows_of_a_scan(spark, table):
+    wanted = {("a", "x", 1), ("b", "y", 2), ("c", "y", 3)}
+    assert {tuple(row) for row in hudi_spark.read(spark, table.base_path).collect()} == wanted
+    assert {tuple(row) for row in spark.read.format("hudi").load(table.base_path).collect()} == wanted
+
+
+def test_columns_filter_and_moment_are_options(spark, table):
+    first = table.history().column("instant")[0].as_py()
+    table.write(rows(("d", "y", 4)), operation="upsert")
+    load = spark.read.format("hudi")
+    assert load.option("columns", "id").load(table.base_path).columns == ["id"]
+    assert {row.id for row in load.option("filter", "ts >= 3").load(table.base_path).collect()} == {"c", "d"}
+    past = spark.read.format("hudi").option("asOf", first).load(table.base_path)
+    assert {row.id for row in past.collect()} == {"a", "b", "c"}
+    assert hudi_spark.read(spark, table.base_path, filter="city = 'x'", columns=["id"]).collect()[0].id == "a"
+
+
+def test_a_filter_on_the_partition_reads_the_files_of_that_partition_only(spark, table):
+    every = hudi_spark.read(spark, table.base_path).rdd.getNumPartitions()
+    assert every >= 1
+    frame = spark.read.format("hudi").option("filter", "city = 'x'").load(table.base_path)
+    assert frame.rdd.getNumPartitions() == 1
+
+
+def test_filters_of_spark_are_pushed_where_both_sides_switch_it_on(spark, table):
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = spark.read.format("hudi").option("pushFilters", "true").load(table.base_path).where("city = 'y'")
+        assert {row.id for row in frame.collect()} == {"b", "c"}
+        assert frame.rdd.getNumPartitions() == 1
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert as_condition(object()) is None
+
+
+def test_files_from_before_a_schema_change_read_with_todays_schema(spark, table):
+    wider = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+    more = pa.Table.from_pylist([{"id": "z", "city": "x", "ts": 1 << 40, "note": "new"}], schema=wider)
+    table.write(more, operation="upsert")
+    for frame in (hudi_spark.read(spark, table.base_path), spark.read.format("hudi").load(table.base_path)):
+        found = {row.id: (row.ts, row.note) for row in frame.collect()}
+        assert found == {"a": (1, None), "b": (2, None), "c": (3, None), "z": (1 << 40, "new")}
+
+
+def test_an_empty_table_is_an_empty_frame_with_its_schema(spark, tmp_path):
+    made = create_table(str(tmp_path / "e"), SCHEMA, record_key="id", index="Simple")
+    for frame in (hudi_spark.read(spark, made.base_path), spark.read.format("hudi").load(made.base_path)):
+        assert frame.columns == SCHEMA.names
+        assert frame.count() == 0
+
+
+def test_a_missing_path_and_a_write_are_refused_with_advice(spark, table, tmp_path):
+    with pytest.raises(Exception, match="no path"):
+        spark.read.format("hudi").load().collect()
+    with pytest.raises(Exception, match=r"hudi_spark\.write"):
+        hudi_spark.read(spark, table.base_path).write.format("hudi").mode("append").save(str(tmp_path / "out"))
+    assert not Path(tmp_path / "out").exists()
+
+
+def test_a_hudi_source_can_be_registered_by_hand(spark):
+    assert "this library" in hudi_spark.register(spark)
+    assert HudiDataSource.name() == "hudi"

@@ -1,0 +1,196 @@
+"""`hudi_spark.write`: what Spark writes is what the local engine would have written.
+
+Matrix: {bucket, simple, global simple} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
+with a dictionary. Then what is Spark's own: key types and composite keys computed in the JVM and in Python, colons, time
+zones, task retries, errors of tasks, replays, object stores.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+import hudi_spark
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from tests.support.s3 import running_s3
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+INDEXES: dict[str, Any] = {
+    "bucket": {"type": "Bucket", "buckets": 3},
+    "simple": "Simple",
+    "global": "GlobalSimple",
+}
+
+
+def rows_of(table: HudiTable) -> set[tuple[Any, ...]]:
+    found = [tuple(row.values()) for row in table.scan().to_arrow().to_pylist()]
+    assert len(found) == len(set(found)), "a row came twice"
+    return set(found)
+
+
+def frame(spark: SparkSession, *rows: tuple[Any, ...], schema: str = "id string, city string, ts long") -> DataFrame:
+    return spark.createDataFrame(list(rows), schema)
+
+
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "flat"])
+@pytest.mark.parametrize("index", INDEXES)
+def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index, partitioned):
+    path = str(tmp_path / "t")
+    table = create_table(
+        path,
+        SCHEMA,
+        record_key="id",
+        partition_by=["city"] if partitioned else [],
+        index=INDEXES[index],
+        ordering_fields="ts",
+        merge_mode="EventTime",
+    )
+    model = {f"k{n:03d}": (f"k{n:03d}", f"c{n % 3}", n) for n in range(60)}
+    hudi_spark.write(frame(spark, *model.values()), path, "insert")
+    changes = [(f"k{n:03d}", f"c{n % 3}", 1000 + n) for n in range(0, 60, 7)]
+    late = [("k001", "c1", -5)]
+    new = [("n1", "c0", 1), ("n1", "c0", 3), ("n1", "c0", 2), ("n2", "c9", 1)]
+    result = hudi_spark.write(frame(spark, *changes, *late, *new), path, "upsert")
+    model |= {row[0]: row for row in [*changes, ("n1", "c0", 3), ("n2", "c9", 1)]}
+    assert (result.rows_inserted, result.rows_updated) == (2, len(changes))
+    gone = [model.pop(f"k{n:03d}") for n in range(0, 60, 10)]
+    result = hudi_spark.write(frame(spark, *gone, ("unknown", "c1", 0)), path, "delete")
+    assert result.rows_deleted == len(gone)
+    assert rows_of(table) == set(model.values())
+
+
+def test_a_key_that_changes_its_partition_under_a_global_index_is_deleted_in_the_old_one(spark, tmp_path):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", partition_by="city", index="GlobalSimple")
+    hudi_spark.write(frame(spark, ("a", "x", 1), ("b", "x", 1)), path, "insert")
+    hudi_spark.write(frame(spark, ("a", "y", 2)), path, "upsert")
+    assert rows_of(table) == {("a", "y", 2), ("b", "x", 1)}
+
+
+def test_spark_and_the_local_engine_choose_the_same_bucket_for_every_key(spark, tmp_path):
+    keys = ["", "a", "polygenelubricants", "\u00e9\u4e2d", "\U0001f600", "a:b", "id:k000", "x" * 300][1:]
+    ours, theirs = str(tmp_path / "spark"), str(tmp_path / "local")
+    for path in (ours, theirs):
+        create_table(path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": 7})
+    rows = [(key, "c", number) for number, key in enumerate(keys)]
+    hudi_spark.write(frame(spark, *rows), ours, "insert")
+    local = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+    open_table(theirs).write(local, operation="insert")
+    assert _buckets(ours) == _buckets(theirs)
+
+
+def _buckets(path: str) -> dict[str, str]:
+    found = open_table(path).scan(["_hoodie_record_key", "_hoodie_file_name"]).to_arrow().to_pylist()
+    return {row["_hoodie_record_key"]: row["_hoodie_file_name"][:8] for row in found}
+
+
+def test_timestamps_mean_the_same_moment_whatever_the_session_zone(spark, tmp_path):
+    schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+    path = str(tmp_path / "t")
+    by_hour = {"field": "at", "type": "Timestamp", "format": "yyyy/MM/dd/HH"}
+    table = create_table(path, schema, record_key="id", partition_by=[by_hour], index=INDEXES["bucket"])
+    moment = dt.datetime(2013, 3, 10, 7, 30, tzinfo=dt.UTC)
+    data = spark.createDataFrame([("a", moment)], "id string, at timestamp")
+    hudi_spark.write(data, path, "upsert")
+    assert table.scan().to_arrow().to_pylist() == [{"id": "a", "at": moment}]
+    assert FileSystemView(table.context, load_timeline(table.context)).partitions() == ["2013/03/10/07"]
+
+
+def test_composite_keys_are_written_as_hudi_writes_them(spark, tmp_path):
+    path = str(tmp_path / "t")
+    schema = pa.schema([("a", pa.string()), ("b", pa.int32()), ("v", pa.int64())])
+    table = create_table(path, schema, record_key=["a", "b"], index={"type": "Bucket", "buckets": 4})
+    rows = [("x", 1, 1), (None, 2, 2), ("", 3, 3)]
+    hudi_spark.write(frame(spark, *rows, schema="a string, b int, v long"), path, "upsert")
+    keys = table.scan(["_hoodie_record_key"]).to_arrow().column(0).to_pylist()
+    assert sorted(keys) == ["a:__empty__,b:3", "a:__null__,b:2", "a:x,b:1"]
+
+
+def test_null_keys_are_refused_with_their_count_before_anything_is_written(spark, tmp_path):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", index="Simple")
+    with pytest.raises(InvalidDataError, match=r"'id'.*2 rows"):
+        hudi_spark.write(frame(spark, (None, "x", 1), (None, "x", 2), ("a", "x", 3)), path, "upsert")
+    assert load_timeline(table.context).instants == ()
+
+
+def test_a_missing_key_column_is_refused_by_name(spark, tmp_path):
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA, record_key="id", index="Simple")
+    with pytest.raises(InvalidSchemaError, match="id"):
+        hudi_spark.write(frame(spark, ("x", 1), schema="city string, ts long"), path, "upsert")
+
+
+def test_a_batch_that_was_committed_changes_nothing_when_it_comes_again(spark, tmp_path):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", index="Simple")
+    first = hudi_spark.write(frame(spark, ("a", "x", 1)), path, "insert", batch="feed/1")
+    again = hudi_spark.write(frame(spark, ("a", "x", 1)), path, "insert", batch="feed/1")
+    assert again.replayed
+    assert again.instant == first.instant
+    assert rows_of(table) == {("a", "x", 1)}
+
+
+def test_a_task_that_fails_after_its_file_and_is_retried_leaves_one_file(spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": 1})
+    flag = tmp_path / "failed-once"
+    monkeypatch.setattr("hudi_spark.writer.write_file_group", _FailsOnce(str(flag)))
+    hudi_spark.write(frame(spark, ("a", "x", 1)), path, "upsert")
+    assert flag.exists(), "the first attempt did not fail"
+    assert rows_of(table) == {("a", "x", 1)}
+    assert len(list(Path(path).glob("*.parquet"))) == 1
+
+
+class _FailsOnce:
+    """Writes the file group, then fails if nobody has before: the retry writes it again under another token."""
+
+    def __init__(self, flag: str) -> None:
+        self.flag = flag
+
+    def __call__(self, task: Any, batches: Any, right: Any) -> Any:
+        from hudi_table.write.tasks import write_file_group
+
+        stats = write_file_group(task, batches, right)
+        if not Path(self.flag).exists():
+            Path(self.flag).touch()
+            raise RuntimeError("the executor died")
+        return stats
+
+
+def test_overwrites_and_dropped_partitions(spark, tmp_path):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"])
+    hudi_spark.write(frame(spark, ("a", "x", 1), ("b", "y", 1), ("c", "z", 1)), path, "bulk_insert")
+    hudi_spark.write(frame(spark, ("d", "x", 2)), path, "insert_overwrite")
+    assert rows_of(table) == {("d", "x", 2), ("b", "y", 1), ("c", "z", 1)}
+    hudi_spark.write(None, path, "delete_partition", partitions=["y"])
+    assert rows_of(table) == {("d", "x", 2), ("c", "z", 1)}
+    hudi_spark.write(frame(spark, ("e", "w", 3)), path, "insert_overwrite_table")
+    assert rows_of(table) == {("e", "w", 3)}
+
+
+@pytest.mark.s3
+def test_a_table_on_s3_is_written_and_read_without_a_hadoop_file_system(spark):
+    with running_s3() as server:
+        check_s3(spark, server.new_uri(), server.options)
+
+
+def check_s3(spark: SparkSession, uri: str, options: dict[str, str]) -> None:
+    table = create_table(uri, SCHEMA, record_key="id", index=INDEXES["bucket"], storage_options=options)
+    hudi_spark.write(frame(spark, ("a", "x", 1), ("b", "x", 2)), table, "upsert")
+    read = hudi_spark.read(spark, uri, storage_options=options)
+    assert {tuple(row) for row in read.collect()} == {("a", "x", 1), ("b", "x", 2)}
+    loaded = spark.read.format("hudi").options(**{f"storage.{k}": v for k, v in options.items()}).load(uri)
+    assert loaded.where(sf.col("ts") > 1).count() == 1
