@@ -117,7 +117,7 @@ class RecordingStorage:
         try:
             with self.inner.open_write(path) as sink:
                 yield sink
-                result = "ok"
+            result = "ok"
         except HudiError as error:
             result = error.name()
             raise
