@@ -163,8 +163,8 @@ def test_a_cast_that_would_change_or_guess_a_value_is_refused_by_column(
 def test_structs_in_lists_in_maps_gain_fields_and_widths() -> None:
     old = pa.map_(pa.string(), pa.list_(pa.struct([("a", pa.int32()), ("gone", pa.string())])))
     new = pa.map_(pa.string(), pa.list_(pa.field("element", pa.struct([("b", pa.string()), ("a", pa.int64())]))))
-    values = [[("k", [{"a": 1, "gone": "x"}, None])], None, [], [("l", None), ("m", [])]]
-    expected = [[("k", [{"b": None, "a": 1}, None])], None, [], [("l", None), ("m", [])]]
+    values: list[object] = [[("k", [{"a": 1, "gone": "x"}, None])], None, [], [("l", None), ("m", [])]]
+    expected: list[object] = [[("k", [{"b": None, "a": 1}, None])], None, [], [("l", None), ("m", [])]]
     array = pa.array(values, old)
     assert column(array, old, new).to_pylist() == expected
     assert column(array.slice(1, 3), old, new).to_pylist() == expected[1:4]
