@@ -9,6 +9,8 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import age, number, size
+from hudi_table.read.tables import Row, history_rows, timeline_rows
+from hudi_table.table.timeline import load_timeline
 
 _COLUMNS = (
     Column("instant", "Instant"),
@@ -30,12 +32,13 @@ _COLUMNS = (
 def run(args: argparse.Namespace) -> int:
     """Print one line for each instant; completed writes say what they did."""
     table = opened(args)
-    instants = table.timeline().to_pylist()[::-1][: args.limit]
-    writes = {row["instant"]: row for row in table.history(args.limit).to_pylist()}
+    timeline = load_timeline(table.context)
+    instants = timeline_rows(timeline)[::-1][: args.limit]
+    writes = {row["instant"]: row for row in history_rows(table.context, timeline, args.limit)}
     rows: list[dict[str, Any]] = []
     for found in instants:
-        done = writes.get(found["instant"]) if found["state"] == "completed" else None
-        done = done if done and done["action"] == found["action"] else {}
+        done: Row = writes.get(found["instant"], {}) if found["state"] == "completed" else {}
+        done = done if done.get("action") == found["action"] else {}
         seconds = age_seconds(table, found["instant"])
         rows.append(
             {

@@ -14,7 +14,15 @@ from hudi_table.read.plan import META_FIELDS, Request, schema_as_of
 from hudi_table.read.predicates import Filter
 from hudi_table.read.scan import Scan
 from hudi_table.read.show import key_values_html
-from hudi_table.read.tables import history_table, slices_table, timeline_table
+from hudi_table.read.tables import (
+    HISTORY_SCHEMA,
+    SLICE_SCHEMA,
+    TIMELINE_SCHEMA,
+    as_table,
+    history_rows,
+    slice_rows,
+    timeline_rows,
+)
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
@@ -46,16 +54,17 @@ class TableReader:
 
     def timeline(self) -> pa.Table:
         """The active timeline, oldest first: instant, action, state, file, modified."""
-        return timeline_table(self._timeline())
+        return as_table(timeline_rows(self._timeline()), TIMELINE_SCHEMA)
 
     def history(self, limit: int | None = None) -> pa.Table:
         """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
         and bytes."""
-        return history_table(self.context, self._timeline(), limit)
+        return as_table(history_rows(self.context, self._timeline(), limit), HISTORY_SCHEMA)
 
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
-        return slices_table(FileSystemView(self.context, load_timeline(self.context), self.as_of))
+        view = FileSystemView(self.context, load_timeline(self.context), self.as_of)
+        return as_table(slice_rows(view), SLICE_SCHEMA)
 
     def scan(
         self,

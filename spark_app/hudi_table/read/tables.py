@@ -1,8 +1,8 @@
-"""A table's timeline, history and files as Arrow tables."""
+"""A table's timeline, history and files as rows, and these as Arrow tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -54,63 +54,69 @@ SLICE_SCHEMA = pa.schema(
 )
 
 
-def timeline_table(timeline: Timeline) -> pa.Table:
+Row = Mapping[str, Any]
+
+
+def timeline_rows(timeline: Timeline) -> list[Row]:
     """One row for each instant of the active timeline, in its highest state, oldest first.
 
     `modified` is the store's own time of that timeline file.
     """
-    rows = [
-        (i.time, i.action.value, i.state.value, i.file_name, timeline.files.get(i.file_name)) for i in timeline.instants
+    return [
+        {
+            "instant": instant.time,
+            "action": instant.action.value,
+            "state": instant.state.value,
+            "file": instant.file_name,
+            "modified": timeline.files.get(instant.file_name),
+        }
+        for instant in timeline.instants
     ]
-    return _table(TIMELINE_SCHEMA, rows)
 
 
-def history_table(ctx: TableContext, timeline: Timeline, limit: int | None = None) -> pa.Table:
+def history_rows(ctx: TableContext, timeline: Timeline, limit: int | None = None) -> list[Row]:
     """One row for each completed write (the newest `limit` ones), newest first: what it did, in files, rows and bytes.
 
     `rows` counts the rows of the files that it wrote, rewritten ones included.
     """
-    newest = timeline.commits[::-1][:limit]
-    return _table(HISTORY_SCHEMA, LocalEngine(BODIES_AHEAD).map(partial(_history, ctx), newest))
+    return LocalEngine(BODIES_AHEAD).map(partial(_history, ctx), timeline.commits[::-1][:limit])
 
 
-def slices_table(view: FileSystemView) -> pa.Table:
+def slice_rows(view: FileSystemView) -> list[Row]:
     """One row for each visible file slice; `latest` marks the one that a snapshot reads."""
-    rows = [
-        (
-            group.partition,
-            group.file_id,
-            each.instant,
-            each is group.latest,
-            each.base.path if each.base else None,
-            each.base.size if each.base else None,
-            len(each.logs),
-        )
+    return [
+        {
+            "partition": group.partition,
+            "file_id": group.file_id,
+            "instant": each.instant,
+            "latest": each is group.latest,
+            "base_file": each.base.path if each.base else None,
+            "size_bytes": each.base.size if each.base else None,
+            "log_files": len(each.logs),
+        }
         for group in view.groups()
         for each in group.slices
     ]
-    return _table(SLICE_SCHEMA, rows)
 
 
-def _history(ctx: TableContext, instant: Instant) -> Sequence[Any]:
+def as_table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    """The rows as an Arrow table. (To make one loads pandas, where it is installed: the command line keeps to rows.)"""
+    return pa.table([pa.array([row[f.name] for row in rows], f.type) for f in schema], schema=schema)
+
+
+def _history(ctx: TableContext, instant: Instant) -> Row:
     metadata = commit_metadata(ctx, instant)
     stats = metadata.stats
-    return (
-        instant.time,
-        instant.action.value,
-        metadata.operation_type,
-        len({s.partition_path for s in stats}),
-        len(stats),
-        sum(map(len, (metadata.replaced or {}).values())),
-        sum(s.num_writes for s in stats),
-        sum(s.num_inserts for s in stats),
-        sum(s.num_update_writes for s in stats),
-        sum(s.num_deletes for s in stats),
-        sum(s.file_size_in_bytes for s in stats),
-    )
-
-
-def _table(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays: Mapping[str, pa.Array] = {f.name: pa.array(c, f.type) for f, c in zip(schema, columns, strict=True)}
-    return pa.table(arrays, schema=schema)
+    return {
+        "instant": instant.time,
+        "action": instant.action.value,
+        "operation": metadata.operation_type,
+        "partitions": len({s.partition_path for s in stats}),
+        "files": len(stats),
+        "replaced_groups": sum(map(len, (metadata.replaced or {}).values())),
+        "rows": sum(s.num_writes for s in stats),
+        "inserted": sum(s.num_inserts for s in stats),
+        "updated": sum(s.num_update_writes for s in stats),
+        "deleted": sum(s.num_deletes for s in stats),
+        "bytes": sum(s.file_size_in_bytes for s in stats),
+    }

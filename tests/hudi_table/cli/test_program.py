@@ -50,6 +50,18 @@ def test_help_loads_neither_pyarrow_nor_numpy() -> None:
     assert "Exit codes: 0 good, 1 failed, 2 usage, 3 findings, 4 conflict or lock, 5 plan not empty." in done.stdout
 
 
+@pytest.mark.parametrize("verb", ["info", "timeline", "files"])
+def test_a_question_about_a_table_loads_neither_pandas_nor_datasets(verb: str, base: Path) -> None:
+    code = (
+        f"import sys\nfrom hudi_table.cli import main\ncode = main([{verb!r}, {str(base)!r}, '-o', 'json'])\n"
+        "print([n for n in ('pandas', 'pyarrow.dataset', 'pyspark') if n in sys.modules], code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "spark_app"
+    )
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
 @pytest.mark.parametrize("verb", ["info", "timeline", "files", "read", "explain"])
 def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
