@@ -1,0 +1,244 @@
+"""Compaction of one group (section 2.3): a plan that is a chain entry, its executors, and stray task attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.model.engine import Env, Location, Process, Step
+from tests.model.rights import (
+    ChainProcess,
+    Guards,
+    expired,
+    gap,
+    is_unmaterialised,
+    live,
+    materialise,
+    prove,
+    unmaterialised,
+)
+from tests.model.store import Key, Store, chain_max, decided, start_of, tail, timeline
+
+
+class Compactor(ChainProcess):
+    """Plans, publishes the plan, executes it. Content is deterministic, so that any executor may resume it."""
+
+    def __init__(self, name: str = "C", without: Guards = frozenset(), *, group: str = "f"):
+        super().__init__(name, without)
+        self.group = group
+
+    def begin(self) -> Location:
+        return ("draw",)
+
+    def may_write(self, at: Location) -> int:
+        return at[1] if at[0] == "file" and at[-1] else 0
+
+    def may_publish(self, at: Location, store: Store) -> int:
+        if at[0] == "help":
+            return store.get(("h", at[3]), (0, 0))[1]
+        if at[0] == "walk":
+            return store.get(("h", at[2] + 1), (0, 0))[1]
+        return at[1] if at[0] in ("publish_plan", "publish") else 0
+
+    def fresh_tail(self, at: Location) -> int | None:
+        if at[0] == "walk":
+            return at[2] + 1
+        return at[2] if at[0] in ("plan", "file", "decide") else None
+
+    def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        completed, pending = timeline(store)
+        instant = max([*completed, *pending, chain_max(store)]) + 1
+        yield Step(f"LIST chain: tail {tail(store)}; draw {instant}", ("claim", instant, tail(store)))
+
+    def at_claim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known = at
+        if ("r", instant) in store or ("c", instant) in store:
+            yield Step(f"PUT {instant}.requested =412", ("draw",))
+        else:
+            yield Step(f"PUT {instant}.requested", ("listing", instant, known), ((("r", instant), self.name),))
+
+    def at_relisting(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        to: Location = ("listing", at[1], tail(store)) if decided(store, at[1]) is None else ("failed", at[1])
+        yield Step(f"LIST chain again: tail {tail(store)}", to)
+
+    def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known = at
+        completed, _ = timeline(store)
+        if completed[-1] > instant and "freshness" not in self.without:
+            yield Step(f"LIST: newer instant, drop {instant}", ("draw",), ((("r", instant), None),))
+        elif ("r", instant) not in store:
+            yield Step("LIST: own claim is gone", ("failed", instant))
+        elif gap(store, known):
+            yield Step("LIST chain: own tail was trimmed", ("failed", instant))
+        else:
+            missing = None if "materialise predecessors" in self.without else unmaterialised(store, known, self.without)
+            if missing:
+                yield Step(f"LIST: entry {missing} is not materialised", ("help", instant, known, missing))
+            else:
+                yield Step("LIST slice", ("plan", instant, known, self._slice(store)))
+
+    def at_help(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        back = ("listing", at[1], at[2])
+        yield from materialise(store, store.get(("h", at[3])), self, f"{self.name} helps entry {at[3]}", back, at)
+        yield from expired(at, back)
+
+    def at_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known, logs = at
+        entry, slot = store.get(("h", known + 1)), known + 1
+        if "plan in chain" in self.without:
+            yield Step(f"PUT {instant}.compaction.requested beside the chain", ("mutant_file", instant, known, logs),
+                       ((("k", instant), (self.group,)),))  # fmt: skip
+        elif entry is None:
+            plan = ("P", instant, (self.group,), (self.group,), logs)
+            yield Step(
+                f"PUT chain/{slot}=plan {instant}", ("publish_plan", instant, slot, logs), ((("h", slot), plan),)
+            )
+            yield from expired(at, ("relisting", instant))
+        elif entry[0] == "A" and entry[1] == instant:
+            yield Step("PUT plan =412: aborted", ("failed", instant))
+        elif self._moved(entry):
+            yield Step("PUT plan =412: group moved, plan again", ("relisting", instant))
+        else:
+            yield Step("PUT plan =412", ("plan", instant, slot, logs))
+
+    def _moved(self, entry: tuple[object, ...]) -> bool:
+        if "planner's conflict check" in self.without or entry[0] == "A":
+            return False
+        return self.group in entry[3 if entry[0] == "C" else 2]  # type: ignore[operator]
+
+    def at_publish_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, slot, logs = at
+        writes = () if ("k", instant) in store else ((("k", instant), (self.group,)),)
+        yield Step(f"{self.name} publishes plan {instant}", ("prove", instant, slot, logs), writes)
+        yield from expired(at, ("relist_plan", *at[1:]), env.archives)
+
+    def at_relist_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        if live(store, at[1]):
+            yield Step(f"LIST: {at[1]} is live", ("publish_plan", *at[1:]))
+        else:
+            yield Step(f"LIST: {at[1]} is completed", ("done", at[1]))
+
+    def at_prove(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        gone = Step("look at the decision", ("relist", at[1]))
+        yield from prove(store, at[1], at[2], self.without, held=("file", *at[1:]), lost=at, gone=gone)
+
+    def at_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, slot, logs, _ = at
+        yield Step("PUT compacted base", ("decide", instant, slot), (self._base(store, instant, logs),))
+        yield from expired(at, ("prove", *at[1:-1]))
+
+    def at_decide(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known = at
+        slot, entry = known + 1, store.get(("h", known + 1))
+        if entry is None:
+            files = (("d", self.group, instant, 0),)
+            commit = ("C", instant, (files, (), (self.group,)), ("compaction",))
+            yield Step(f"PUT chain/{slot}=commit {instant}", ("publish", instant), ((("h", slot), commit),))
+            yield from expired(at, ("fresh", *at[1:]), env.trims)
+        elif entry[1] == instant and entry[0] == "C":
+            yield Step(f"GET chain/{slot}: decided by the other executor", ("relist", instant))
+        elif is_unmaterialised(store, entry, self.without) and "materialise predecessors" not in self.without:
+            yield Step(f"GET chain/{slot}: not materialised", ("walk", *at[1:]))
+        else:
+            # A compaction conflicts with nobody: whoever came later saw its plan.
+            yield Step(f"GET chain/{slot}: no conflict", ("decide", instant, slot))
+
+    def at_walk(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known = at
+        label, after = f"{self.name} helps entry {known + 1}", ("decide", instant, known + 1)
+        yield from materialise(store, store.get(("h", known + 1)), self, label, after, at)
+        yield from expired(at, ("decide", *at[1:]))
+
+    def at_fresh(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        to: Location = ("relist", at[1]) if gap(store, at[2]) else ("decide", *at[1:])
+        yield Step("LIST chain again", to)
+
+    def at_relist(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        entry = decided(store, at[1])
+        committed = entry is not None and entry[0] == "C"
+        if committed and live(store, at[1]):
+            yield Step(f"LIST: {at[1]} is decided, not published", ("publish", at[1]))
+        else:
+            yield Step(f"LIST: {at[1]} is over", ("done" if committed else "failed", at[1]))
+
+    def at_publish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        entry = decided(store, at[1])
+        if entry is not None and entry[0] == "A":
+            yield Step(f"{at[1]} was aborted after its plan", ("failed", at[1]))
+            return
+        yield from materialise(store, entry, self, f"{self.name} publishes {at[1]}", ("done", at[1]), at)
+        yield from expired(at, ("relist", at[1]), env.archives)
+
+    def at_mutant_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        base = self._base(store, at[1], at[3])
+        yield Step("PUT compacted base", ("mutant_publish", at[1]), (base,))
+
+    def at_mutant_publish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        body = ((("d", self.group, at[1], 0),), (), (self.group,))
+        yield Step(f"PUT {at[1]}.commit beside the chain", ("done", at[1]), ((("c", at[1]), body),))
+
+    def _base(self, store: Store, instant: int, logs: tuple[int, tuple[Key, ...]]) -> tuple[Key, int]:
+        mask = logs[0]
+        for log in logs[1]:
+            mask |= store.get(log, 0)
+        return ("d", self.group, instant, 0), mask
+
+    def _slice(self, store: Store) -> tuple[int, tuple[Key, ...]]:
+        completed, start = set(timeline(store)[0]), start_of(store)
+        bases = (
+            (k[2], v)
+            for k, v in store.items()
+            if k[0] == "d" and k[1] == self.group and (k[2] in completed or k[2] < start)
+        )
+        on, mask = max(bases, default=(0, 0))
+        logs = (
+            k
+            for k in store
+            if k[0] == "l" and k[1] == self.group and k[2] == on and (k[3] in completed or k[3] < start)
+        )
+        return mask, tuple(sorted(logs))
+
+
+class Executor(Compactor):
+    """A second executor: resumes any published plan."""
+
+    mortal = False
+
+    def begin(self) -> Location:
+        return ("idle",)
+
+    def at_idle(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        for slot in range(1, tail(store) + 1):
+            entry = store.get(("h", slot), ("", 0))
+            if entry[0] == "P" and (live(store, entry[1]) or "archived plans not resumed" in self.without):
+                yield Step(f"resume plan {entry[1]}", ("publish_plan", entry[1], slot, entry[4]))
+
+
+class SecondAttempt(Process):
+    """Another attempt of a task of the first process (speculation, zombie executor), ending whenever it likes."""
+
+    def __init__(self, name: str = "Z", without: Guards = frozenset(), *, group: str = "n1", operation: int = 1):
+        self.name, self.without, self.group, self.operation = name, without, group, operation
+
+    def begin(self) -> Location:
+        return ("draw",)
+
+    def may_write(self, at: Location) -> int:
+        return at[1] if at[0] == "file" and at[-1] else 0
+
+    def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        driver = env.locations[0]
+        if driver[0] in ("prove", "file", "decide"):
+            to: Location = ("prove", driver[1], driver[2])
+            if "renewed right" in self.without:
+                to = ("file", driver[1], driver[2], 0)
+            yield Step(f"attempt 2 of a task of {driver[1]} starts", to)
+
+    def at_prove(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        gone = Step("attempt 2 ends", ("failed", at[1]))
+        yield from prove(store, at[1], at[2], self.without, held=("file", *at[1:]), lost=at, gone=gone)
+
+    def at_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        group = f"{self.group}z" if "planned file ids" in self.without else self.group
+        yield Step("attempt 2 PUTs its file", ("done", at[1]), ((("d", group, at[1], 9), 1 << self.operation),))
+        if "renewed right" not in self.without:
+            yield from expired(at, ("prove", *at[1:-1]))

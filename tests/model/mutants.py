@@ -1,0 +1,75 @@
+"""Guards of the protocol and where their removal shows: section 7 of docs/commit-protocol.md.
+
+Every guard is a name that the processes look up in `without`. `finds` is the set of violations of which a search of
+the instance without the guard must find the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard removed (or several, joined by ` + `), the instance that shows it, the invariant that breaks.
+
+    `finds` is empty where the search shows that nothing breaks. `long`: only in the full run.
+    """
+
+    guard: str
+    instance: str
+    finds: str
+    strict: bool = False
+    long: bool = False
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The removed guards."""
+        return tuple(self.guard.split(" + "))
+
+
+MUTANTS = (
+    Mutant("conflict check", "K1", "I1", long=True),
+    Mutant("reading lost slots", "K1", "I1"),
+    Mutant("freshness", "K2", "I1", long=True),
+    Mutant("chained instants not reused", "K1", "I1", long=True),
+    Mutant("exclusive claim", "K2", "I1"),
+    Mutant("tail before claim", "K1", "I1"),
+    Mutant("chain before snapshot", "K1", "I1"),
+    Mutant("materialise predecessors", "K1", "I7", long=True),
+    Mutant("read-back on 412", "K1", "I2"),
+    Mutant("decision before publish", "K1", "I1"),
+    Mutant("abort entry", "K1", "I1"),
+    Mutant("chain scan in recovery", "K1", "I1"),
+    Mutant("quarantine", "K15", "I2"),
+    Mutant("requests in flight", "K3", "I2", long=True),
+    Mutant("archiver stops at pending", "K9", "I1"),
+    Mutant("H before archiving", "K16", "I1"),
+    Mutant("publishing expires", "K16", "I1"),
+    Mutant("trim horizon", "K18", "I1"),
+    Mutant("fresh tail to decide", "K18", "I1"),
+    Mutant("abort needs fresh listing", "K9", "I1", long=True),
+    Mutant("late claims never helped", "K13", "I1"),
+    Mutant("late claims never rolled back", "K13t", "I1"),
+    Mutant("plans never aborted", "K7b", "I1", long=True),
+    Mutant("archived plans not resumed", "K7b", "I7", long=True),
+    Mutant("plan in chain", "K7", "I1"),
+    Mutant("planner's conflict check", "K7", "I7", long=True),
+    Mutant("bucket as conflict key", "K5", "I3"),
+    Mutant("replaced files gone first", "K6", "I3", long=True),
+    Mutant("retention for readers", "K8", "I6"),
+    Mutant("planned file ids", "K9", "I3"),
+    Mutant("completion time in entry", "K12", "I8"),
+    Mutant("not waiting for others", "K10s", "L"),
+    Mutant("renewed right", "K15", "I2"),
+    Mutant("proof before each file", "K19", "I4"),
+    Mutant("chain in proof", "K15", "I2"),
+    Mutant("commit in proof", "K17", "I3", long=True),
+    Mutant("lost proof is none", "K15", "I2"),
+    Mutant("claim is no proof", "K15", "I2"),
+    Mutant("claim in proof", "K9", "", long=True),
+    Mutant("gap in proof", "K18", "I7"),
+    Mutant("chain read after staging", "K3s", "I2", strict=True, long=True),
+    Mutant("delete sources", "K3s", "I2", strict=True, long=True),
+    Mutant("delete body first", "K13s", "I1", strict=True),
+)

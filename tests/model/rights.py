@@ -1,0 +1,120 @@
+"""The right to write, and what chain processes share: walking the chain and materialising its entries.
+
+Guards are removed by name (see `mutants.py`): `without` is the set of removed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.model.engine import Env, Location, Process, Step
+from tests.model.store import Key, Store, decided, tail, timeline
+
+Guards = frozenset[str]
+UNDECIDED, LATE = 1, 0
+"""Of a proof: taken while the instant was undecided, or (mutants only) after it was decided."""
+
+
+class ChainProcess(Process):
+    """A process of ours. `strict`: nothing relies on time, files and completed files appear by copy."""
+
+    def __init__(self, name: str, without: Guards = frozenset(), *, strict: bool = False, timed: bool = False):
+        self.name, self.without, self.strict, self.timed = name, without, strict, timed
+
+
+def gap(store: Store, known: int) -> bool:
+    """Whether entries above the known tail may have been trimmed: the known one is gone, or the first ones are."""
+    if known:
+        return ("h", known) not in store
+    lowest = min((k[1] for k in store if k[0] == "h"), default=1)
+    return lowest > 1
+
+
+def refusal(store: Store, instant: int, known: int, without: Guards) -> str | None:
+    """Why a proof begun now fails, or None."""
+    if "claim in proof" not in without and ("r", instant) not in store:
+        return "claim gone"
+    if "chain in proof" not in without:
+        kinds = "A" if "commit in proof" in without else "CA"
+        for n in range(known + 1, tail(store) + 1):
+            entry = store.get(("h", n))
+            if entry and entry[1] == instant and entry[0] in kinds:
+                return "decided"
+    if "gap in proof" not in without and gap(store, known):
+        return "gap in the chain"
+    return None
+
+
+def prove(
+    store: Store, instant: int, known: int, without: Guards, *, held: Location, lost: Location, gone: Step
+) -> Iterator[Step]:
+    """Renew the right: `held` follows with the kind of the proof appended; `lost` is where a lost reply leads."""
+    kind = UNDECIDED if decided(store, instant) is None else LATE
+    why = refusal(store, instant, known, without)
+    if why is None:
+        yield Step(f"prove right to {instant}", (*held, kind))
+    else:
+        gone.label = f"prove right to {instant}: {why}; {gone.label}"
+        yield gone
+    if "lost proof is none" in without:
+        yield Step(f"prove right to {instant} =?, taken for proved", (*held, kind))
+    else:
+        yield Step(f"prove right to {instant} =?", lost)
+
+
+def unmaterialised(store: Store, upto: int, without: Guards) -> int | None:
+    """First chain entry up to number `upto` whose timeline file is missing though its claim is live."""
+    return next((n for n in range(1, upto + 1) if is_unmaterialised(store, store.get(("h", n)), without)), None)
+
+
+def is_unmaterialised(store: Store, entry: Any, without: Guards) -> bool:
+    """Whether a fresh listing shows that the entry's file must still be created."""
+    if entry is None or entry[0] == "A" or ("r", entry[1]) not in store or ("c", entry[1]) in store:
+        return False
+    if entry[1] < timeline(store)[0][0] and "late claims never helped" not in without:
+        return False
+    return entry[0] == "C" or ("k", entry[1]) not in store
+
+
+def materialise(
+    store: Store, entry: Any, process: ChainProcess, label: str, to: Location, again: Location
+) -> Iterator[Step]:
+    """Create the timeline file of an entry; idempotent. `again` is where a lost reply leads."""
+    if entry is None:
+        yield Step(f"{label}: entry trimmed", to)
+        return
+    instant = entry[1]
+    name: Key = ("c", instant) if entry[0] == "C" else ("k", instant)
+    body = entry[2] if entry[0] == "C" else entry[3]
+    if process.timed and entry[0] == "C":
+        at = label.split(" ")[0] if "completion time in entry" in process.without else "fixed"
+        if ("ct", instant, at) in store or ("r", instant) not in store:
+            yield Step(f"{label} =412", to)
+        else:
+            yield Step(f"{label} as {instant}_{at}", to, ((name, body), (("ct", instant, at), 1)))
+    elif name in store:
+        yield Step(f"{label} =412", to)
+    elif process.strict and ("b", instant) not in store:
+        yield Step(f"{label}: source gone", to)
+    else:
+        yield Step(f"{label} =ok", to, ((name, body),))
+        lost = ("copy-absent", name, ("b", instant)) if process.strict else ("absent", name, body)
+        yield Step(f"{label} =?", again, lost=lost)
+
+
+def live(store: Store, instant: int) -> bool:
+    """Fresh listing before materialising: claim there, not completed, not older than the first completed instant."""
+    return ("r", instant) in store and ("c", instant) not in store and instant >= timeline(store)[0][0]
+
+
+def expired(at: Location, to: Location, matters: bool = True) -> Iterator[Step]:
+    """The process slept past its proof or listing: what this permitted is over."""
+    if matters:
+        yield Step(f"sleeps past its right in {at[0]}", to)
+
+
+__all__ = [
+    "LATE", "UNDECIDED", "ChainProcess", "Env", "Guards", "expired", "gap", "is_unmaterialised", "live", "materialise",
+    "prove", "refusal", "unmaterialised",
+]  # fmt: skip

@@ -1,0 +1,125 @@
+"""The store of the model and what a listing reader sees in it.
+
+Names are tuples: ('r', T) claim (requested and inflight), ('c', T) completed -> (files, replaced groups, keys),
+('k', T) compaction plan -> groups, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
+file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
+name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols.
+A mask has one bit for each operation (a write of some rows) that the file holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+Key = tuple[Any, ...]
+Store = dict[Key, Any]
+NEVER = 99
+
+
+def timeline(store: Store) -> tuple[list[int], list[int]]:
+    """Completed and pending instants, each sorted."""
+    completed = {k[1] for k in store if k[0] == "c"}
+    pending = {k[1] for k in store if k[0] in "rk" and len(k) == 2} - completed
+    return sorted(completed), sorted(pending)
+
+
+def start_of(store: Store) -> int:
+    """First instant of the completed and pending-compaction timeline, the border that Hudi's file groups see."""
+    return min((k[1] for k in store if k[0] in "ck" and len(k) == 2), default=NEVER)
+
+
+def tail(store: Store) -> int:
+    """Number of the last chain entry, 0 if there is none."""
+    return max((k[1] for k in store if k[0] == "h"), default=0)
+
+
+def chain_max(store: Store) -> int:
+    """Greatest instant in the chain. (Real entries carry a running maximum, which trimming does not lower.)"""
+    return max((v[1] for k, v in store.items() if k[0] == "h"), default=0)
+
+
+def decided(store: Store, instant: int) -> Any:
+    """The first commit or abort entry of an instant, or None."""
+    for n in range(1, tail(store) + 1):
+        entry = store.get(("h", n))
+        if entry and entry[1] == instant and entry[0] in "CA":
+            return entry
+    return None
+
+
+def is_plan(store: Store, instant: int) -> bool:
+    """Whether a plan of the instant is published."""
+    return any(k[0] == "h" and v[0] == "P" and v[1] == instant for k, v in store.items())
+
+
+def files_of(store: Store, instant: int) -> list[Key]:
+    """Data files of one instant."""
+    found = (k for k in store if (k[0] == "d" and k[2] == instant) or (k[0] == "l" and k[3] == instant))
+    return sorted(found, key=str)
+
+
+def view(
+    store: Store, completed: Iterable[int] | None = None, start: int | None = None, files: Store | None = None
+) -> dict[str, int]:
+    """{group: mask} as a listing reader sees it that knows only Hudi's timeline rules.
+
+    `completed`, `start` and `files` replace what the store says, for a reader whose listings are of different moments.
+    """
+    known = {k[1] for k in store if k[0] == "c"} if completed is None else set(completed)
+    first = start_of(store) if start is None else start
+    planned = {k[1] for k in store if k[0] == "k" and k[1] not in known}
+    hidden: set[str] = set()
+    for key, value in store.items():
+        if key[0] == "c" and key[1] in known:
+            hidden.update(value[1])
+    bases: dict[str, list[Key]] = {}
+    logs: dict[str, list[Key]] = {}
+    for key, value in (store if files is None else files).items():
+        if key[0] == "d" and key[1] not in hidden and key[2] not in planned and (key[2] in known or key[2] < first):
+            bases.setdefault(key[1], []).append((key[2], key[3], value))
+        elif key[0] == "l" and key[1] not in hidden and (key[3] in known or key[3] < first):
+            logs.setdefault(key[1], []).append((key[2], key[3], value))
+    result = {}
+    for group in set(bases) | set(logs):
+        mask = _merged(max(bases.get(group, [(0, 0, 0)])), logs.get(group, []), planned)
+        if mask:
+            result[group] = mask
+    return result
+
+
+def _merged(base: Key, logs: list[Key], planned: set[int]) -> int:
+    instant, _, mask = base
+    for on, _, _ in logs:
+        if on > instant and on not in planned and instant:
+            # A slice of logs alone that no pending compaction explains hides the older slice.
+            instant, mask = on, 0
+    for on, _, operation in logs:
+        if on >= instant:
+            mask |= operation
+    return int(mask)
+
+
+def bases_in_view(store: Store, groups: Iterable[str]) -> tuple[tuple[int, int], ...]:
+    """(instant, mask) of the newest visible base file of each group."""
+    completed, start = set(timeline(store)[0]), start_of(store)
+    return tuple(
+        max(
+            ((k[2], v) for k, v in store.items() if k[0] == "d" and k[1] == g and (k[2] in completed or k[2] < start)),
+            default=(0, 0),
+        )
+        for g in groups
+    )
+
+
+def apply_request(store: Store, request: Key) -> bool:
+    """Apply a request that was in flight to `store`; False if its condition refuses it."""
+    condition, name, content = request
+    if condition in ("absent", "copy-absent") and name in store:
+        return False
+    if condition in ("copy", "copy-absent"):
+        if content not in store:
+            return False
+        content = store[content]
+    store[name] = content
+    return True

@@ -1,0 +1,152 @@
+"""The commit protocol, searched: every interleaving of a few processes, pauses and lost replies without bound.
+
+Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
+`docs/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
+(3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail. The small instances run always, all of them
+with HUDI_TEST_SCALE of 10 or more.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.engine import Env, Result, Search, write
+from tests.model.instances import INSTANCES, instance
+from tests.model.mutants import MUTANTS, Mutant
+from tests.model.simpler import SIMPLER, SOUND
+from tests.model.store import view
+
+FULL = 10
+STATES = {
+    "K8": 3_400,
+    "K10s": 18_782,
+    "K13": 2_956,
+    "K13t": 2_956,
+    "K15": 62_373,
+    "K16": 26_736,
+    "K18": 37_170,
+    "K19": 11_240,
+}
+LONG_STATES = {
+    "K1": 1_004_061,
+    "K2": 256_693,
+    "K3": 830_693,
+    "K4": 173_887,
+    "K5": 104_399,
+    "K6": 177_183,
+    "K9": 128_560,
+    "K10": 560_918,
+    "K11": 237_074,
+    "K12": 132_539,
+    "K14": 79_185,
+    "K17": 173_680,
+}
+STRICT_STATES = {"K13s": 1_366}
+LONG_STRICT_STATES = {"K3s": 569_905}
+
+long = pytest.mark.at_scale(FULL)
+
+
+def search(name: str, without: tuple[str, ...] = (), *, strict: bool = False) -> Result:
+    return Search(instance(name, without, strict=strict)).run()
+
+
+def holds(name: str, states: int, *, strict: bool = False) -> None:
+    result = search(name, strict=strict)
+    assert not result.kinds, "\n".join([*(text for text, _ in result.violations.values()), *result.trace()])
+    assert result.complete
+    assert result.states == states
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_no_interleaving_of_a_small_instance_violates_an_invariant(name: str) -> None:
+    holds(name, STATES[name])
+
+
+@pytest.mark.parametrize("name", STRICT_STATES)
+def test_strict_mode_needs_no_assumption_about_time(name: str) -> None:
+    holds(name, STRICT_STATES[name], strict=True)
+
+
+@long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", LONG_STATES)
+def test_no_interleaving_of_a_large_instance_violates_an_invariant(name: str) -> None:
+    holds(name, LONG_STATES[name])
+
+
+@long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", LONG_STRICT_STATES)
+def test_strict_mode_beside_archiving_needs_no_assumption_about_time(name: str) -> None:
+    holds(name, LONG_STRICT_STATES[name], strict=True)
+
+
+def breaks(mutant: Mutant) -> None:
+    result = search(mutant.instance, mutant.guards, strict=mutant.strict)
+    assert result.kinds == ({mutant.finds} if mutant.finds else set()), "\n".join(result.trace())
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if not m.long], ids=lambda m: m.guard)
+def test_removing_one_guard_breaks_an_invariant(mutant: Mutant) -> None:
+    breaks(mutant)
+
+
+@long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.long], ids=lambda m: m.guard)
+def test_removing_one_guard_breaks_an_invariant_of_a_large_instance(mutant: Mutant) -> None:
+    breaks(mutant)
+
+
+def simpler_breaks(name: str) -> None:
+    make, finds = SIMPLER[name]
+    result = Search(make()).run()
+    assert result.kinds == {finds}, "\n".join(result.trace())
+
+
+@pytest.mark.parametrize("name", [name for name in SIMPLER if not name.startswith("N13")])
+def test_no_simpler_protocol_will_do(name: str) -> None:
+    simpler_breaks(name)
+
+
+@long
+@pytest.mark.timeout(3600)
+def test_rolling_forward_a_decision_per_instant_brings_archived_commits_back() -> None:
+    simpler_breaks("N13 roll-forward of an archived instant")
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_lock_whose_thief_decides_first_is_sound_and_so_is_sharing_an_honest_lock(name: str) -> None:
+    make, states = SOUND[name]
+    result = Search(make()).run()
+    assert result.complete
+    assert (result.kinds, result.states) == (set(), states)
+
+
+def test_a_job_that_outlasts_its_proof_before_each_file_still_commits() -> None:
+    """The right to write bounds no job: a writer that sleeps past every proof once renews it and goes on."""
+    case = instance("K19")
+    writer, store, slept = case.processes[0], dict(case.store), 0
+    at = writer.begin()
+    while at[0] != "done":
+        env = Env(case.processes, (at,), frozenset(), archives=False, trims=False)
+        steps = [step for step in writer.steps(at, store, env) if step.lost is None]
+        sleeping = [step for step in steps if step.label.startswith("sleeps")]
+        step = sleeping[0] if sleeping and slept < 2 * len(case.rows) else steps[0]
+        slept += step in sleeping
+        write(store, step)
+        at = step.to
+    assert slept == 2 * len(case.rows)
+    assert sum(mask >> 1 & 1 for mask in view(store).values()) == 2
+
+
+def test_every_instance_has_a_stated_number_of_states() -> None:
+    assert {*STATES, *LONG_STATES, *STRICT_STATES, *LONG_STRICT_STATES} == set(INSTANCES)
+
+
+def test_the_trace_of_a_violation_ends_in_it() -> None:
+    result = search("K13", ("late claims never helped",))
+    (text, _) = next(iter(result.violations.values()))
+    assert text.startswith("I1")
+    assert result.trace()[-1].endswith(("helps entry 1 =ok", "publishes 2 =ok"))
