@@ -1,0 +1,78 @@
+"""`python -m bench`, called by `make bench` (BENCH="--rounds 3" hands options on)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.memory import worker_memory
+from bench.process import ROOT
+from bench.race import ENTRIES, race
+from bench.report import machine_facts, markdown, memory_record, race_record, startup_record
+from bench.rows import workload
+from bench.startup import startup_seconds
+
+RESULTS = ROOT / "docs" / "results"
+CACHE = ROOT / ".cache" / "bench"
+FULL_ROWS = 3_000_000
+MEMORY_ROWS = 30_000_000
+
+
+def main() -> None:
+    options = _options()
+    kept = RESULTS / "bench.json"
+    record: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=options.scratch) as folder:
+        if "startup" in options.sections:
+            record["startup"] = _on_this_machine(lambda: {"times": startup_record(startup_seconds())})
+        if "race" in options.sections:
+            names = options.only.split(",") if options.only else [entry.name for entry in ENTRIES]
+            entries = [entry for entry in ENTRIES if entry.name in names]
+            load = workload(CACHE, options.rows)
+            record["race"] = _on_this_machine(
+                lambda: race_record(load, options.rounds, race(load, Path(folder), options.rounds, entries, _say))
+            )
+        if "memory" in options.sections:
+            large = workload(CACHE, options.memory_rows)
+            record["memory"] = _on_this_machine(lambda: memory_record(large, worker_memory(large, Path(folder))))
+    text = markdown({name: value for name, value in record.items() if name in options.sections})
+    print(text)
+    if options.keep:
+        kept.write_text(json.dumps(record, indent=1) + "\n")
+        (RESULTS / "bench.md").write_text(markdown(record))
+
+
+def _on_this_machine(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    machine = machine_facts()
+    measured = measure()
+    return {"machine": machine | {"load_at_end": round(os.getloadavg()[0], 1)}} | measured
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Race the write path.")
+    parser.add_argument("--rows", type=int, default=FULL_ROWS, help="rows of the race")
+    parser.add_argument("--rounds", type=int, default=5, help="warm rounds after the cold one")
+    parser.add_argument("--only", default="", help=f"some of: {','.join(entry.name for entry in ENTRIES)}")
+    parser.add_argument("--memory", action="store_true", help="measure one worker's memory instead of racing")
+    parser.add_argument("--memory-rows", type=int, default=MEMORY_ROWS)
+    parser.add_argument("--startup", action="store_true", help="time imports and help only")
+    parser.add_argument("--scratch", help="folder on whose disk the tables are written")
+    parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
+    options = parser.parse_args()
+    chosen = [name for name in ("memory", "startup") if getattr(options, name)]
+    options.sections = chosen or ["startup", "race"]
+    return options
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

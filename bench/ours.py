@@ -1,0 +1,77 @@
+"""Ours: on `LocalEngine` with both cores, and on Spark from a DataFrame."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from bench.rows import read
+from bench.settings import BUCKETS, CODEC, CORES, KEY, LEVEL, ORDERING, PARTITION, SPARK_CONF
+from hudi_table import create_table, open_table
+from hudi_table.api import HudiTable
+
+
+def _created(rows: Path, base: Path, bloom: bool) -> HudiTable:
+    return create_table(
+        base,
+        pq.read_schema(next(iter(sorted(rows.glob("*.parquet"))))).remove_metadata(),
+        record_key=KEY,
+        partition_by=PARTITION,
+        ordering_fields=ORDERING,
+        index={"type": "Bucket", "buckets": BUCKETS},
+        options=_options(bloom),
+    )
+
+
+def _options(bloom: bool) -> dict[str, str]:
+    return {
+        "hoodie.parquet.compression.codec": CODEC,
+        "hoodie.parquet.bloom.filter.enabled": str(bloom).lower(),
+    }
+
+
+class Local:
+    """hudi_table in this process."""
+
+    def __init__(self, *, bloom: bool) -> None:
+        from hudi_table.table.engine import LocalEngine
+
+        assert LEVEL == 1, "our default"
+        self._bloom = bloom
+        self._engine = LocalEngine(CORES)
+
+    def bulk_insert(self, rows: Path, base: Path) -> None:
+        table = _created(rows, base, self._bloom)
+        table.write(read(rows), operation="bulk_insert", options=_options(self._bloom), engine=self._engine)
+
+    def upsert(self, rows: Path, base: Path) -> None:
+        open_table(str(base)).write(read(rows), operation="upsert", options=_options(self._bloom), engine=self._engine)
+
+
+class Spark:
+    """hudi_spark on two tasks at once."""
+
+    def __init__(self, *, bloom: bool, tasks: int = CORES) -> None:
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        self._bloom = bloom
+        builder = SparkSession.builder.master(f"local[{tasks}]").appName("bench")
+        for name, value in SPARK_CONF.items():
+            builder = builder.config(name, value)
+        self._spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536").getOrCreate()
+        self._spark.sparkContext.setLogLevel("ERROR")
+
+    def bulk_insert(self, rows: Path, base: Path) -> None:
+        import hudi_spark
+
+        table = _created(rows, base, self._bloom)
+        hudi_spark.write(self._spark.read.parquet(str(rows)), table, "bulk_insert", options=_options(self._bloom))
+
+    def upsert(self, rows: Path, base: Path) -> None:
+        import hudi_spark
+
+        hudi_spark.write(self._spark.read.parquet(str(rows)), str(base), "upsert", options=_options(self._bloom))

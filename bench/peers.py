@@ -1,0 +1,96 @@
+"""delta-rs, and Apache Hudi. This module runs in two Pythons, so each peer's library is imported where it is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.settings import BUCKETS, CODEC, CORES, KEY, LEVEL, ORDERING, PARTITION, SPARK_CONF
+
+HUDI = "1.1.1"
+HUDI_BUNDLE = f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{HUDI}.jar"
+
+
+class Delta:
+    """delta-rs on all cores: a table partitioned by year, without buckets or meta columns."""
+
+    def bulk_insert(self, rows: Path, base: Path) -> None:
+        import deltalake
+
+        from bench.rows import read
+
+        deltalake.write_deltalake(base, read(rows), partition_by=[PARTITION], writer_properties=self._properties())
+
+    def upsert(self, rows: Path, base: Path) -> None:
+        import deltalake
+
+        from bench.rows import read
+
+        merger = deltalake.DeltaTable(base).merge(
+            read(rows),
+            predicate=f"old.{KEY} = new.{KEY} AND old.{PARTITION} = new.{PARTITION}",
+            source_alias="new",
+            target_alias="old",
+            writer_properties=self._properties(),
+        )
+        older = f"new.{ORDERING} >= old.{ORDERING}"
+        merger.when_matched_update_all(predicate=older).when_not_matched_insert_all().execute()
+
+    def _properties(self) -> Any:
+        from deltalake import WriterProperties
+
+        return WriterProperties(compression="ZSTD", compression_level=LEVEL)
+
+
+class Hudi:
+    """Apache Hudi's DataFrame writer on Spark 3.5, with as many tasks at once as ours.
+
+    The metadata table is off, which is less work for Hudi: ours keeps none yet. Table version 6 is the one we write.
+    """
+
+    def __init__(self, *, bloom: bool) -> None:
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        jars = Path(os.environ["HUDI_INTEROP_IVY"]) / "jars"
+        others = [str(jar) for jar in sorted(jars.glob("*.jar")) if "bundle" not in jar.name]
+        builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench")
+        settings = SPARK_CONF | {
+            "spark.driver.extraClassPath": ":".join([str(jars / HUDI_BUNDLE), *others]),
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+            "spark.hadoop.parquet.compression.codec.zstd.level": str(LEVEL),
+        }
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        self._spark = builder.getOrCreate()
+        self._spark.sparkContext.setLogLevel("ERROR")
+        self._bloom = bloom
+
+    def bulk_insert(self, rows: Path, base: Path) -> None:
+        self._write("bulk_insert", rows, base, "overwrite")
+
+    def upsert(self, rows: Path, base: Path) -> None:
+        self._write("upsert", rows, base, "append")
+
+    def _write(self, operation: str, rows: Path, base: Path, mode: str) -> None:
+        options = {
+            "hoodie.table.name": "lineitem",
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.datasource.write.recordkey.field": KEY,
+            "hoodie.datasource.write.partitionpath.field": PARTITION,
+            "hoodie.datasource.write.precombine.field": ORDERING,
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+            "hoodie.index.type": "BUCKET",
+            "hoodie.bucket.index.num.buckets": str(BUCKETS),
+            "hoodie.metadata.enable": "false",
+            "hoodie.parquet.compression.codec": CODEC,
+            "hoodie.parquet.bloom.filter.enabled": str(self._bloom).lower(),
+            "hoodie.write.table.version": "6",
+            "hoodie.write.auto.upgrade": "false",
+        } | {f"hoodie.{kind}.shuffle.parallelism": str(CORES) for kind in ("insert", "upsert", "bulkinsert")}
+        self._spark.read.parquet(str(rows)).write.format("hudi").options(**options).mode(mode).save(str(base))

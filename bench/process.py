@@ -1,0 +1,134 @@
+"""Driving a contender's process, and what it costs: wall time, processor time and peak memory of its process tree."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of wall and processor time; bytes of resident memory at the peak of the tree (shared pages count for
+    each process) and of its largest Python worker."""
+
+    wall: float
+    cpu: float
+    peak: int
+    worker_peak: int
+
+
+class Contender:
+    """A contender's process. `python` is the one that has its libraries."""
+
+    def __init__(self, name: str, *, bloom: bool, python: Path | None = None) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        unwanted = ("SPARK_", "PYSPARK_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+        env = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
+        env |= {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark_app"))), "TZ": "UTC"}
+        env.setdefault("HUDI_INTEROP_IVY", str(ROOT / ".cache" / "ivy"))
+        command = [str(python or sys.executable), "-m", "bench.worker", name, *(["--bloom"] if bloom else [])]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, env=env, text=True
+        )
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, step: str, rows: Path, base: Path) -> Cost:
+        """One step, measured. The first call waits for the session to stand, outside of what is measured."""
+        if not self._started:
+            self._answer()
+            self._started = True
+        watched = _Watch(self._process.pid)
+        with watched:
+            assert self._process.stdin is not None
+            print(
+                json.dumps({"step": step, "rows": str(rows), "base": str(base)}), file=self._process.stdin, flush=True
+            )
+            wall = self._answer()["seconds"]
+        return Cost(wall, watched.cpu, watched.peak, watched.worker_peak)
+
+    def close(self) -> None:
+        """End the process; its JVM ends with it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            tail = self._log.read().decode("utf-8", "replace")[-4000:]
+            raise RuntimeError(f"a contender failed; its log ends:\n{tail}")
+        return json.loads(line)
+
+
+class _Watch:
+    """Samples a process tree while it is entered."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.cpu = 0.0
+        self.peak = self.worker_peak = 0
+
+    def __enter__(self) -> Self:
+        self._before = self._seconds()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.cpu = self._seconds() - self._before
+
+    def _tree(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [self._root, *self._root.children(recursive=True)]
+        return []
+
+    def _seconds(self) -> float:
+        total = 0.0
+        for process in self._tree():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                # The times of children count only once they are waited for, so nothing counts twice.
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
+    def _sample(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            total = largest = 0
+            for process in self._tree():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    size = process.memory_info().rss
+                    total += size
+                    if process != self._root and "python" in process.name():
+                        largest = max(largest, size)
+            self.peak = max(self.peak, total)
+            self.worker_peak = max(self.worker_peak, largest)

@@ -1,0 +1,112 @@
+"""The race: every contender takes both steps in every round, one after the other, each checked."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.process import ROOT, Contender, Cost
+from bench.rows import CHECKED, Figures, Workload, figures
+from hudi_table import open_table
+
+STEPS = ("bulk_insert", "upsert")
+HUDI_PYTHON = ROOT / ".venv-hudi" / "bin" / "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Who takes part: a worker's name, its label, and whether it writes bloom filters."""
+
+    worker: str
+    label: str
+    bloom: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.worker}-bloom" if self.bloom else self.worker
+
+
+ENTRIES = (
+    Entry("floor", "pyarrow alone"),
+    Entry("local", "ours, LocalEngine"),
+    Entry("spark", "ours, Spark"),
+    Entry("hudi", "Apache Hudi"),
+    Entry("delta", "delta-rs"),
+    Entry("local", "ours, LocalEngine, bloom", bloom=True),
+    Entry("spark", "ours, Spark, bloom", bloom=True),
+    Entry("hudi", "Apache Hudi, bloom", bloom=True),
+)
+
+
+@dataclass(slots=True)
+class Times:
+    """Costs of one step of one contender: the first, cold one apart."""
+
+    cold: Cost | None = None
+    warm: list[Cost] = field(default_factory=list)
+
+    def middle(self, of: Callable[[Cost], float]) -> float:
+        return median(of(cost) for cost in self.warm)
+
+
+Results = dict[str, dict[str, Times]]
+
+
+def race(load: Workload, folder: Path, rounds: int, entries: Iterable[Entry], say: Callable[[str], None]) -> Results:
+    """One cold round and `rounds` warm ones. Raises AssertionError if a table does not hold what it must."""
+    entries = list(entries)
+    results: Results = {entry.name: {step: Times() for step in STEPS} for entry in entries}
+    with ExitStack() as sessions:
+        running: Mapping[str, Contender] = {
+            entry.name: sessions.enter_context(
+                Contender(entry.worker, bloom=entry.bloom, python=HUDI_PYTHON if entry.worker == "hudi" else None)
+            )
+            for entry in entries
+        }
+        for number in range(rounds + 1):
+            # Each round begins with another contender, so that none always has the same neighbour in the machine's caches.
+            turn = number % len(entries)
+            for entry in entries[turn:] + entries[:turn]:
+                costs = _round(entry, running[entry.name], load, folder / entry.name)
+                for step, cost in zip(STEPS, costs, strict=True):
+                    times = results[entry.name][step]
+                    if number == 0:
+                        times.cold = cost
+                    else:
+                        times.warm.append(cost)
+                shown = ", ".join(f"{step} {cost.wall:.1f} s" for step, cost in zip(STEPS, costs, strict=True))
+                say(f"round {number or 'cold'}: {entry.label}: {shown}")
+    return results
+
+
+def _round(entry: Entry, contender: Contender, load: Workload, base: Path) -> list[Cost]:
+    shutil.rmtree(base, ignore_errors=True)
+    costs = []
+    for step, rows, expected in (
+        ("bulk_insert", load.base, load.loaded),
+        ("upsert", load.updates, load.upserted),
+    ):
+        costs.append(contender.run(step, rows, base))
+        held = held_by(entry.worker, base)
+        assert held == expected, f"{entry.label} after {step} holds {held}, must hold {expected}"
+    shutil.rmtree(base)
+    return costs
+
+
+def held_by(worker: str, base: Path) -> Figures:
+    """The figures of a contender's table, read from outside its session."""
+    if worker in ("local", "spark", "hudi"):
+        return figures(open_table(str(base)).scan(columns=list(CHECKED)).to_arrow())
+    files: list[Path] = sorted(base.rglob("*.parquet"))
+    if worker == "delta":
+        import deltalake
+
+        files = [base / uri.split(f"{base.name}/", 1)[1] for uri in deltalake.DeltaTable(base).file_uris()]
+    return figures(pa.concat_tables(pq.ParquetFile(file).read(columns=list(CHECKED)) for file in files))

@@ -1,0 +1,56 @@
+"""One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]`.
+
+JSON lines: {"step": "bulk_insert" | "upsert", "rows": folder, "base": folder} on stdin, {"seconds": wall} on stdout once
+per line, after a first line when the session stands. A failure ends the process; its traceback is on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def contender(name: str, bloom: bool) -> Any:
+    """The contender of that name; what it needs is imported here and not before."""
+    if name == "floor":
+        from bench.floor import Floor
+
+        return Floor()
+    if name in ("local", "spark"):
+        from bench.ours import Local, Spark
+
+        return (Local if name == "local" else Spark)(bloom=bloom)
+    if name == "spark-1":
+        from bench.ours import Spark
+
+        return Spark(bloom=bloom, tasks=1)
+    from bench.peers import Delta, Hudi
+
+    return Delta() if name == "delta" else Hudi(bloom=bloom)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name", choices=("floor", "local", "spark", "spark-1", "hudi", "delta"))
+    parser.add_argument("--bloom", action="store_true")
+    arguments = parser.parse_args()
+    # Java and Python both print to descriptor 1: keep the answers apart from their chatter.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    start = time.perf_counter()
+    running = contender(arguments.name, arguments.bloom)
+    print(json.dumps({"seconds": time.perf_counter() - start}), file=answers)
+    for line in sys.stdin:
+        command = json.loads(line)
+        start = time.perf_counter()
+        getattr(running, command["step"])(Path(command["rows"]), Path(command["base"]))
+        print(json.dumps({"seconds": time.perf_counter() - start}), file=answers)
+
+
+if __name__ == "__main__":
+    main()
