@@ -12,10 +12,3 @@ def key_values_html(title: str, facts: Sequence[tuple[str, str]]) -> str:
     """A titled two-column table."""
     rows = "".join(f"<tr><th {_CELL}>{escape(key)}</th><td {_CELL}>{escape(text)}</td></tr>" for key, text in facts)
     return f"<div><strong>{escape(title)}</strong><table>{rows}</table></div>"
-
-
-def rows_html(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A titled table with a heading."""
-    head = "".join(f"<th {_CELL}>{escape(text)}</th>" for text in heads)
-    lines = "".join("<tr>" + "".join(f"<td {_CELL}>{escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-    return f"<div><strong>{escape(title)}</strong><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
