@@ -135,6 +135,8 @@ def _environment(secret: Mapping[str, str]) -> dict[str, str]:
     hidden = CREDENTIAL_VARIABLES if secret else ()
     found = {name: value for name, value in os.environ.items() if name not in hidden}
     found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    # Spark's own workers would take whatever python3 is first in the path.
+    found.setdefault("PYSPARK_PYTHON", sys.executable)
     return found | dict(secret)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +23,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 import hudi_spark
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.jobs.ingest import Batch
-from hudi_spark.jobs.local_files import file_batches, file_schema, unified_schema
+from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import InvalidRequestError, InvalidSchemaError
+from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.services.select_check import SOURCE
 from hudi_table.table.ports import Storage
@@ -35,6 +36,8 @@ from hudi_table.table.storage import open_storage
 
 SPLIT_BYTES = 64 << 20
 TELL_SECONDS = 5.0
+DATA_EXCEPTION = "22"
+"""Class of the SQL states of values that an expression cannot take."""
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -63,8 +66,17 @@ def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: 
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an InvalidRequestError."""
     progress.say("starting Spark")
     spark = session(spec)
-    with as_hudi_errors():
-        return _write(spark, spec, table, batch, progress)
+    try:
+        with as_hudi_errors():
+            return _write(spark, spec, table, batch, progress)
+    except PySparkException as error:
+        if (error.getSqlState() or "").startswith(DATA_EXCEPTION):
+            raise InvalidDataError(f"the transform fails on some row: {_first_line(error)}") from error
+        raise
+
+
+def _first_line(error: PySparkException) -> str:
+    return str(error).strip().splitlines()[0]
 
 
 def _write(
@@ -110,6 +122,9 @@ def session(spec: JobSpec) -> SparkSession:
     """A session with the job's properties over our defaults; a few of ours cannot be changed."""
     conf = {**DEFAULTS, **{str(k): str(v) for k, v in spec.spark.get("conf", {}).items()}, **FIXED}
     conf.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+    if conf["spark.master"].startswith("local"):
+        # Workers would take whatever python3 is first in the path.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(spec.attempt)
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -151,8 +166,7 @@ def transformed(spark: SparkSession, source: DataFrame, sql: str | None) -> Data
         rows.schema  # noqa: B018 - analysis happens here under Spark Connect
         return rows
     except (AnalysisException, ParseException) as error:
-        first = str(error).strip().splitlines()[0]
-        raise InvalidRequestError(f"Spark refuses the transform: {first}") from error
+        raise InvalidRequestError(f"Spark refuses the transform: {_first_line(error)}") from error
 
 
 def arrow_schema(rows: DataFrame) -> pa.Schema:
@@ -182,10 +196,7 @@ def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:
 def _read_split(
     storage: Storage, split: Split, form: str, csv: dict[str, Any], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    if form != "parquet":
+    if form == "parquet":
+        yield from parquet_batches(storage, split.path, range(split.start, split.stop))
+    else:
         yield from file_batches(storage, split.path, form, csv, schema)
-        return
-    import pyarrow.parquet as pq
-
-    with storage.open_read(split.path) as source, pq.ParquetFile(source) as file:
-        yield from file.iter_batches(row_groups=list(range(split.start, split.stop)))

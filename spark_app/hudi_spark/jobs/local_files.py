@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -74,16 +74,19 @@ def file_batches(
     storage: Storage, path: str, form: str, csv: Mapping[str, object], types: pa.Schema | None
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one file. `types` fixes the types of columns of text files by name."""
+    if form == "parquet":
+        yield from parquet_batches(storage, path)
+        return
     with _named(path), storage.open_read(path) as source:
-        if form == "parquet":
-            import pyarrow.parquet as pq
+        yield from _csv(source, csv, types) if form == "csv" else _json(source, types)
 
-            with pq.ParquetFile(source) as file:
-                yield from file.iter_batches(batch_size=BATCH_ROWS)
-        elif form == "csv":
-            yield from _csv(source, csv, types)
-        else:
-            yield from _json(source, types)
+
+def parquet_batches(storage: Storage, path: str, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches of a Parquet file, or of some of its row groups."""
+    import pyarrow.parquet as pq
+
+    with _named(path), storage.open_read(path) as source, pq.ParquetFile(source) as file:
+        yield from file.iter_batches(batch_size=BATCH_ROWS, row_groups=row_groups)
 
 
 def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:

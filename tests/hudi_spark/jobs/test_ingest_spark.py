@@ -1,0 +1,152 @@
+"""The ingest job on Spark: a transform makes the key, tasks read the files, and what is refused leaves nothing.
+
+One session serves all tests; the job is called in this process, as `python -m hudi_spark.jobs` would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from hudi_spark.jobs.__main__ import main
+from hudi_spark.jobs.ingest_spark import FIXED
+from hudi_table.api import open_table
+from hudi_table.model.jobspec import JobResult, JobSpec
+from tests.support.s3 import ACCESS, running_s3
+
+pytestmark = pytest.mark.spark
+
+AT = [datetime(2013, month, 1, 23, 30, tzinfo=UTC) for month in (1, 1, 2, 3)]
+ROWS = pa.table(
+    {
+        "carrier": ["UA", "AA", "UA", None],
+        "flight": pa.array([1, 2, 1, 4], pa.int32()),
+        "at": pa.array(AT, pa.timestamp("us", "UTC")),
+        "ts": pa.array([1, 1, 1, 1], pa.int64()),
+        "tags": pa.array([["a"], [], None, ["b", "c"]], pa.list_(pa.string())),
+    }
+)
+SELECT = "select concat_ws('-', carrier, flight, date_format(at, 'yyyyMMddHH')) id, * from source"
+
+
+@pytest.fixture(autouse=True)
+def session_as_it_was(spark: SparkSession) -> Iterator[None]:
+    """A job sets properties of the session that it finds; other tests have their own."""
+    before = {key: spark.conf.get(key) for key in FIXED}
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value or "")
+
+
+def spec(folder: Path, sql: str | None = SELECT, **changes: Any) -> JobSpec:
+    table = {
+        "name": "flights",
+        "location": f"file://{folder}/lake",
+        "recordKey": ["id"],
+        "partitionBy": [{"field": "at", "type": "Timestamp", "format": "yyyy/MM"}],
+        "orderingFields": ["ts"],
+        "index": {"type": "Bucket", "buckets": 2},
+        **changes.pop("table", {}),
+    }
+    source = {"type": "Files", "path": f"file://{folder}/in", "format": "parquet"} | changes.pop("source", {})
+    transform = [{"sql": sql}] if sql is not None else []
+    work = {"type": "Ingest", "name": "feed", "operation": "Upsert", "source": source, "transform": transform}
+    progress = str(folder / "progress.jsonl")
+    return JobSpec(changes.pop("attempt", "one"), table, work, engine="Spark", progress=progress, **changes)
+
+
+def run(folder: Path, job: JobSpec) -> tuple[int, JobResult]:
+    (folder / "spec.json").write_text(job.to_json())
+    code = main([str(folder / "spec.json"), str(folder / "result.json")])
+    return code, JobResult.from_json((folder / "result.json").read_text())
+
+
+def land(folder: Path, name: str, rows: pa.Table = ROWS) -> None:
+    (folder / "in").mkdir(exist_ok=True)
+    pq.write_table(rows, folder / "in" / name)
+
+
+def test_a_transform_makes_the_key_and_files_become_one_commit(tmp_path: Path) -> None:
+    land(tmp_path, "1.parquet", ROWS.slice(0, 2))
+    land(tmp_path, "2.parquet", ROWS.slice(2))
+    code, result = run(tmp_path, spec(tmp_path))
+    assert code == 0, result.message
+    found = open_table(str(tmp_path / "lake")).scan().to_arrow().sort_by("id")
+    assert found.column("id").to_pylist() == ["4-2013030123", "AA-2-2013010123", "UA-1-2013010123", "UA-1-2013020123"]
+    assert found.column("tags").to_pylist() == [["b", "c"], [], ["a"], None]
+    assert found.column("at").to_pylist()[0] == AT[3]
+    assert sorted(path.name for path in (tmp_path / "lake" / "2013").iterdir()) == ["01", "02", "03"]
+    assert "starting Spark" in (tmp_path / "progress.jsonl").read_text()
+
+    code, result = run(tmp_path, spec(tmp_path, attempt="two"))
+    assert (code, result.outcome) == (0, "NothingToDo")
+
+    land(tmp_path, "3.parquet", ROWS.slice(0, 1).set_column(3, "ts", pa.array([5], pa.int64())))
+    code, result = run(tmp_path, spec(tmp_path, attempt="three"))
+    assert (result.figures["filesConsumed"], result.figures["recordsUpdated"]) == (1, 1)
+
+
+def test_text_files_are_read_by_spark_too(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("k,ts\na,1\nb,2\n")
+    sql = "select k id, ts, cast('2013-01-01' as timestamp) at from source where ts > 1"
+    code, result = run(tmp_path, spec(tmp_path, sql, source={"format": "csv"}))
+    assert code == 0, result.message
+    assert open_table(str(tmp_path / "lake")).scan().to_arrow().column("id").to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "words"),
+    [
+        ("select colour from source", "InvalidRequest", "colour"),
+        ("select * from source where", "InvalidRequest", "transform"),
+        ("select 'x' other, at, ts from source", "InvalidSchema", "id"),
+        ("select carrier id, at, ts from source", "InvalidData", "id"),
+        ("select cast(carrier as int) id, at, ts from source", "InvalidData", "CAST_INVALID_INPUT"),
+    ],
+)
+def test_a_transform_that_does_not_fit_leaves_nothing(tmp_path: Path, sql: str, name: str, words: str) -> None:
+    land(tmp_path, "1.parquet")
+    code, result = run(tmp_path, spec(tmp_path, sql))
+    assert (code, result.error_class) == (64, name), result.message
+    assert words in result.message
+    assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+
+
+def test_a_file_that_is_damaged_inside_is_named(tmp_path: Path) -> None:
+    land(tmp_path, "1.parquet")
+    path = tmp_path / "in" / "1.parquet"
+    data = bytearray(path.read_bytes())
+    data[4:60] = b"\xff" * 56
+    path.write_bytes(data)
+    code, result = run(tmp_path, spec(tmp_path))
+    assert (code, result.error_class) == (64, "InvalidData"), result.message
+    assert "1.parquet" in result.message
+    assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+
+
+@pytest.mark.s3
+def test_sources_and_tables_on_s3_need_no_hadoop_filesystem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS["access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", ACCESS["secret_access_key"])
+    with running_s3() as server:
+        sink = pa.BufferOutputStream()
+        pq.write_table(ROWS, sink)
+        server.client().put_object(Bucket=server.bucket, Key="in/1.parquet", Body=sink.getvalue().to_pybytes())
+        location = f"s3://{server.bucket}/lake"
+        storage = {
+            "endpoint": server.endpoint,
+            "region": "us-east-1",
+            "credentials": ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+        }
+        job = spec(tmp_path, source={"path": f"s3://{server.bucket}/in"}, table={"location": location}, storage=storage)
+        code, result = run(tmp_path, job)
+        assert code == 0, result.message
+        assert open_table(location, storage_options=server.options).scan().count() == 4
