@@ -210,3 +210,34 @@ def test_a_simple_index_takes_one_key_in_two_partitions_for_two_rows() -> None:
     table.insert(rows(*FIRST))
     table.upsert(rows(("a", "y", 10)))
     assert contents(table) == [("a", "x", 1), ("a", "y", 10), *FIRST[1:]]
+
+
+@pytest.mark.parametrize("index", list(INDEXES))
+def test_every_row_of_a_key_that_inserts_left_in_several_files_is_updated_and_deleted(index: str) -> None:
+    table = new_table(index=INDEXES[index])
+    for value in (1, 2, 3):
+        table.insert(rows(("a", "x", value), ("b", "x", value)), options={"hoodie.parquet.small.file.limit": "0"})
+    table.upsert(rows(("a", "x", 9)))
+    assert contents(table) == [("a", "x", 9)] * 3 + [("b", "x", 1), ("b", "x", 2), ("b", "x", 3)]
+    result = table.delete(keys(("a", "x"), ("b", "x")))
+    assert (contents(table), result.rows_deleted) == ([], 6)
+
+
+def test_a_global_index_deletes_a_moving_key_from_every_file_that_holds_it() -> None:
+    table = new_table(index=INDEXES["global"])
+    for city in ("x", "x", "y"):
+        table.insert(rows(("a", city, 1)), options={"hoodie.parquet.small.file.limit": "0"})
+    table.upsert(rows(("a", "z", 2)))
+    assert contents(table) == [("a", "z", 2)]
+
+
+def test_frames_of_pandas_and_polars_are_rows(table: HudiTable) -> None:
+    import pandas as pd
+    import polars as pl
+
+    frame = rows(("p", "x", 1), ("q", "x", 2), ("r", "x", 3)).to_pandas()
+    table.upsert(frame[frame["value"] > 1])
+    table.upsert(pl.from_arrow(rows(("s", "x", 4))))
+    assert isinstance(frame, pd.DataFrame)
+    assert [row for row in contents(table) if row not in FIRST] == [("q", "x", 2), ("r", "x", 3), ("s", "x", 4)]
+    assert table.schema().names == rows().schema.names

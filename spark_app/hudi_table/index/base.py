@@ -42,13 +42,16 @@ def _no_codes() -> Any:
 class Routed:
     """`codes[i]` is the position in `slots` of row i, or -1 if the row is to be ignored.
 
-    A global index moves keys: `deletes` are rows whose key is also to be deleted at `delete_codes`.
+    A global index moves keys: `deletes` are rows whose key is also to be deleted at `delete_codes`. Inserts may have left a
+    key in several files: `copies` are rows that also go to `copy_codes`.
     """
 
     slots: tuple[Slot, ...]
     codes: Codes
     deletes: Positions = field(default_factory=_no_rows)
     delete_codes: Codes = field(default_factory=_no_codes)
+    copies: Positions = field(default_factory=_no_rows)
+    copy_codes: Codes = field(default_factory=_no_codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,14 +66,10 @@ class SimpleIndex:
             rows = searches["" if self.is_global else item.partition]
             return _search(lookup, item, keys.record_keys, rows, ordering)
 
-        codes = keys.partitions.astype(np.int32).copy()
-        moves: list[tuple[Positions, Codes]] = []
+        found = _Found(keys, slots, len(places))
         for number, hit in enumerate(lookup.engine.imap(search, slices)):
-            code = len(places) + number
-            _apply(codes, hit, code, keys, slots, moves)
-        deletes = np.concatenate([m[0] for m in moves]) if moves else np.empty(0, dtype=np.int64)
-        delete_codes = np.concatenate([m[1] for m in moves]) if moves else np.empty(0, dtype=np.int32)
-        return Routed(slots, codes, deletes, delete_codes)
+            found.add(hit, len(places) + number)
+        return found.routed()
 
     def _searches(self, keys: Keys, slices: list[FileSlice]) -> dict[str, Positions]:
         """Per partition (or '' for all) the rows whose keys are looked for there."""
@@ -89,23 +85,48 @@ class SimpleIndex:
         }
 
 
-def _apply(
-    codes: Codes, hit: _Hit, code: int, keys: Keys, slots: tuple[Slot, ...], moves: list[tuple[Positions, Codes]]
-) -> None:
-    """Send the rows of one file's hits to it; rows that leave its partition are deleted from it instead."""
-    if len(hit.rows) == 0:
-        return
-    home = np.array([path == slots[code].partition for path in keys.partition_paths])[keys.partitions[hit.rows]]
-    codes[hit.rows[home]] = code
-    leaving = np.flatnonzero(~home)
-    if len(leaving) == 0:
-        return
-    rows = hit.rows[leaving]
-    if keys.ordering is not None and hit.ordering is not None:
-        stays = strictly_less(keys.ordering.take(pa.array(rows)), hit.ordering.take(pa.array(leaving)))
-        codes[rows[stays]] = -1
-        rows = rows[~stays]
-    moves.append((rows, np.full(len(rows), code, dtype=np.int32)))
+class _Found:
+    """What the files hold of the keys, put together file by file."""
+
+    def __init__(self, keys: Keys, slots: tuple[Slot, ...], places: int) -> None:
+        self.keys = keys
+        self.slots = slots
+        self.places = places
+        self.codes = keys.partitions.astype(np.int32).copy()
+        self.moves: list[tuple[Positions, Codes]] = []
+        self.copies: list[tuple[Positions, Codes]] = []
+
+    def add(self, hit: _Hit, code: int) -> None:
+        """Send the rows of one file's hits to it; rows that leave its partition are deleted from it instead."""
+        if len(hit.rows) == 0:
+            return
+        keys = self.keys
+        home = np.array([path == self.slots[code].partition for path in keys.partition_paths])
+        at_home = home[keys.partitions[hit.rows]]
+        rows = np.unique(hit.rows[at_home])
+        again = self.codes[rows] >= self.places
+        self.codes[rows[~again]] = code
+        self.copies.append((rows[again], np.full(int(again.sum()), code, dtype=np.int32)))
+        leaving = np.flatnonzero(~at_home)
+        rows = hit.rows[leaving]
+        if keys.ordering is not None and hit.ordering is not None:
+            stays = strictly_less(keys.ordering.take(pa.array(rows)), hit.ordering.take(pa.array(leaving)))
+            self.codes[rows[stays]] = -1
+            rows = rows[~stays]
+        rows = np.unique(rows)
+        self.moves.append((rows, np.full(len(rows), code, dtype=np.int32)))
+
+    def routed(self) -> Routed:
+        """All of it."""
+        deletes, delete_codes = _joined(self.moves)
+        copies, copy_codes = _joined(self.copies)
+        return Routed(self.slots, self.codes, deletes, delete_codes, copies, copy_codes)
+
+
+def _joined(parts: list[tuple[Positions, Codes]]) -> tuple[Positions, Codes]:
+    rows = [np.empty(0, dtype=np.int64), *(part[0] for part in parts)]
+    codes = [np.empty(0, dtype=np.int32), *(part[1] for part in parts)]
+    return np.concatenate(rows), np.concatenate(codes)
 
 
 def _may_hold(footer: BaseFileFooter, keys: pa.Array) -> bool:

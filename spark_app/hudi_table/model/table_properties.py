@@ -50,14 +50,13 @@ METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
 EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
-_PAYLOAD = "hoodie.compaction.payload.class"
+PAYLOAD = "hoodie.compaction.payload.class"
 _DATASOURCE = "hoodie.datasource.write."
-_MERGE_MODE = "hoodie.record.merge.mode"
+MERGE_MODE = "hoodie.record.merge.mode"
 _MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
 _PAYLOAD_MODES = {
     EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME,
     COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME,
-    "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload": None,
 }
 _GENERATOR_TYPES = {
     "SIMPLE": "SimpleKeyGenerator",
@@ -73,7 +72,7 @@ _MODELLED = {
     "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
     "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
-    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, _MERGE_MODE, _PAYLOAD,
+    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
 }  # fmt: skip
 
 
@@ -137,7 +136,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         # Without these, Hudi 1.1.1 refuses the table, or with its check off writes every key a second time.
         out[KEY_ENCODING] = _flag(config.key_encoding != "FieldPrefixed")
         out[_KEY_CHECK] = "false"
-    out[_PAYLOAD] = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
+    ours = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
+    out.setdefault(PAYLOAD, ours)
     out |= _timebased(config) | _index(config.index)
     return out
 
@@ -191,10 +191,20 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
 
 
 def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]:
-    """What the config keeps without understanding it; of the timestamp settings only those that no field has taken."""
+    """What the config keeps without understanding it; of the timestamp settings only those that no field has taken.
+
+    A payload class or merge mode that is none of ours stays here too, so that a write can refuse it by name.
+    """
     timed = any(item.type is PartitionType.TIMESTAMP for item in _partition_by(properties, generator))
     taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
-    return {key: value for key, value in properties.items() if key not in _MODELLED and key not in taken}
+    strange = {
+        key
+        for key, known in ((PAYLOAD, _PAYLOAD_MODES.keys()), (MERGE_MODE, _MERGE_NAMES.values()))
+        if properties.get(key) and properties[key] not in known
+    }
+    return {
+        key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
+    }
 
 
 def _default_encoding(properties: Mapping[str, str]) -> str:
@@ -222,9 +232,9 @@ def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
 
 def _merge_mode(properties: Mapping[str, str]) -> MergeMode:
     by_name = {value: mode for mode, value in _MERGE_NAMES.items()}
-    if properties.get(_MERGE_MODE) in by_name:
-        return by_name[properties[_MERGE_MODE]]
-    return _PAYLOAD_MODES.get(properties.get(_PAYLOAD, "")) or MergeMode.COMMIT_TIME
+    if properties.get(MERGE_MODE) in by_name:
+        return by_name[properties[MERGE_MODE]]
+    return _PAYLOAD_MODES.get(properties.get(PAYLOAD, "")) or MergeMode.COMMIT_TIME
 
 
 def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:

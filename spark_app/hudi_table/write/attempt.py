@@ -131,7 +131,8 @@ class Attempt:
             extra_metadata={**extra, SCHEMA_KEY: self.avro_schema},
             replaced=self.replaced,
         )
-        whole = {touches.partition_touch(partition) for partition in filled}
+        is_global = self.prepared.index.is_global
+        whole = {touches.partition_touch(touches.GLOBAL_KEYS if is_global else partition) for partition in filled}
         self.txn.commit(metadata, self._touches(inserted) | whole)
         return metadata
 
@@ -170,6 +171,9 @@ class Attempt:
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:
+        if isinstance(self.prepared.index, BucketIndex):
+            # Buckets take what comes: nobody asks for the size of a row.
+            return float(self.prepared.options.record_size)
         newest = islice(reversed(self.timeline.commits), MEASURED_COMMITS_MAX)
         measured = measured_row_size(commit_metadata(self.ctx, instant) for instant in newest)
         return row_size(measured, arrow_bytes, rows, self.prepared.options.record_size)

@@ -63,12 +63,14 @@ class Taken:
         """Rows of each slot."""
         return [self.rows.rows.get(code, 0) for code in range(len(self.slots))]
 
-    def unmatched_keys(self) -> Iterator[tuple[str, pa.Array]]:
-        """(partition, record keys) of the rows that no file group holds yet."""
-        for code, slot in enumerate(self.slots):
-            if slot.file_id is None and slot.bucket is None:
-                for batch in self.rows.read(code):
-                    yield slot.partition, batch.column(RECORD_KEY)
+    def unmatched(self) -> list[int]:
+        """Codes of the slots whose rows no file group holds yet."""
+        return [code for code, slot in enumerate(self.slots) if slot.file_id is None and slot.bucket is None]
+
+    def keys_of(self, code: int) -> Iterator[pa.Array]:
+        """The record keys of one slot's rows."""
+        for batch in self.rows.read(code):
+            yield batch.column(RECORD_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,13 @@ def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Ta
     codes = np.full(len(survives), -1, dtype=np.int32)
     codes[survives] = routed.codes
     result = Taken(GroupedRows(max_memory), slots=list(routed.slots))
+    copies = np.flatnonzero(survives)[routed.copies]
     at = 0
     for batch in taken.rows.read(0):
         result.rows.add(batch, codes[at : at + len(batch)])
+        here = (copies >= at) & (copies < at + len(batch))
+        if here.any():
+            result.rows.add(batch.take(pa.array(copies[here] - at)), routed.copy_codes[here])
         at += len(batch)
     if len(routed.deletes):
         schema = keyed_schema(prepared)
@@ -149,7 +155,7 @@ def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
     """Cut each slot's rows into `groups` slots of equal size by key range. The result is closed by the caller."""
     result = Taken(GroupedRows(max_memory))
     for code, (slot, count) in enumerate(zip(taken.slots, groups, strict=True)):
-        keys = [batch.column(RECORD_KEY) for batch in taken.rows.read(code)]
+        keys = list(taken.keys_of(code))
         if not keys:
             continue
         codes = range_split(pa.concat_arrays(keys), count) + np.int32(len(result.slots))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi_table.errors import (
     CommitStateUnknownError,
     HudiError,
+    InvalidOptionError,
     InvalidRequestError,
     WriteConflictError,
 )
@@ -23,6 +24,7 @@ from hudi_table.index.base import Lookup
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_properties import with_timebased
+from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
@@ -39,7 +41,7 @@ from hudi_table.write.guards import (
 )
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.prepare import Prepared, parse_operation, prepare
+from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
 from hudi_table.write.spill import GroupedRows
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
@@ -109,6 +111,9 @@ def check(
 ) -> tuple[pa.RecordBatchReader | None, Prepared]:
     """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
     operation = parse_operation(request.operation)
+    if request.max_memory < 1:
+        raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
+    refuse_unsupported(ctx.config)
     check_timeline(ctx, timeline)
     check_renames(ctx, timeline)
     stored = table_schema(ctx, timeline)
@@ -213,8 +218,15 @@ def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request:
     extra = dict(request.extra_metadata)
     if request.batch:
         extra[BATCH_KEY] = request.batch
-    inserted = taken.unmatched_keys() if prepared.operation is Operation.UPSERT else iter(())
-    metadata = attempt.commit(stats, extra, inserted)
+    inserted: list[tuple[str, pa.Array]] = []
+    filled: list[str] = []
+    for code in taken.unmatched() if prepared.operation is Operation.UPSERT else ():
+        partition = taken.slots[code].partition
+        if taken.rows.rows.get(code, 0) > KEY_LIMIT:
+            filled.append(partition)
+        else:
+            inserted += [(partition, keys) for keys in taken.keys_of(code)]
+    metadata = attempt.commit(stats, extra, inserted, filled)
     return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
 
 

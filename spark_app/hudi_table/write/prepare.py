@@ -6,8 +6,9 @@ ordering values) is refused while they are taken in, which still precedes the fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
 
@@ -27,6 +29,7 @@ INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 _ENGINE = "hoodie.index.bucket.engine"
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _COLON_RULES = ("0.15", "1.x")
 
 
@@ -91,13 +94,15 @@ def prepare(
         raise InvalidRequestError(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
-    schema, changed, columns = _schemas(config, chosen, parsed, table_schema, data_schema)
+    index, given = resolve_index(config, options)
+    anywhere = chosen is Operation.DELETE and index.is_global
+    taken_from = config if not anywhere else replace(config, partition_by=())
+    schema, changed, columns = _schemas(taken_from, chosen, parsed, table_schema, data_schema)
     if ordering is not None and schema.get_field_index(ordering) < 0:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         if mode is MergeMode.EVENT_TIME:
             raise InvalidSchemaError(f"the ordering column '{ordering}' is not in the table's schema")
         ordering = None
-    index, given = resolve_index(config, options)
     return Prepared(
         operation=chosen,
         options=parsed,
@@ -134,6 +139,8 @@ def refuse_unsupported(config: TableConfig) -> None:
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
         (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
         (not config.record_key, "has no record key"),
+        (PAYLOAD in extra, f"merges rows by {extra.get(PAYLOAD)}"),
+        (MERGE_MODE in extra, f"merges rows by mode {extra.get(MERGE_MODE)}"),
     ]  # fmt: skip
     for present, what in faults:
         if present:
@@ -258,12 +265,8 @@ def _schemas(
     """(schema of the files, whether it is new, columns that rows are taken in with)."""
     if data_schema is None:
         return table_schema or pa.schema([]), False, pa.schema([])
-    incoming = normalise(
-        pa.schema([field for field in data_schema if field.name not in META_COLUMNS]), known=table_schema
-    )
-    needed = [*config.record_key]
-    if not (operation is Operation.DELETE and _is_global(config)):
-        needed += config.partition_fields
+    incoming = normalise(pa.schema([field for field in data_schema if not _is_foreign(field.name)]), known=table_schema)
+    needed = [*config.record_key, *config.partition_fields]
     if operation is Operation.UPSERT or operation is Operation.INSERT:
         needed += [name for name in config.ordering_fields if table_schema is None or name in table_schema.names]
     for name in dict.fromkeys(needed):
@@ -276,6 +279,11 @@ def _schemas(
     keys = {name.partition(".")[0] for name in (*config.record_key, *config.partition_fields)}
     evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing, keys=keys)
     return evolved.schema, evolved.changed, evolved.schema
+
+
+def _is_foreign(name: str) -> bool:
+    """Whether a column is none of the table's: Hudi's meta columns, read back, and the index of a pandas frame."""
+    return name in META_COLUMNS or _PANDAS_INDEX.fullmatch(name) is not None
 
 
 def _need_column(config: TableConfig, path: str, incoming: pa.Schema) -> None:
@@ -298,10 +306,6 @@ def _key_field(path: str, table_schema: pa.Schema | None, incoming: pa.Schema) -
     name = path.partition(".")[0]
     source = table_schema if table_schema is not None and name in table_schema.names else incoming
     return source.field(name)
-
-
-def _is_global(config: TableConfig) -> bool:
-    return config.index is not None and config.index.type is IndexType.GLOBAL_SIMPLE
 
 
 def names_in(text: str) -> tuple[str, ...]:

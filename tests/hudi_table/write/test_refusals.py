@@ -96,6 +96,7 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[HudiTable], object]]
     "duplicates left in": (
         InvalidOptionError, "combine", lambda t: t.upsert(GOOD, options={"hoodie.combine.before.upsert": "false"}),
     ),
+    "no memory": (InvalidOptionError, "max_memory is 0", lambda t: t.upsert(GOOD, max_memory=0)),
     "a table of the past": (
         InvalidRequestError, "past", lambda t: HudiTable(t.context, "20260101000000000").upsert(GOOD),
     ),
@@ -192,6 +193,8 @@ FEATURES = {
     "hoodie.partition.metafile.use.base.format": "true",
     "hoodie.bootstrap.base.path": "/elsewhere",
     "hoodie.table.precombine.field": "ts,value",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+    "hoodie.record.merge.mode": "CUSTOM",
 }
 
 
