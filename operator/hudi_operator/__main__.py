@@ -7,6 +7,7 @@ import sys
 from hudi_operator.cli import local
 
 VERBS = {"local": local.main}
+INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
@@ -14,7 +15,10 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in VERBS:
         sys.stderr.write(f"usage: python -m hudi_operator {{{','.join(VERBS)}}} …\n")
         return 2
-    return VERBS[arguments[0]](arguments[1:])
+    try:
+        return VERBS[arguments[0]](arguments[1:])
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

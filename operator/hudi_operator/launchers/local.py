@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from hudi_table.model.jobspec import JobResult, JobSpec
 
 JOB_MODULE = "hudi_spark.jobs"
 STOP_SECONDS_MAX = 10.0
+ATTEMPTS_KEPT = 100
 LOG_LINE_LENGTH_MAX = 400
 
 
@@ -47,6 +49,7 @@ class LocalLauncher:
             folder.mkdir()
         except FileExistsError:
             return False
+        self._forget_oldest()
         _write(folder / "run.json", {"owner": owner, "run": to_document(run)})
         spec = replace(spec, progress=str(folder / "progress.jsonl"))
         (folder / "spec.json").write_text(spec.to_json(), encoding="utf-8")
@@ -107,6 +110,14 @@ class LocalLauncher:
             except subprocess.TimeoutExpired:
                 _signal(child.pid, signal.SIGKILL)
                 child.wait()
+
+    def _forget_oldest(self) -> None:
+        """Remove the folders of the oldest attempts that have ended; what became of them stands in the status."""
+        found = sorted(self._folder.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
+        for path in found[: max(0, len(found) - ATTEMPTS_KEPT)]:
+            if not self.is_running(path.parent.name):
+                self._children.pop(path.parent.name, None)
+                shutil.rmtree(path.parent)
 
     def _look(self, run: RunStatus, folder: Path) -> RunStatus:
         if self.is_running(run.name):

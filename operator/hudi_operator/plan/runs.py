@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hudi_operator.api.status import RUNS_MAX, RunStatus
+from hudi_operator.api.status import RunStatus
 from hudi_operator.errors import JobLostError
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.errors import (
@@ -49,7 +49,7 @@ class Verdict:
 def merged(
     launched: tuple[RunStatus, ...], recorded: tuple[RunStatus, ...], table: TableObservation | None
 ) -> tuple[RunStatus, ...]:
-    """All known runs, newest first, at most RUNS_MAX. The timeline has the last word on what a run achieved."""
+    """All known runs, newest first. The timeline has the last word on what a run achieved."""
     runs = {run.name: run for run in recorded}
     for run in launched:
         before = runs.get(run.name)
@@ -59,7 +59,7 @@ def merged(
     for name in gone:
         runs[name] = replace(runs[name], phase="Lost")
     settled = [_by_timeline(run, table) for run in runs.values()]
-    return tuple(sorted(settled, key=lambda r: (r.started or "", r.attempt, r.name), reverse=True)[:RUNS_MAX])
+    return tuple(sorted(settled, key=lambda r: (r.started or "", r.attempt, r.name), reverse=True))
 
 
 def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hudi_operator.api.status import RunStatus
+from hudi_operator.launchers import local
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_table.model.jobspec import JobSpec
 
@@ -141,3 +142,19 @@ def test_a_secret_reaches_the_job_and_no_file(
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert SECRET["AWS_SECRET_ACCESS_KEY"] not in path.read_text(), path
+
+
+def test_the_oldest_attempts_are_forgotten_but_never_one_that_runs(
+    launcher: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "ATTEMPTS_KEPT", 2)
+    launcher.launch("uid", run("flights-0"), spec("sleep", "flights-0"), {})
+    for number in range(1, 5):
+        launcher.launch("uid", run(f"flights-{number}"), spec("succeed", f"flights-{number}"), {})
+        while launcher.is_running(f"flights-{number}"):
+            time.sleep(0.02)
+        os.utime(tmp_path / "attempts" / f"flights-{number}" / "run.json", (number, number))
+    os.utime(tmp_path / "attempts" / "flights-0" / "run.json", (0, 0))
+    launcher.launch("uid", run("flights-5"), spec("succeed", "flights-5"), {})
+    kept = sorted(path.name for path in (tmp_path / "attempts").iterdir())
+    assert kept == ["flights-0", "flights-3", "flights-4", "flights-5"]

@@ -293,3 +293,21 @@ def test_a_state_folder_is_used_by_one_process_at_a_time(place: Place) -> None:
             place.apply(place.table())
     finally:
         other.cluster.release()
+
+
+def test_watching_takes_new_files_as_they_come(place: Place) -> None:
+    class Watcher(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(min(seconds, 0.1))
+            ended = sum("Succeeded" in line for line in place.lines)
+            if ended == 1:
+                place.land("2.parquet", ROWS.set_column(1, "ts", pa.array([7, 8, 9], pa.int64())))
+            elif ended == 2:
+                raise KeyboardInterrupt
+
+    place.land("1.parquet")
+    path = place.folder / "manifest.yaml"
+    path.write_text(yaml.safe_dump(place.table()))
+    with pytest.raises(KeyboardInterrupt):
+        LocalRuntime([path], place.folder / "state", Watcher(), place.lines.append, QUICK, watch=True).run()
+    assert [row["ts"] for row in place.rows()] == [7, 8, 9]
