@@ -118,13 +118,13 @@ def k6(p: Parts) -> Instance:
 def k7(p: Parts) -> Instance:
     return Instance("merge-on-read: two deltas, compaction, second executor",
                     [p.writer("W1", 1, logs=True), p.writer("W2", 2, logs=True), Compactor("C", p.without),
-                     Executor("X", p.without)], FIRST, ROWS)  # fmt: skip
+                     Executor("X", p.without)], FIRST, ROWS, lost_replies=0)  # fmt: skip
 
 
 def k7b(p: Parts) -> Instance:
     return Instance("merge-on-read: delta, compaction, second executor, recovery, archiver",
                     [p.writer("W1", 1, logs=True), Compactor("C", p.without), Executor("X", p.without), p.recovery(),
-                     p.archiver()], FIRST, {0: 1, 1: 1})  # fmt: skip
+                     p.archiver()], FIRST, {0: 1, 1: 1}, lost_replies=0)  # fmt: skip
 
 
 def k8(p: Parts) -> Instance:
@@ -222,6 +222,18 @@ def k19(p: Parts) -> Instance:
                     {0: 1, 1: 2, 2: 1}, lost_replies=0)  # fmt: skip
 
 
+def k20(p: Parts) -> Instance:
+    """Compaction 2 is archived, a delta on its slice is not; the older slice is cleaned."""
+    base, log = ("d", "f", 2, 0), ("l", "f", 2, 3)
+    store: Store = {base: 1, log: 2, ("r", 3): "old", ("c", 3): ((log,), (), ("f",))}
+    store[("h", 1)] = ("P", 2, ("f",), ("f",), (1, ()))
+    store[("h", 2)] = ("C", 2, ((base,), (), ("f",)), ("compaction",))
+    store[("h", 3)] = ("C", 3, ((log,), (), ("f",)), ("f",))
+    return Instance("an archived compaction, an executor, a delta, recovery, archiver",
+                    [p.writer("W2", 2, logs=True), Executor("X", p.without), p.recovery(), p.archiver()], store, ROWS,
+                    acked=0b11)  # fmt: skip
+
+
 def k3s(p: Parts) -> Instance:
     return Instance("strict: upserts of two groups, recovery, archiver, no assumption about time",
                     [p.writer("W1", 1), p.writer("W2", 2, ("g",)), p.recovery(), p.archiver()], TWO_GROUPS, ROWS)  # fmt: skip
@@ -254,6 +266,7 @@ INSTANCES: dict[str, Maker] = {
         k17,
         k18,
         k19,
+        k20,
     )
 }
 
