@@ -1,0 +1,152 @@
+"""Tables and operations for the tests of crash points: small, in memory, with their rows before and after."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.model.instants import Action
+from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.table.context import TxnSettings
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Storage
+from hudi_table.table.properties import open_context
+from hudi_table.table.storage import open_storage
+from hudi_table.table.transaction import begin
+from hudi_table.write.create import TableSpec, create
+from tests.support.tables import write_file
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+Rows = frozenset[tuple[str, str, int]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Index and partitioning of a scenario."""
+
+    index: IndexType
+    partitioned: bool
+
+    def __str__(self) -> str:
+        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}"
+
+
+def rows(*items: tuple[str, str, int]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, item, strict=True)) for item in items], schema=SCHEMA)
+
+
+FIRST = (("a", "x", 1), ("b", "x", 2), ("c", "y", 3))
+OPERATIONS: dict[str, tuple[Callable[[HudiTable], object], Callable[[Layout], set[tuple[str, str, int]]]]] = {
+    "insert": (
+        lambda t: t.write(rows(("d", "x", 4), ("e", "z", 5)), operation="insert"),
+        lambda _: {*FIRST, ("d", "x", 4), ("e", "z", 5)},
+    ),
+    "upsert": (
+        lambda t: t.write(rows(("a", "x", 9), ("f", "y", 6)), operation="upsert"),
+        lambda _: {("a", "x", 9), *FIRST[1:], ("f", "y", 6)},
+    ),
+    "delete": (lambda t: t.write(rows(("b", "x", 0)), operation="delete"), lambda _: {FIRST[0], FIRST[2]}),
+    "bulk_insert": (
+        lambda t: t.write(rows(("g", "z", 7)), operation="bulk_insert"),
+        lambda _: {*FIRST, ("g", "z", 7)},
+    ),
+    "insert_overwrite": (
+        lambda t: t.write(rows(("h", "x", 8)), operation="insert_overwrite"),
+        lambda layout: {("h", "x", 8), FIRST[2]} if layout.partitioned else {("h", "x", 8)},
+    ),
+    "insert_overwrite_table": (
+        lambda t: t.write(rows(("i", "y", 1)), operation="insert_overwrite_table"),
+        lambda _: {("i", "y", 1)},
+    ),
+    "delete_partition": (
+        lambda t: t.write(
+            None, operation="delete_partition", partitions=["x" if t.context.config.partition_by else ""]
+        ),
+        lambda layout: {FIRST[2]} if layout.partitioned else set(),
+    ),
+}
+LAYOUTS = [Layout(index, flag) for index in IndexType for flag in (True, False)]
+
+
+def new_store() -> Storage:
+    return open_storage(f"memory://{uuid.uuid4().hex}/t")
+
+
+def copied(store: Storage) -> Storage:
+    twin = new_store()
+    for info in store.list():
+        twin.put(info.path, store.get(info.path))
+    return twin
+
+
+class OneThread(HudiTable):
+    """A table whose calls come in one order, so that call number k is always the same one."""
+
+    def write(self, data: Any, **more: Any) -> CommitResult:
+        return super().write(data, engine=LocalEngine(1), **more)
+
+
+def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:
+    return OneThread(open_context(store, settings=TxnSettings(3600.0, suspect)))
+
+
+def spec(layout: Layout) -> TableSpec:
+    index = IndexSpec(layout.index, 2 if layout.index is IndexType.BUCKET else None)
+    return TableSpec(SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t")
+
+
+def prepared(layout: Layout) -> Storage:
+    """A table with three rows in two commits."""
+    store = new_store()
+    create(store, spec(layout))
+    table = opened(store)
+    table.write(rows(*FIRST[:2]), operation="upsert")
+    table.write(rows(FIRST[2]), operation="upsert")
+    return store
+
+
+def read(store: Storage) -> Rows:
+    found = opened(store).scan().to_arrow()
+    listed = [tuple(row[name] for name in SCHEMA.names) for row in found.to_pylist()]
+    assert len(listed) == len(set(listed)), f"a row came twice: {sorted(listed)}"
+    return frozenset(listed)
+
+
+def with_a_failed_write(store: Storage) -> Storage:
+    """The table with a write of another process that died after its first file."""
+    txn = begin(open_context(store), Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0, "x", b"half of a Parquet file")
+    return store
+
+
+def dump(store: Storage, folder: Path) -> Path:
+    """The table on local disk, where foreign readers find it."""
+    for info in store.list():
+        target = folder / info.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(store.get(info.path))
+    return folder
+
+
+def shape_of(store: Storage) -> tuple[str, ...]:
+    """What lies where, with instants and file ids by their rank: tables of one shape read alike."""
+    paths = [info.path for info in store.list()]
+    instants = sorted({found for path in paths for found in re.findall(r"\d{17}", path)})
+    ids = sorted({found for path in paths for found in re.findall(r"[0-9a-f-]{30,40}-0(?=_)", path)})
+    names = {
+        text: f"<{kind}{rank}>" for kind, group in (("t", instants), ("f", ids)) for rank, text in enumerate(group)
+    }
+    shown = []
+    for path in paths:
+        for text, name in names.items():
+            path = path.replace(text, name)
+        shown.append(path)
+    return tuple(sorted(shown))
