@@ -66,7 +66,6 @@ def query() -> None:
 def main() -> None:
     """The whole demo."""
     start = time.monotonic()
-    os.environ["PWD"] = os.getcwd()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark's workers would take whatever python3 comes first
     shutil.rmtree(DEMO, ignore_errors=True)
     generate = os.path.relpath(EXAMPLE / "generate.py")

@@ -17,9 +17,10 @@ VERSION = "hudi.lakeops.dev/v1alpha1"
 class JobSpec:
     """One attempt of one piece of work.
 
-    `table`: the table as `create_table` takes it (location, type, recordKey, partitionBy, orderingFields, mergeMode,
-    index, files, options). `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files", "path", "format"},
-    "transform": [{"sql"}]}. `attempt`: unique name of the attempt, recorded in the chain and in commit metadata.
+    `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
+    mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
+    "path", "format", "csv"}, "transform": [{"sql"}]}. `attempt`: unique name of the attempt, recorded in the checkpoint of its
+    commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`). `progress`: path of a JSON-lines file, or "".
     """
 
