@@ -41,6 +41,7 @@ BATCH_ROWS = 128 * 1024
 _CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 _UNIQUE_COLUMNS = (COMMIT_SEQNO, RECORD_KEY)
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_DICTIONARY_BYTES_A_ROW = 4
 _SAMPLE_ROWS = 8192
 _SAMPLE_DISTINCT_MAX = _SAMPLE_ROWS // 8
 
@@ -111,8 +112,8 @@ class _Gate:
 class BaseFileWriter:
     """Writes one base file to `sink`, row group by row group.
 
-    `schema` starts with the meta columns; batches must have it, except that any of the columns commit time,
-    partition path and file name may be dictionaries (`constant_column`). `avro_schema` is the table's, with or
+    `schema` starts with the meta columns; batches must have it, except that string columns may be dictionaries (as
+    `constant_column` and `read_batches` make them). `avro_schema` is the table's, with or
     without meta columns. Rows are held until `row_group_rows` rows or `row_group_bytes` bytes of Arrow data are
     there. `dictionary_columns` None chooses by a sample of the first rows; keys and sequence numbers never are.
     Leaving the context on an error leaves the sink without a footer: no reader takes it for a file.
@@ -218,13 +219,24 @@ class BaseFileWriter:
         return {BLOOM: self._bloom.to_base64(), **kind}
 
     def _encoded(self, table: pa.Table) -> pa.Table:
-        """The table in the physical schema: constants as dictionaries, everything else as it is."""
+        """The table in the physical schema: constants, and what the first rows had so, as dictionaries, the rest as it is."""
         if table.schema.names != self._schema.names:
             raise InvariantError(f"Columns {table.schema.names} written to a base file of {self._schema.names}.")
+        if self._rows == 0 and self._writer is None:
+            self._physical = pa.schema(
+                [
+                    pa.field(want.name, _DICTIONARY, want.nullable)
+                    if want.type == pa.string() and given.type == _DICTIONARY
+                    else want
+                    for want, given in zip(self._physical, table.schema, strict=True)
+                ]
+            )
         columns = []
         for column, want in zip(table.columns, self._physical, strict=True):
             if want.type == _DICTIONARY and column.type == pa.string():
                 columns.append(column.dictionary_encode())
+            elif want.type == pa.string() and column.type == _DICTIONARY:
+                columns.append(column.cast(pa.string()))
             elif column.type == want.type:
                 columns.append(column)
             else:
@@ -253,7 +265,7 @@ class BaseFileWriter:
         return self._writer
 
     def _choose_dictionaries(self, first: pa.Table | None) -> list[str]:
-        chosen = [name for name in _CONSTANT_COLUMNS if name in self._schema.names]
+        chosen = [column.name for column in self._physical if column.type == _DICTIONARY]
         if self._dictionary_columns is not None:
             return chosen + [name for name in self._dictionary_columns if name not in chosen]
         if first is None:
@@ -288,21 +300,42 @@ def read_batches(
     path: str = "",
     batch_rows: int = BATCH_ROWS,
     row_groups: Sequence[int] | None = None,
-    dictionary_columns: Sequence[str] = (),
+    dictionary_columns: Sequence[str] | None = (),
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
-    `conform`), so that a batch of no columns still counts its rows. Types are the file's own.
+    `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
+    `dictionary_columns` come as dictionaries; None: the string columns that the file stores as small ones.
     Raises CorruptTableError that names `path`.
     """
-    with _open_file(source, path, read_dictionary=list(dictionary_columns)) as file:
+    options: dict[str, Any] = {}
+    if dictionary_columns is None:
+        with _open_file(source, path) as file:
+            options["metadata"] = file.metadata
+        dictionary_columns = _small_dictionaries(options["metadata"])
+    with _open_file(source, path, read_dictionary=list(dictionary_columns), **options) as file:
         have = file.schema_arrow.names
         wanted = have if columns is None else [name for name in columns if name in have]
         for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
             batches = file.iter_batches(batch_rows, row_groups=[group], columns=wanted)
             while (batch := _next(batches, path)) is not None:
                 yield batch.select(wanted)
+
+
+def _small_dictionaries(metadata: pq.FileMetaData) -> list[str]:
+    """Flat string columns that every row group stores in a few bytes a row, thanks to a dictionary."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found = []
+    for number in range(metadata.num_columns):
+        kind = metadata.schema.column(number)
+        if kind.path.count(".") or kind.max_repetition_level or kind.logical_type.type != "STRING":
+            continue
+        chunks = [group.column(number) for group in groups]
+        sized = all(c.total_uncompressed_size <= _DICTIONARY_BYTES_A_ROW * max(c.num_values, 64) for c in chunks)
+        if chunks and sized and all(chunk.has_dictionary_page for chunk in chunks):
+            found.append(kind.path)
+    return found
 
 
 def _next(batches: Iterator[pa.RecordBatch], path: str) -> pa.RecordBatch | None:

@@ -140,13 +140,16 @@ def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite)
             if counts is not None:
                 work.counts = work.counts.plus(counts)
         return
+    base = _base(work, right)
+    # The first rows of the base decide which columns stay dictionaries, so they come before the incoming ones.
+    tables = itertools.chain(list(itertools.islice(base, 1)), base)
     given = list(incoming)
     if not given:
-        yield from _base(work, right)
+        yield from tables
         return
     merger = start(pa.concat_tables(given))
-    for base in _base(work, right):
-        yield merger.apply(base)
+    for table in tables:
+        yield merger.apply(table)
     yield merger.rest()
     work.counts = merger.counts
 
@@ -160,26 +163,47 @@ def _appended(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrit
 
 
 def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
-    """The base file batch by batch, in today's schema."""
-    path = work.task.base_path
+    """The base file batch by batch, in today's schema; columns of few values stay dictionaries, which is half the work."""
+    task, path = work.task, work.task.base_path
     assert path is not None
-    names = work.rows.names
+    virtual = task.settings.virtual_keys
+    first = True
     with right.storage.open_read(path) as source:
         for batch in read_batches(
-            source, names, path=path, batch_rows=work.task.settings.row_group_rows, dictionary_columns=(COMMIT_TIME,)
+            source, work.rows.names, path=path, batch_rows=task.settings.row_group_rows, dictionary_columns=None
         ):
+            if first and virtual is None and task.parts == 1:
+                work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.ordering)
+            first = False
             table = _conformed(pa.Table.from_batches([batch]), work.rows)
-            virtual = work.task.settings.virtual_keys
             yield table if virtual is None else _with_keys(table, TableKeys(virtual))
 
 
+def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, ordering: str | None) -> pa.Schema:
+    """The schema of rows, with string columns as dictionaries where the file gives them so."""
+    known = {field.name for field in stored if field.type == _CONSTANT} - {ordering, RECORD_KEY, COMMIT_SEQNO}
+    return pa.schema(
+        [field.with_type(_CONSTANT) if field.name in known and field.type == pa.string() else field for field in rows]
+    )
+
+
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`conform`, but the commit time stays a dictionary."""
-    have = COMMIT_TIME in table.schema.names
-    times = table.column(COMMIT_TIME) if have else pa.nulls(len(table), _CONSTANT)
-    rest = conform(table, pa.schema([field for field in schema if field.name != COMMIT_TIME]))
-    times = times if times.type == _CONSTANT else times.dictionary_encode()
-    return pa.Table.from_arrays([times, *rest.columns], schema=schema)
+    """`conform`, but dictionaries stay dictionaries."""
+    plain = conform(table, pa.schema([field for field in schema if field.type != _CONSTANT]))
+    have = set(table.schema.names)
+    columns = []
+    for field in schema:
+        if field.type != _CONSTANT:
+            columns.append(plain.column(field.name))
+        elif field.name in have:
+            columns.append(_encoded(table.column(field.name)))
+        else:
+            columns.append(pa.nulls(len(table), _CONSTANT))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if column.type == _CONSTANT else column.dictionary_encode()
 
 
 def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
@@ -216,10 +240,10 @@ def _stamped(work: _Work, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Tab
     seqno = pc.binary_join_element_wise(f"{task.instant}_{task.index}", counters, "_")
     times = constant_column(task.instant, len(table))
     present = set(table.schema.names)
-    data = [
-        table.column(field.name) if field.name in present else pa.nulls(len(table), field.type)
-        for field in task.settings.schema
-    ]
+    data = []
+    for field in list(work.rows)[3:]:
+        column = table.column(field.name) if field.name in present else pa.nulls(len(table), field.type)
+        data.append(_encoded(column) if field.type == _CONSTANT else column)
     kept = [name for name in keep if name in present]
     schema = pa.schema([*work.rows, *(table.schema.field(name) for name in kept)])
     columns = [times, seqno, table.column(RECORD_KEY), *data, *(table.column(name) for name in kept)]

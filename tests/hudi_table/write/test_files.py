@@ -213,3 +213,30 @@ def test_a_metadata_table_that_another_writer_built_meanwhile_is_dropped_too() -
     table.insert(noise(3, prefix="b"))
     assert read_properties(table.context.storage, table.context.clock)["hoodie.table.metadata.partitions"] == ""
     assert table.context.storage.list(METADATA_TABLE) == []
+
+
+@pytest.mark.parametrize("index", ["bucket", "simple"])
+def test_columns_of_few_values_keep_every_value_through_rewrites(index: str) -> None:
+    schema = pa.schema([("id", pa.string()), ("carrier", pa.string()), ("kind", pa.string()), ("note", pa.string())])
+    table = new_table(
+        index=INDEXES[index], schema=schema, partition_by=(), ordering_fields="kind", merge_mode="EventTime"
+    )
+
+    def row(number: int, step: int) -> tuple[str, str | None, str, str]:
+        carrier = None if number % 5 == 0 else f"carrier {number % 3} {step}"
+        return f"k{number}", carrier, f"kind {step}", f"note {number} {step}"
+
+    expected: dict[str, tuple[str, str | None, str, str]] = {}
+    for step, numbers in enumerate((range(3_000), range(0, 3_000, 7), range(2_900, 3_100), range(0, 3_100, 2))):
+        drawn = [row(number, step) for number in numbers]
+        expected |= {item[0]: item for item in drawn}
+        columns = [pa.array(column, pa.string()) for column in zip(*drawn, strict=True)]
+        table.upsert(pa.Table.from_arrays(columns, schema=schema))
+    found = table.scan().to_arrow()
+    assert {item["id"]: tuple(item.values()) for item in found.to_pylist()} == expected
+    group = footers(table)[0].metadata.row_group(0)  # type: ignore[union-attr]
+    dictionaries = {
+        group.column(i).path_in_schema: group.column(i).has_dictionary_page for i in range(group.num_columns)
+    }
+    assert dictionaries["carrier"]
+    assert not dictionaries["note"]
