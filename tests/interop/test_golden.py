@@ -1,0 +1,100 @@
+"""Tables that Apache Hudi 0.15.0 wrote: read by us as its manifest says, continued by us, read again by every engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_table.errors import UnsupportedTableError
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.support import golden
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.rows import ALL_META, assert_same_rows, by_key
+
+pytestmark = pytest.mark.interop
+
+SIMPLE = {"hoodie.index.type": "SIMPLE"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """How a golden table is continued: what a writer must be told of it, its key, and a column that is no key."""
+
+    options: dict[str, str] = field(default_factory=lambda: dict(SIMPLE))
+    key: tuple[str, ...] = ("id",)
+    changed: str = "name"
+
+
+CONTINUED = {name: Continuation() for name in golden.COPY_ON_WRITE} | {
+    "bktcow": Continuation(BUCKETS),
+    "comp": Continuation(key=("id", "name"), changed=""),
+    "evo": Continuation(changed="nm"),
+    "tskg": Continuation(SIMPLE | MILLIS),
+}
+
+
+def stored(table: golden.Golden) -> pa.Table:
+    """The manifest's rows with the values as the files hold them (docs/compatibility.md, cases 6 and 7)."""
+    rows = table.rows()
+    if table.name == "tskg":
+        return rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array([1000], pa.int64()))
+    if table.name == "comp":
+        city = pc.if_else(pc.equal(rows["id"], "ky"), "", rows["city"])
+        return rows.set_column(rows.schema.get_field_index("city"), "city", city)
+    return rows
+
+
+def seen(name: str, oracle: HudiOracle, rows: pa.Table) -> pa.Table:
+    """Stored rows as `oracle` shows them."""
+    if name == "tskg":
+        shown = pc.cast(rows["ts"], pa.string()) if oracle.is_1x else rows["_hoodie_partition_path"]
+        return rows.set_column(rows.schema.get_field_index("ts"), "ts", shown)
+    if name == "comp":
+        city = pc.if_else(pc.equal(rows["city"], ""), None, rows["city"])
+        return rows.set_column(rows.schema.get_field_index("city"), "city", city)
+    return rows
+
+
+@pytest.mark.parametrize("name", golden.COPY_ON_WRITE)
+def test_a_golden_table_is_read_continued_and_read_again(hudis: Hudis, tmp_path: Path, name: str) -> None:
+    table, how = golden.unpack(name, tmp_path), CONTINUED[name]
+    before = ours.read(table.base)
+    assert_same_rows(before, stored(table), key=how.key, of="ours before")
+    ours.write(table.base, "upsert", data := continuation(before, how), options=how.options)
+    expected = by_key(before, how.key) | by_key(data, how.key)
+    mine = ours.read(table.base, meta=name != "nometa")
+    assert_same_rows(mine, expected.values(), key=how.key, columns=before.column_names, of="ours after")
+
+    def check(oracle: HudiOracle) -> None:
+        rows = seen(name, oracle, mine)
+        assert_same_rows(oracle.read(table.base), rows, key=how.key, columns=mine.column_names, of=repr(oracle))
+
+    hudis.each(check)
+
+
+def continuation(rows: pa.Table, how: Continuation) -> pa.Table:
+    """An update of the first row, newer by its ordering field, and a new key beside it."""
+    update = rows.slice(0, 1).to_pylist()[0]
+    if how.changed:
+        update[how.changed] = "changed"
+    new = update | {"id": 99 if isinstance(update["id"], int) else "zz"}
+    return pa.Table.from_pylist([update, new], schema=rows.schema)
+
+
+@pytest.mark.parametrize("name", golden.MERGE_ON_READ)
+def test_a_merge_on_read_table_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    table = golden.unpack(name, tmp_path)
+    before = {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()}
+    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+        ours.read(table.base)
+    row = table.rows().select([c for c in table.rows().column_names if c not in ALL_META]).slice(0, 1)
+    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+        ours.write(table.base, "upsert", row, options=SIMPLE)
+    assert {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()} == before
