@@ -27,6 +27,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
+from hudi_table.model.table_properties import with_timebased
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
@@ -69,7 +70,7 @@ def write(
     if done is not None:
         return CommitResult(done, operation, replayed=True)
     with as_hudi_errors():
-        counted = profile(df, ctx.config, prepared)
+        counted = profile(df, with_timebased(ctx.config, request.options), prepared)
     for left in range(prepared.options.conflict_retries, -1, -1):
         try:
             return _attempt(opened, counted, prepared, request)
@@ -87,7 +88,7 @@ def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: Wr
         if done is not None:
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
-        with as_hudi_errors():
+        with as_hudi_errors(), attempt.txn.signs_of_life():
             routing = route(counted, attempt)
             stats = _run(routing, attempt)
         extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
@@ -107,7 +108,9 @@ def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
     if not attempt.planned:
         return []
     # Rows of one key meet in one task and nowhere before, so the tasks combine them, whatever the index.
-    settings = replace(attempt.planned[0].task.settings, combine=attempt.prepared.combines)
+    settings = replace(
+        attempt.planned[0].task.settings, combine=attempt.prepared.combines or attempt.planned[0].task.settings.combine
+    )
     tasks = [replace(item.task, settings=settings) for item in attempt.planned]
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, columns=routing.columns)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)

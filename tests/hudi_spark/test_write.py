@@ -146,7 +146,7 @@ def test_a_task_that_fails_after_its_file_and_is_retried_leaves_one_file(spark, 
     path = str(tmp_path / "t")
     table = create_table(path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": 1})
     flag = tmp_path / "failed-once"
-    monkeypatch.setattr("hudi_spark.writer.write_file_group", _FailsOnce(str(flag)))
+    monkeypatch.setattr("hudi_spark.writer._write_group", _FailsOnce(str(flag)))
     hudi_spark.write(frame(spark, ("a", "x", 1)), path, "upsert")
     assert flag.exists(), "the first attempt did not fail"
     assert rows_of(table) == {("a", "x", 1)}
@@ -159,14 +159,14 @@ class _FailsOnce:
     def __init__(self, flag: str) -> None:
         self.flag = flag
 
-    def __call__(self, task: Any, batches: Any, right: Any) -> Any:
-        from hudi_table.write.tasks import write_file_group
+    def __call__(self, batches: Any, **more: Any) -> Any:
+        from hudi_spark.writer import _write_group
 
-        stats = write_file_group(task, batches, right)
+        results = list(_write_group(batches, **more))
         if not Path(self.flag).exists():
             Path(self.flag).touch()
             raise RuntimeError("the executor died")
-        return stats
+        return iter(results)
 
 
 def test_overwrites_and_dropped_partitions(spark, tmp_path):

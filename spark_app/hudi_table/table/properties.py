@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.table.clock import SystemClock
-
 from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError, TableNotFoundError
 from hudi_table.model.instants import parse_instant
 from hudi_table.model.java_properties import parse_properties, render_properties
@@ -25,6 +23,7 @@ from hudi_table.model.table_properties import (
     to_properties,
 )
 from hudi_table.table import settle
+from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 

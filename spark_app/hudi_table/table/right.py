@@ -20,7 +20,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.chain import ChainEntry as Entry
 from hudi_table.model.chain import Kind, entry_path, sequence_of
-from hudi_table.model.names import CHAIN, HEARTBEAT, HOODIE, MarkerType, join, marker_path
+from hudi_table.model.names import CHAIN, HOODIE, MarkerType, join, marker_path
 from hudi_table.table import settle
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.ports import Clock, Storage
@@ -41,7 +41,6 @@ class RightToWrite:
     _storage: Storage | None = field(default=None, repr=False)
     _clock: Clock = field(default_factory=SystemClock, repr=False)
     _proved_at: float | None = None
-    _beaten_at: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("open_storage", "instant", "claim", "tail", "renew_seconds")
@@ -50,7 +49,7 @@ class RightToWrite:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self._storage, self._clock, self._proved_at, self._beaten_at = None, SystemClock(), None, None
+        self._storage, self._clock, self._proved_at = None, SystemClock(), None
 
     @property
     def storage(self) -> Storage:
@@ -61,7 +60,7 @@ class RightToWrite:
 
     def for_thread(self) -> RightToWrite:
         """A copy for one task in this process: proofs are not shared between tasks."""
-        return replace(self, _proved_at=None, _beaten_at=None)
+        return replace(self, _proved_at=None)
 
     def prove(self) -> None:
         """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved.
@@ -96,18 +95,11 @@ class RightToWrite:
         self._proved_at = begun
 
     def renew_if_due(self) -> None:
-        """Prove again if the last proof is older than H/4, and leave a sign of life for other processes."""
+        """Prove again if the last proof is older than H/4."""
         now = self._clock.boot_seconds()
         if self._proved_at is not None and now - self._proved_at < self.renew_seconds:
             return
         self.prove()
-        settle.put(self.storage, f"{HEARTBEAT}/{self.instant}", b"")
-        self._beaten_at = now
-
-    def stop_heartbeat(self) -> None:
-        """Delete the sign of life, if this process left one."""
-        if self._beaten_at is not None:
-            self.storage.delete(f"{HEARTBEAT}/{self.instant}")
 
     def put_file(self, path: str, data: bytes) -> None:
         """Put a small file of this instant that needs no marker (`.hoodie_partition_metadata`)."""

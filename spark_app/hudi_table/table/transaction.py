@@ -6,12 +6,15 @@ create of a chain entry; everything before it can be thrown away, everything aft
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from hudi_table.errors import (
     CommitStateUnknownError,
+    HudiError,
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
@@ -21,7 +24,7 @@ from hudi_table.errors import (
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.instants import Action, Instant, State, comparable_time
-from hudi_table.model.names import HOODIE, TEMP, join
+from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
 from hudi_table.model.touches import meet
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
@@ -32,6 +35,7 @@ from hudi_table.table.timeline import Timeline, load_timeline
 
 CLAIM_ATTEMPTS_MAX = 100
 SLOT_ATTEMPTS_MAX = 1_000
+BEAT_SECONDS_LEAST = 1.0
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class Transaction:
     right: RightToWrite
     batch: str = ""
     seed: uuid.UUID = field(default_factory=uuid.uuid4)
+    beaten: bool = False
 
     @property
     def time(self) -> str:
@@ -69,6 +74,28 @@ class Transaction:
         entry, asked = self._decide(keys, name, body)
         self._publish(entry, asked)
         self._clear()
+
+    @contextmanager
+    def signs_of_life(self) -> Iterator[None]:
+        """Tell other processes that this attempt is alive, however long its work takes: a heartbeat file, renewed three
+        times before they would take it for dead. Work shorter than that writes none."""
+        done = threading.Event()
+        pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
+
+        def beat() -> None:
+            while not done.wait(pause):
+                self.beaten = True
+                # A beat that fails is made good by the next; a store that stays away ends the attempt elsewhere.
+                with suppress(HudiError):
+                    self.ctx.storage.put(f"{HEARTBEAT}/{self.time}", b"")
+
+        thread = threading.Thread(target=beat, name=f"heartbeat-{self.time}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
     def abort(self, *, confirmed_dead: bool = True) -> None:
         """Give up: abort the instant in the chain and roll its files back.
@@ -191,7 +218,8 @@ class Transaction:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
         try:
             recovery.delete_all(self.ctx, join(TEMP, self.time))
-            self.right.stop_heartbeat()
+            if self.beaten:
+                self.ctx.storage.delete(f"{HEARTBEAT}/{self.time}")
         except (UnavailableError, OutcomeUnknownError):
             return
 

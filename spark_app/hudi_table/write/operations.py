@@ -162,7 +162,7 @@ def _attempt(
         attempt.give_up(None)
         return CommitResult(done, request.operation, replayed=True)
     try:
-        with ExitStack() as kept:
+        with attempt.txn.signs_of_life(), ExitStack() as kept:
             tagged = taken
             if not taken.tagged:
                 virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)

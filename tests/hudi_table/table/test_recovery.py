@@ -5,6 +5,8 @@ Aspects: suspicion by age, the quarantine, idempotence, open rollbacks, late cla
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hudi_table.model.instants import Action, Instant, State
@@ -46,6 +48,20 @@ def test_a_pending_write_without_a_sign_of_life_is_aborted_and_its_files_deleted
     txn = crashed_write(ctx)
     commit_buckets(reopen(ctx.storage, suspect=0.0), [1])
     assert not files_of(ctx, txn.time)
+
+
+def test_a_long_write_shows_signs_of_life_and_is_left_alone(monkeypatch):
+    monkeypatch.setattr("hudi_table.table.transaction.BEAT_SECONDS_LEAST", 0.01)
+    ctx = new_context(suspect=0.03)
+    commit_buckets(ctx, [0])
+    txn = crashed_write(ctx)
+    other = reopen(ctx.storage, suspect=2.0)
+    with txn.signs_of_life():
+        time.sleep(2.5)
+        commit_buckets(other, [1])
+    assert files_of(ctx, txn.time)
+    txn.abort()
+    assert not ctx.storage.list(".hoodie/.heartbeat")
 
 
 def test_an_aborted_write_stays_pending_until_its_quarantine_ends():
