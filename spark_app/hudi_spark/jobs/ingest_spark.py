@@ -103,11 +103,17 @@ def _told(spark: SparkSession, progress: Progress) -> Iterator[None]:
 
     def tell() -> None:
         tracker = spark.sparkContext.statusTracker()
+        told = ""
         while not done.wait(TELL_SECONDS):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info is not None:
-                    progress.say(f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks done")
+            stages = [(stage, tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds()]
+            text = ", ".join(
+                f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks done"
+                for stage, info in stages
+                if info
+            )
+            if text and text != told:
+                told = text
+                progress.say(text)
 
     teller = threading.Thread(target=tell, name="progress", daemon=True)
     teller.start()
