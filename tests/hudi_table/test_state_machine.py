@@ -221,11 +221,12 @@ class TableMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(1800)
-def test_random_writes_agree_with_a_dictionary(record_property: Callable[[str, object], None]) -> None:
-    wanted = scaled(STEPS_LEAST, at_least=STEPS_LEAST)
+def test_random_writes_agree_with_a_dictionary(figure: Callable[[int, str], None]) -> None:
+    begun = steps_taken
+    wanted = begun + scaled(STEPS_LEAST, at_least=STEPS_LEAST)
     quick = settings(
         max_examples=20, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
     )
     while steps_taken < wanted:
         run_state_machine_as_test(TableMachine, settings=quick)
-    record_property("figure", f"{steps_taken} steps of the state machine")
+    figure(steps_taken - begun, "steps of the state machine")
