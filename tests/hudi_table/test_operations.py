@@ -8,21 +8,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_table.api import HudiTable, open_table, write_hudi
+from hudi_table.api import HudiTable, create_table, open_table, write_hudi
+from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.names import bucket_of_file_id
 from tests.support.written import INDEXES, contents, keys, last_commit, meta_rows, new_table, rows, slices
 
 FIRST = (("a", "x", 1), ("b", "x", 2), ("c", "y", 3))
 
 
-@pytest.fixture(
-    params=[(name, flag) for name in INDEXES for flag in (True, False)],
-    ids=lambda p: f"{p[0]}-{'parts' if p[1] else 'flat'}",
-)
-def table(request: pytest.FixtureRequest) -> HudiTable:
+CASES = [(name, flag, "memory") for name in INDEXES for flag in (True, False)]
+CASES += [("bucket", True, "disk"), ("simple", False, "disk")]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{'parts' if case[1] else 'flat'}-{case[2]}")
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HudiTable:
     """A table that holds FIRST."""
-    name, partitioned = request.param
-    made = new_table(index=INDEXES[name], partitioned=partitioned)
+    name, partitioned, place = request.param
+    uri = str(tmp_path / "t") if place == "disk" else None
+    made = new_table(uri, index=INDEXES[name], partitioned=partitioned)
     made.insert(rows(*FIRST))
     return made
 
@@ -241,3 +244,36 @@ def test_frames_of_pandas_and_polars_are_rows(table: HudiTable) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert [row for row in contents(table) if row not in FIRST] == [("q", "x", 2), ("r", "x", 3), ("s", "x", 4)]
     assert table.schema().names == rows().schema.names
+
+
+def test_a_subset_of_a_composite_key_may_choose_the_bucket() -> None:
+    index = {"type": "Bucket", "buckets": 8, "hashFields": ["id"]}
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64()), ("value", pa.int64())])
+    table = create_table("memory://subset/t", schema, record_key=["id", "n"], index=index)
+    many = pa.table({"id": ["a"] * 20, "n": list(range(20)), "value": [1] * 20})
+    table.upsert(many)
+    assert len(slices(table)) == 1, "equal hash fields share a bucket"
+    table.upsert(pa.table({"id": ["a", "b"], "n": [3, 3], "value": [9, 9]}))
+    found = {(row["id"], row["n"]): row["value"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {("a", n): 9 if n == 3 else 1 for n in range(20)} | {("b", 3): 9}
+    assert set(meta_rows(table)) == {f"id:a,n:{n}" for n in range(20)} | {"id:b,n:3"}
+
+
+def test_new_columns_are_null_in_older_rows_and_wider_types_hold_them(table: HudiTable) -> None:
+    wider = rows(("d", "x", 4)).append_column("note", pa.array(["new"]))
+    assert table.upsert(wider).schema_changed
+    assert not table.upsert(wider).schema_changed
+    found = {row["id"]: row["note"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {"a": None, "b": None, "c": None, "d": "new"}
+    with pytest.raises(InvalidSchemaError, match=r"column 'note' \(string\) is missing"):
+        table.upsert(rows(("a", "x", 9)))
+    table.upsert(rows(("a", "x", 9)), options={"hoodie.write.set.null.for.missing.columns": "true"})
+    assert ("a", "x", 9) in contents(table)
+
+
+def test_a_narrower_type_is_cast_to_the_stored_one(table: HudiTable) -> None:
+    narrow = rows(("a", "x", 7))
+    position = narrow.schema.get_field_index("value")
+    table.upsert(narrow.set_column(position, "value", narrow["value"].cast(pa.int16())))
+    assert ("a", "x", 7) in contents(table)
+    assert table.schema().field("value").type == pa.int64()
