@@ -116,3 +116,9 @@ class Engine(Protocol):
     def parallelism(self) -> int:
         """How many tasks run at once."""
         ...
+
+
+def is_remote(storage: Storage) -> bool:
+    """Whether requests travel over a network, so that one may take effect after its sender has given it up."""
+    scheme, separator, _ = storage.base_path.partition("://")
+    return bool(separator) and scheme not in ("file", "memory")

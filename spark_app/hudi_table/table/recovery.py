@@ -11,7 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from hudi_table.codec.avro_file import read_container, write_container
-from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
+from hudi_table.errors import (
+    CorruptTableError,
+    InvariantError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+)
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_base_file, parse_marker
@@ -51,7 +57,10 @@ def recover(
             elif first is not None and instant.time < first:
                 _delete_claim(ctx, timeline, instant.time)
         elif kind is Kind.ABORT:
-            done += _roll_back(ctx, timeline, instant, over=_quarantine_over(ctx, decision, now))
+            over = _quarantine_over(ctx, decision, now)
+            # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
+            if over or instant.time not in rollbacks:
+                done += _roll_back(ctx, timeline, instant, over=over)
         elif instant.time in rollbacks and kind is None:
             # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
             done += abort_and_roll_back(ctx, instant)
@@ -181,8 +190,18 @@ def _open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]
 
 
 def _plan_records(ctx: TableContext, rollback: Instant) -> list[dict[str, Any]]:
-    data = body(ctx, rollback.with_state(State.REQUESTED))
-    return read_container(data) if data else []
+    return _records(ctx, rollback.with_state(State.REQUESTED))
+
+
+def _records(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
+    """The records of an instant's Avro body. Raises CorruptTableError if it has another content."""
+    data = body(ctx, instant)
+    try:
+        return read_container(data) if data else []
+    except ValueError as error:
+        raise CorruptTableError(
+            f"{instant.file_name} cannot be read: {error}", base_path=ctx.base_path, path=instant.file_name
+        ) from error
 
 
 def _rolled_back_action(ctx: TableContext, rollback: Instant) -> Action:
@@ -219,8 +238,7 @@ def _is_clustering(ctx: TableContext, timeline: Timeline, instant: Instant) -> b
     requested = instant.with_state(State.REQUESTED)
     if instant.action is not Action.REPLACE_COMMIT or requested.file_name not in timeline.files:
         return False
-    data = body(ctx, requested)
-    return bool(data) and any(record.get("clusteringPlan") for record in read_container(data))
+    return any(record.get("clusteringPlan") for record in _records(ctx, requested))
 
 
 def _marked_files(ctx: TableContext, time: str) -> list[str]:

@@ -31,6 +31,7 @@ class RightToWrite:
     """The right of one instant. Picklable: another process opens the storage anew and proves for itself.
 
     `claim` is the name of the requested file under `.hoodie/`, `tail` the last chain entry known to hold no abort.
+    `doubts`, shared by all copies of one process, are files whose creation had no definite reply.
     """
 
     open_storage: Callable[[], Storage]
@@ -38,6 +39,7 @@ class RightToWrite:
     claim: str
     tail: int
     renew_seconds: float
+    doubts: list[str] = field(default_factory=list, repr=False)
     _storage: Storage | None = field(default=None, repr=False)
     _clock: Clock = field(default_factory=SystemClock, repr=False)
     _proved_at: float | None = None
@@ -49,6 +51,7 @@ class RightToWrite:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
+        self.doubts = []
         self._storage, self._clock, self._proved_at = None, SystemClock(), None
 
     @property
@@ -121,7 +124,11 @@ class RightToWrite:
                 counter = _CountingSink(sink)
                 yield cast("BinaryIO", counter)
                 self.renew_if_due()
+        except UnavailableError:
+            self.doubts.append(path)
+            raise
         except OutcomeUnknownError as error:
+            self.doubts.append(path)
             if counter is None or self._size_of(path) != counter.written:
                 raise UnavailableError(f"{path} was not confirmed by the store and is not there whole") from error
 

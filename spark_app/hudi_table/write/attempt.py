@@ -20,6 +20,7 @@ from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.table.context import TableContext
+from hudi_table.table.ports import is_remote
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata
@@ -138,8 +139,10 @@ class Attempt:
 
     def give_up(self, error: BaseException | None) -> None:
         """Abort and roll back. A store that failed once may fail again: then a later recovery does it."""
-        # A request whose fate is unknown may still take effect, so its instant has to wait out the quarantine.
-        certain = not isinstance(error, (UnavailableError, OutcomeUnknownError))
+        # A request whose fate is unknown may still take effect, so its instant has to wait out the quarantine; and over a
+        # network a request that was sent again inside the client may arrive after its successor was answered.
+        doubted = isinstance(error, (UnavailableError, OutcomeUnknownError)) or bool(self.right.doubts)
+        certain = not self.planned or not (doubted or is_remote(self.ctx.storage))
         try:
             self.txn.abort(confirmed_dead=certain)
         except HudiError as failure:
