@@ -1,0 +1,308 @@
+"""Every guard of the commit protocol that concerns one writer and its recovery is needed.
+
+Each row names a guard of `docs/commit-protocol.md` section 7, what removes it from the code, and a scenario. With the guard
+the scenario holds, without it the scenario breaks. Omitted: guards of services that do not exist yet (archiving, cleaning,
+plans), and the order of reading the tail and claiming, which `test_protocol_trace.py` holds call by call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_table.errors import HudiError, WriteConflictError
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.instants import Action, Instant, format_instant_time
+from hudi_table.model.names import MarkerType
+from hudi_table.table import chain, materialise, recovery, transaction
+from hudi_table.table.context import TableContext
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.storage import ObjectStorage
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import Transaction, begin
+from hudi_table.table.view import FileSystemView
+from tests.support.faults import Fault, FaultPlan, FaultyStorage
+from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
+
+Patch = pytest.MonkeyPatch
+
+
+def commits(ctx: TableContext) -> list[str]:
+    return [i.time for i in load_timeline(ctx).commits]
+
+
+def visible(ctx: TableContext) -> list[str]:
+    groups = FileSystemView(ctx, load_timeline(ctx)).groups()
+    return sorted(s.instant for group in groups for s in group.slices)
+
+
+def crashed(ctx: TableContext) -> Transaction:
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0)
+    return txn
+
+
+def two_writers_of_one_clock_never_share_an_instant() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    first = begin(ours, Action.COMMIT)
+    assert begin(reopen(ours.storage), Action.COMMIT).time != first.time
+
+
+def a_new_instant_is_newer_than_everything_completed() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    ahead = reopen(ours.storage)
+    assert isinstance(ahead.clock, TestClock)
+    ahead.clock.advance(60)
+    theirs = commit_buckets(ahead, [1])
+    assert begin(ours, Action.COMMIT).time > theirs
+
+
+def an_aborted_instant_is_never_drawn_again() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    dead = crashed(ours).instant
+    recovery.abort_and_roll_back(ours, dead, confirmed_dead=True)
+    for name in [i.file_name for i in load_timeline(ours).instants if i.action is Action.ROLLBACK]:
+        ours.storage.delete(f".hoodie/{name}")
+    assert begin(reopen(ours.storage), Action.COMMIT).time != dead.time
+
+
+def a_snapshot_holds_every_decision_before_it() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    decided = commit_buckets(ours, [0])
+    ours.storage.delete(f".hoodie/{decided}.commit")
+    assert decided in {i.time for i in begin(reopen(ours.storage), Action.COMMIT).timeline.commits}
+
+
+def a_write_of_the_same_bucket_meanwhile_is_a_conflict() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = crashed(ours)
+    theirs = commit_buckets(reopen(ours.storage), [0])
+    with pytest.raises(WriteConflictError):
+        finish(txn, [], [0])
+    assert commits(ours)[-1] == theirs
+
+
+def a_decision_whose_reply_is_lost_is_read_back() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    plan = FaultPlan(
+        at=1, fault=Fault.LOST_REPLY, only=lambda call: call.path.startswith(".hoodie/.txn/") and call.writes
+    )
+    faulty = reopen(FaultyStorage(ours.storage, plan))  # type: ignore[arg-type] # has every method of the port
+    assert commit_buckets(faulty, [0]) in commits(ours)
+    assert plan.fired
+
+
+def an_aborted_writer_that_wakes_up_commits_nothing() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    recovery.abort_and_roll_back(reopen(ours.storage), txn.instant)
+    with pytest.raises(HudiError):
+        finish(txn, [], [1])
+    assert txn.time not in commits(ours)
+
+
+def an_aborted_writer_that_wakes_up_writes_nothing() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    recovery.abort_and_roll_back(reopen(ours.storage), txn.instant)
+    with pytest.raises(HudiError):
+        write_file(txn, 0)
+    assert not [info for info in ours.storage.list("p") if txn.time in info.path]
+
+
+def a_decided_write_is_never_rolled_back() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    decided = commit_buckets(ours, [0])
+    ours.storage.delete(f".hoodie/{decided}.commit")
+    recovery.recover(reopen(ours.storage), load_timeline(ours), eager=True)
+    assert decided in visible(ours)
+
+
+def a_file_that_arrives_late_is_swept_before_its_claim_goes() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    dead = crashed(ours)
+    commit_buckets(reopen(ours.storage, suspect=0.0), [1])
+    commit_buckets(reopen(ours.storage, suspect=0.0), [1])
+    ours.storage.put(f"p/00000000-late-0_0-0-0_{dead.time}.parquet", b"late")
+    commit_buckets(reopen(ours.storage, suspect=0.0, quarantine=0.0), [1])
+    assert not [info for info in ours.storage.list("p") if dead.time in info.path]
+
+
+def a_late_claim_of_an_archived_commit_costs_no_data() -> None:
+    ours = new_context()
+    first = commit_buckets(ours, [0])
+    commit_buckets(ours, [1])
+    archive_until(ours, first)
+    ours.storage.put(f".hoodie/{first}.commit.requested", b"")
+    recovery.recover(reopen(ours.storage), load_timeline(ours), eager=True)
+    assert first in visible(ours)
+
+
+def an_archived_commit_is_not_put_back() -> None:
+    ours = new_context()
+    first = commit_buckets(ours, [0])
+    commit_buckets(ours, [1])
+    entry = next(e for _, e in chain.entries_after(ours, 0) if e.instant == first)
+    archive_until(ours, first)
+    ours.storage.put(f".hoodie/{first}.commit.requested", b"")
+    materialise.materialise(ours, entry)
+    assert first not in commits(ours)
+
+
+def files_of_other_task_attempts_are_gone_before_the_decision() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = begin(ours, Action.COMMIT)
+    txn.inflight()
+    with txn.right.create_file("p", f"00000007-x-0_9-9-9_{txn.time}.parquet", MarkerType.CREATE) as sink:
+        sink.write(b"left behind")
+    finish(txn, [write_file(txn, 0)], [0])
+    assert len([info for info in ours.storage.list("p") if txn.time in info.path]) == 1
+
+
+def files_of_a_failed_first_write_stay_invisible() -> None:
+    ours = new_context()
+    failed = "20251231000000000"
+    for name in (f".hoodie/{failed}.commit.requested", f"p/00000000-f-0_0-0-0_{failed}.parquet"):
+        ours.storage.put(name, b"")
+    time = commit_buckets(ours, [1])
+    assert visible(ours) == [time]
+
+
+def archive_until(ctx: TableContext, last: str) -> None:
+    for instant in load_timeline(ctx).instants:
+        if instant.time <= last:
+            for name in [instant.file_name, *load_timeline(ctx).claim_names(instant.time)]:
+                ctx.storage.delete(f".hoodie/{name}")
+
+
+def without_exclusive_claims(patch: Patch) -> None:
+    original = ObjectStorage.put_if_absent
+
+    def put(self: ObjectStorage, path: str, data: bytes) -> None:
+        self.put(path, data) if path.endswith(".requested") else original(self, path, data)
+
+    patch.setattr(ObjectStorage, "put_if_absent", put)
+
+
+def without_the_chain_decision(patch: Patch) -> None:
+    def decide(self: Transaction, touches: tuple[str, ...], name: str, body: bytes) -> tuple[ChainEntry, float]:
+        entry = ChainEntry(Kind.COMMIT, self.time, self.attempt, touches, name, body.decode(), self.time)
+        return entry, self.ctx.clock.boot_seconds()
+
+    patch.setattr(Transaction, "_decide", decide)
+
+
+def without_read_back(patch: Patch) -> None:
+    def lost(self: Transaction, *_: Any) -> None:
+        raise WriteConflictError("412 taken for a failure")
+
+    patch.setattr(Transaction, "_read_slot", lost)
+
+
+def without_an_abort_entry(patch: Patch) -> None:
+    def only_delete(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
+        return recovery._roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+    patch.setattr(recovery, "abort_and_roll_back", only_delete)
+
+
+def without_the_rule_on_late_claims(patch: Patch) -> None:
+    def roll_back(ctx: TableContext, _: Any, time: str) -> None:
+        for path in recovery._files_of(ctx, time):
+            ctx.storage.delete(path)
+
+    patch.setattr(recovery, "_delete_claim", roll_back)
+
+
+def without_the_founding_commit(patch: Patch) -> None:
+    def begin_at_once(ctx: TableContext, action: Action) -> Transaction:
+        txn = transaction._claim(ctx, action, None, "attempt")
+        recovery.recover(ctx, txn.timeline, own=txn.instant)
+        return txn
+
+    patch.setattr("tests.support.tables.begin", begin_at_once)
+
+
+def a_bare_clock(ctx: TableContext, floor: str) -> str:
+    del floor
+    # A clock of its own value only; it moves on, or nobody would ever get a claim.
+    assert isinstance(ctx.clock, TestClock)
+    ctx.clock.advance(0.001)
+    return format_instant_time(ctx.clock.now())
+
+
+GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
+    "exclusive claim": (without_exclusive_claims, two_writers_of_one_clock_never_share_an_instant),
+    "freshness (step 3)": (
+        lambda patch: patch.setattr(transaction, "_holds", lambda *_: True),
+        a_new_instant_is_newer_than_everything_completed,
+    ),
+    "no reuse of chained instants": (
+        lambda patch: patch.setattr(transaction, "draw_instant", a_bare_clock),
+        an_aborted_instant_is_never_drawn_again,
+    ),
+    "materialise predecessors": (
+        lambda patch: patch.setattr(transaction, "materialise_predecessors", lambda *_: False),
+        a_snapshot_holds_every_decision_before_it,
+    ),
+    "conflict check": (
+        lambda patch: patch.setattr(transaction, "meet", lambda *_: False),
+        a_write_of_the_same_bucket_meanwhile_is_a_conflict,
+    ),
+    "read-back on 412": (without_read_back, a_decision_whose_reply_is_lost_is_read_back),
+    "decision before publish": (without_the_chain_decision, an_aborted_writer_that_wakes_up_commits_nothing),
+    "abort entry": (without_an_abort_entry, an_aborted_writer_that_wakes_up_commits_nothing),
+    "right to write": (
+        lambda patch: patch.setattr(RightToWrite, "prove", lambda self: None),
+        an_aborted_writer_that_wakes_up_writes_nothing,
+    ),
+    "chain scan in recovery": (
+        lambda patch: patch.setattr(chain, "find_decision", lambda *_: None),
+        a_decided_write_is_never_rolled_back,
+    ),
+    "quarantine + sweep": (
+        lambda patch: patch.setattr(recovery, "_quarantine_over", lambda *_: True),
+        a_file_that_arrives_late_is_swept_before_its_claim_goes,
+    ),
+    "late claims never rolled back": (
+        without_the_rule_on_late_claims,
+        a_late_claim_of_an_archived_commit_costs_no_data,
+    ),
+    "late claims never helped": (
+        lambda patch: patch.setattr(materialise, "_may_appear", lambda *_: True),
+        an_archived_commit_is_not_put_back,
+    ),
+    "attempts reconciled against markers": (
+        lambda patch: patch.setattr(recovery, "reconcile_attempts", lambda *_: None),
+        files_of_other_task_attempts_are_gone_before_the_decision,
+    ),
+    "founding commit": (without_the_founding_commit, files_of_a_failed_first_write_stay_invisible),
+}
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_with_the_guard_the_scenario_holds(guard):
+    GUARDS[guard][1]()
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_without_the_guard_the_scenario_breaks(guard, monkeypatch):
+    remove, scenario = GUARDS[guard]
+    remove(monkeypatch)
+    with pytest.raises((AssertionError, HudiError, pytest.fail.Exception)):
+        scenario()
