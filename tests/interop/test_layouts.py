@@ -1,11 +1,13 @@
-"""Keys, partition paths, types and schemas of our tables: read and upserted on by Apache Hudi, continued by us."""
+"""Keys and partition paths of our tables: read and upserted on by Apache Hudi, continued by us.
+
+Types: `test_types.py`; schemas: `test_merging.py`; the text of single keys: `test_key_generators.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -145,31 +147,6 @@ LAYOUTS = {
         generated="at",
     ),
     "global-simple": Layout({"city": CITY}, {"partition_by": ["city"], "index": "GlobalSimple"}),
-    "wide-types": Layout(
-        {
-            "city": CITY,
-            "d10": (pa.decimal128(10, 2), lambda number: Decimal(number) / 4),
-            "d38": (pa.decimal128(38, 6), lambda number: Decimal(f"-12345678901234567890123456789012.{number:06d}")),
-            "day": DAY,
-            "at": moment(pa.timestamp("us", tz="UTC")),
-            "f": (pa.float32(), lambda number: number / 8),
-            "d": (pa.float64(), lambda number: float("nan") if number % 5 == 0 else number / 3),
-            "yes": (pa.bool_(), lambda number: None if number % 4 == 0 else number % 2 == 0),
-            "raw": (pa.binary(), lambda number: bytes([0, 255, number])),
-            "big": (pa.int64(), lambda number: -(2**63) + number),
-            "names": (pa.list_(pa.string()), lambda number: [f"n{n}" for n in range(number % 3)]),
-            "counts": (pa.map_(pa.string(), pa.int32()), lambda number: [("a", number), ("b", -number)]),
-            "inner": (
-                pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))]),
-                lambda number: None if number % 3 == 0 else {"a": number, "b": {"c": str(number)}},
-            ),
-            "deep": (
-                pa.list_(pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))])),
-                lambda number: [{"x": number, "y": ["p", "q"]}],
-            ),
-        },
-        {"partition_by": ["city"], "index": BUCKET},
-    ),
 }
 
 

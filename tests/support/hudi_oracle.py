@@ -128,7 +128,7 @@ class HudiOracle:
             self._process.stdin.flush()
             answer = self._answer(CALL_SECONDS)
         if not answer["ok"]:
-            raise HudiFailedError(f"Hudi {self.version}, {command['command']}: {answer['message']}\n{answer['trace']}")
+            raise HudiFailedError(f"Hudi {self.version}, {command['command']}: {answer['message']}")
         return answer
 
     def _answer(self, seconds: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ client. Rows cross as Parquet files, so that types stay exact. Commands and thei
     sql    statement, to?                  a statement; its rows, if `to` is given
     stop
 
-An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text, "trace": text}.
+An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text}.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,7 @@ def main() -> None:
         try:
             answer = {"ok": True} | {"read": read, "write": write, "sql": sql}[command["command"]](spark, command)
         except Exception as error:  # noqa: BLE001 - the rim of the process: the client raises it again
-            answer = {
-                "ok": False,
-                "error": type(error).__name__,
-                "message": str(error),
-                "trace": traceback.format_exc(),
-            }
+            answer = {"ok": False, "error": type(error).__name__, "message": str(error)}
         print(json.dumps(answer), file=answers)
     spark.stop()
 
