@@ -277,3 +277,28 @@ def test_a_narrower_type_is_cast_to_the_stored_one(table: HudiTable) -> None:
     table.upsert(narrow.set_column(position, "value", narrow["value"].cast(pa.int16())))
     assert ("a", "x", 7) in contents(table)
     assert table.schema().field("value").type == pa.int64()
+
+
+def test_options_that_describe_the_table_as_it_is_change_nothing(table: HudiTable) -> None:
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.partitionpath.field": "city:SIMPLE" if partitioned(table) else "",
+        "hoodie.clean.automatic": "false",
+    }
+    table.upsert(rows(("a", "x", 9)), options=options)
+    assert contents(table) == [("a", "x", 9), *FIRST[1:]]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
+def test_rows_of_one_key_in_an_insert_become_one_on_request(table: HudiTable, operation: str) -> None:
+    double = rows(("d", "x", 4), ("e", "x", 5), ("d", "x", 6))
+    table.write(double, operation=operation, options={"hoodie.combine.before.insert": "true"})
+    assert [row for row in contents(table) if row[0] in "de"] == [("d", "x", 6), ("e", "x", 5)]
+
+
+def test_an_insert_merges_with_the_file_that_it_goes_to_on_request(table: HudiTable) -> None:
+    options = {"hoodie.merge.allow.duplicate.on.inserts": "false"}
+    table.insert(rows(("a", "x", 9), ("d", "x", 4)), options=options)
+    assert contents(table) == [("a", "x", 9), *FIRST[1:], ("d", "x", 4)]

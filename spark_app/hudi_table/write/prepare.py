@@ -21,7 +21,7 @@ from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
+from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
 
@@ -223,6 +223,9 @@ def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> N
         "hoodie.table.recordkey.fields": ",".join(config.record_key),
         "hoodie.datasource.write.recordkey.field": ",".join(config.record_key),
         "hoodie.table.partition.fields": ",".join(config.partition_fields),
+        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
+        "hoodie.table.keygenerator.class": generator_class(config),
+        "hoodie.datasource.write.keygenerator.class": generator_class(config),
         "hoodie.table.precombine.field": ",".join(config.ordering_fields),
         "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
         "hoodie.write.table.version": str(config.version),
@@ -232,7 +235,8 @@ def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> N
     }
     for key, have in stored.items():
         want = options.get(key)
-        if want is not None and ",".join(names_in(want)) != have:
+        # A custom key generator's fields carry their kind: `ts:timestamp`.
+        if want is not None and ",".join(name.partition(":")[0] for name in names_in(want)) != have:
             raise InvalidOptionError(
                 f"option {key}={want} contradicts the table, which stores {have!r}; remove the option"
             )

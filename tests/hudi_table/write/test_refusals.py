@@ -90,6 +90,13 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[HudiTable], object]]
     "another record key": (
         InvalidOptionError, "stores 'id'", lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.recordkey.field": "value"}),
     ),
+    "another partitioning": (
+        InvalidOptionError, "stores 'city'", lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.partitionpath.field": "value"}),
+    ),
+    "another key generator": (
+        InvalidOptionError, "SimpleKeyGenerator",
+        lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"}),
+    ),
     "a payload of one's own": (
         UnsupportedTableError, "MyPayload", lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.payload.class": "com.x.MyPayload"}),
     ),
