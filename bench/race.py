@@ -81,7 +81,9 @@ def race(load: Workload, folder: Path, rounds: int, entries: Iterable[Entry], sa
                         times.cold = cost
                     else:
                         times.warm.append(cost)
-                shown = ", ".join(f"{step} {cost.wall:.1f} s" for step, cost in zip(STEPS, costs, strict=True))
+                shown = ", ".join(
+                    f"{step} {cost.wall:.1f} s (CPU {cost.cpu:.1f} s)" for step, cost in zip(STEPS, costs, strict=True)
+                )
                 say(f"round {number or 'cold'}: {entry.label}: {shown}")
     return results
 

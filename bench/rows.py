@@ -58,7 +58,7 @@ def figures(table: pa.Table) -> Figures:
     quantity = pc.cast(pc.multiply(table.column("l_quantity"), 100), pa.int64(), safe=False)
     return Figures(
         rows=len(table),
-        keys=pc.count_distinct(table.column(KEY)).as_py(),
+        keys=pc.count_distinct(table.column(KEY).cast(pa.string())).as_py(),
         order_keys=pc.sum(table.column("l_orderkey")).as_py() or 0,
         quantity=pc.sum(quantity).as_py() or 0,
         ordering=pc.sum(table.column(ORDERING)).as_py() or 0,
