@@ -19,7 +19,7 @@ from hudi_table.model.names import MarkerType
 from hudi_table.table import chain, materialise, recovery, transaction
 from hudi_table.table.context import TableContext
 from hudi_table.table.right import RightToWrite
-from hudi_table.table.storage import ObjectStorage
+from hudi_table.table.storage_remote import ObjectStorage
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import Transaction, begin
 from hudi_table.table.view import FileSystemView
@@ -96,7 +96,7 @@ def a_decision_whose_reply_is_lost_is_read_back() -> None:
     plan = FaultPlan(
         at=1, fault=Fault.LOST_REPLY, only=lambda call: call.path.startswith(".hoodie/.txn/") and call.writes
     )
-    faulty = reopen(FaultyStorage(ours.storage, plan))  # type: ignore[arg-type] # has every method of the port
+    faulty = reopen(FaultyStorage(ours.storage, plan))
     assert commit_buckets(faulty, [0]) in commits(ours)
     assert plan.fired
 
