@@ -135,7 +135,7 @@ class Transaction:
                 found = self._read_slot(sequence + 1)
             if found is None:
                 continue
-            if found.attempt == self.attempt and found.kind is Kind.COMMIT:
+            if found.instant == self.time and found.attempt == self.attempt and found.kind is Kind.COMMIT:
                 self._remember(sequence + 1, found)
                 return found, asked
             self._check(found, touches, settled)

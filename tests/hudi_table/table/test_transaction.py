@@ -162,3 +162,17 @@ def test_every_decision_is_one_chain_entry_in_order():
     assert [e.instant for e in entries][1:] == times
     assert {e.kind for e in entries} == {Kind.COMMIT}
     assert [e.max_instant for e in entries] == sorted(e.instant for e in entries)
+
+
+def test_a_second_process_of_the_same_attempt_does_not_take_the_first_ones_decision_for_its_own():
+    ours = new_context()
+    commit_buckets(ours, [0])
+    first = begin(ours, Action.COMMIT, attempt="feed-1")
+    second = begin(reopen(ours.storage), Action.COMMIT, attempt="feed-1")
+    for txn in (first, second):
+        txn.inflight()
+    stats = [write_file(first, 0), write_file(second, 0)]
+    finish(first, stats[:1], [0])
+    with pytest.raises(WriteConflictError):
+        finish(second, stats[1:], [0])
+    assert second.time not in visible_instants(ours)
