@@ -16,7 +16,7 @@ from bench.process import ROOT
 from bench.race import ENTRIES, race
 from bench.report import machine_facts, markdown, memory_record, race_record, startup_record
 from bench.rows import workload
-from bench.startup import startup_seconds
+from bench.startup import startup_times
 
 RESULTS = ROOT / "docs" / "results"
 CACHE = ROOT / ".cache" / "bench"
@@ -30,7 +30,7 @@ def main() -> None:
     record: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.scratch) as folder:
         if "startup" in options.sections:
-            record["startup"] = _on_this_machine(lambda: {"times": startup_record(startup_seconds())})
+            record["startup"] = _on_this_machine(lambda: {"times": startup_record(startup_times())})
         if "race" in options.sections:
             names = options.only.split(",") if options.only else [entry.name for entry in ENTRIES]
             entries = [entry for entry in ENTRIES if entry.name in names]

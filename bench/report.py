@@ -16,6 +16,7 @@ from bench.peers import HUDI
 from bench.process import ROOT, Cost
 from bench.race import ENTRIES, STEPS, Results
 from bench.rows import Workload
+from bench.startup import Start
 
 MIB = 1 << 20
 
@@ -40,7 +41,7 @@ TARGETS = (
     Target("upsert", "local", "delta", 1.0),
     Target("bulk_insert", "local", "delta", 2.0),
 )
-STARTUP_LIMITS = {"import hudi_table": 0.5, "hudictl --help": 0.15}
+STARTUP_LIMITS = {"import hudi_table": 0.5, "from hudi_table import open_table": 0.5, "hudictl --help": 0.15}
 WORKER_MEMORY_MAX = 1 << 30
 
 
@@ -101,11 +102,16 @@ def _ratio(target: Target, results: Results) -> dict[str, Any]:
     return {"ratio": round(ratio, 3), "cpu_ratio": round(cpu, 3), "met": ratio <= target.limit}
 
 
-def startup_record(seconds: Mapping[str, float]) -> dict[str, Any]:
+def startup_record(times: Mapping[str, Start]) -> dict[str, Any]:
     """Start-up times beside their limits."""
     return {
-        name: {"seconds": round(value, 3), "limit": STARTUP_LIMITS[name], "met": value <= STARTUP_LIMITS[name]}
-        for name, value in seconds.items()
+        name: {
+            "seconds": round(start.wall, 3),
+            "cpu": round(start.cpu, 3),
+            "limit": STARTUP_LIMITS[name],
+            "met": start.wall <= STARTUP_LIMITS[name],
+        }
+        for name, start in times.items()
     }
 
 
@@ -135,9 +141,10 @@ def markdown(record: Mapping[str, Any]) -> str:
     if "startup" in record:
         lines += ["## Start", "", *_facts(record["startup"]["machine"]), ""]
         rows = [
-            (name, f"{v['seconds']} s", f"{v['limit']} s", _met(v)) for name, v in record["startup"]["times"].items()
+            (name, f"{v['seconds']} s", f"{v['cpu']} s", f"{v['limit']} s", _met(v))
+            for name, v in record["startup"]["times"].items()
         ]
-        lines += [*_table(("command", "median", "limit", "met"), rows), ""]
+        lines += [*_table(("command", "wall", "CPU", "limit", "met"), rows), ""]
     if "memory" in record:
         held = record["memory"]
         text = f"bulk_insert of {held['rows']:,} rows, then an upsert of {held['updated']:,}, on Spark, one task at a time."

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 RUNS = 7
 
 
-def startup_seconds() -> dict[str, float]:
-    """Median wall seconds over a bare interpreter's, or of the whole command, by what was started."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Median seconds of wall and processor time."""
+
+    wall: float
+    cpu: float
+
+
+def startup_times() -> dict[str, Start]:
+    """Each command in a fresh process; of imports, what a bare interpreter takes is deducted."""
     hudictl = str(Path(sys.executable).with_name("hudictl"))
-    return {
-        "import hudi_table": _import_seconds(),
-        "hudictl --help": median(_seconds([hudictl, "--help"]) for _ in range(RUNS)),
+    bare = _start([sys.executable, "-c", ""])
+    imports = {
+        "import hudi_table": "import hudi_table",
+        "from hudi_table import open_table": "from hudi_table import open_table",
     }
+    times = {name: _start([sys.executable, "-c", code]) for name, code in imports.items()}
+    less = {name: Start(max(0.0, t.wall - bare.wall), max(0.0, t.cpu - bare.cpu)) for name, t in times.items()}
+    return less | {"hudictl --help": _start([hudictl, "--help"])}
 
 
-def _import_seconds() -> float:
-    code = "import time; start = time.perf_counter(); import hudi_table; print(time.perf_counter() - start)"
-    command = [sys.executable, "-c", code]
-    return median(float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(RUNS))
-
-
-def _seconds(command: list[str]) -> float:
-    start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - start
+def _start(command: list[str]) -> Start:
+    walls, cpus = [], []
+    for _ in range(RUNS):
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        walls.append(time.perf_counter() - start)
+        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Start(median(walls), median(cpus))
