@@ -45,6 +45,11 @@ DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
+SHORT_BYTES_MAX = 64 << 20
+SHORT = {
+    # A JVM that lives for seconds spends more on optimising its code than the code then saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 FIXED = {
     # Partition paths and keys made by date functions must not depend on where a job runs.
     "spark.sql.session.timeZone": "UTC",
@@ -65,7 +70,7 @@ class Split:
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an InvalidRequestError."""
     progress.say("starting Spark")
-    spark = session(spec)
+    spark = session(spec, short=batch.size <= SHORT_BYTES_MAX)
     try:
         with as_hudi_errors():
             return _write(spark, spec, table, batch, progress)
@@ -124,9 +129,14 @@ def _told(spark: SparkSession, progress: Progress) -> Iterator[None]:
         teller.join()
 
 
-def session(spec: JobSpec) -> SparkSession:
+def session(spec: JobSpec, *, short: bool = False) -> SparkSession:
     """A session with the job's properties over our defaults; a few of ours cannot be changed."""
-    conf = {**DEFAULTS, **{str(k): str(v) for k, v in spec.spark.get("conf", {}).items()}, **FIXED}
+    conf = {
+        **DEFAULTS,
+        **(SHORT if short else {}),
+        **{str(k): str(v) for k, v in spec.spark.get("conf", {}).items()},
+        **FIXED,
+    }
     conf.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
     if conf["spark.master"].startswith("local"):
         # Workers would take whatever python3 is first in the path.
