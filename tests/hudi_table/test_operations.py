@@ -128,6 +128,13 @@ def test_an_upsert_of_nothing_commits_nothing_but_the_commit(table: HudiTable) -
     assert last_commit(table).avro_schema
 
 
+def test_an_upsert_of_nothing_leaves_no_trace_if_the_options_say_so(table: HudiTable) -> None:
+    before = [info.path for info in table.context.storage.list("")]
+    result = table.upsert(rows(), options={"hoodie.allow.empty.commit": "false"})
+    assert (result.instant, result.files_written) == ("", 0)
+    assert [info.path for info in table.context.storage.list("")] == before
+
+
 def test_a_batch_that_was_committed_is_not_written_again(table: HudiTable) -> None:
     first = table.upsert(rows(("d", "x", 4)), batch="file-1")
     table.upsert(rows(("d", "x", 5)))

@@ -299,10 +299,13 @@ def read_batches(
     *,
     path: str = "",
     batch_rows: int = BATCH_ROWS,
+    batch_bytes: int | None = None,
     row_groups: Sequence[int] | None = None,
     dictionary_columns: Sequence[str] | None = (),
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
+
+    `batch_bytes` makes them smaller where rows are wide, by the row group's size before compression.
 
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
     `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
@@ -318,9 +321,16 @@ def read_batches(
         have = file.schema_arrow.names
         wanted = have if columns is None else [name for name in columns if name in have]
         for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
-            batches = file.iter_batches(batch_rows, row_groups=[group], columns=wanted)
+            rows = _rows_in(batch_bytes, file.metadata.row_group(group), batch_rows)
+            batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
             while (batch := _next(batches, path)) is not None:
                 yield batch.select(wanted)
+
+
+def _rows_in(batch_bytes: int | None, group: pq.RowGroupMetaData, most: int) -> int:
+    if batch_bytes is None or group.total_byte_size <= batch_bytes:
+        return most
+    return max(1, min(most, int(group.num_rows) * batch_bytes // int(group.total_byte_size)))
 
 
 def _small_dictionaries(metadata: pq.FileMetaData) -> list[str]:

@@ -29,6 +29,7 @@ from hudi_table.write.spill import GroupedRows
 
 CHUNK_ROWS = 262_144
 _SMALL_CHUNK_ROWS = 65_536
+_SMALL_CHUNK_BYTES = 32 * 1024 * 1024
 
 
 class KeyMaker(Protocol):
@@ -270,7 +271,7 @@ def _add_untagged(taken: Taken, paths: dict[str, int], chunk: _Chunk) -> None:
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches in pieces of a size that is worth a task: large ones cut, small ones joined."""
     pending: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         if len(batch) >= _SMALL_CHUNK_ROWS and not pending:
             for start in range(0, len(batch), CHUNK_ROWS):
@@ -278,11 +279,19 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         pending.append(batch)
         rows += len(batch)
-        if rows >= _SMALL_CHUNK_ROWS:
-            yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
-            pending, rows = [], 0
+        size += batch.nbytes
+        if rows >= _SMALL_CHUNK_ROWS or size >= _SMALL_CHUNK_BYTES:
+            yield from _joined(pending)
+            pending, rows, size = [], 0, 0
     if rows:
-        yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
+        yield from _joined(pending)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) == 1:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=CHUNK_ROWS)
+    return joined
 
 
 __all__ = ["KeyMaker", "Taken", "needs_tagging", "open_stream", "tag", "take_in"]

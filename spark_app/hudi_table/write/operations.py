@@ -103,6 +103,8 @@ def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -
         reader, prepared, TableKeys(with_timebased(ctx.config, request.options)), engine, request.max_memory
     )
     with taken.rows:
+        if taken.rows.rows_total == 0 and not prepared.operation.replaces and not prepared.options.allow_empty_commit:
+            return CommitResult("", request.operation)
         return _attempts(ctx, taken, prepared, request, engine)
 
 

@@ -170,7 +170,12 @@ def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
     first = True
     with right.storage.open_read(path) as source:
         for batch in read_batches(
-            source, work.rows.names, path=path, batch_rows=task.settings.row_group_rows, dictionary_columns=None
+            source,
+            work.rows.names,
+            path=path,
+            batch_rows=task.settings.row_group_rows,
+            batch_bytes=ROW_GROUP_BYTES_MAX,
+            dictionary_columns=None,
         ):
             if first and virtual is None and task.parts == 1:
                 work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.ordering)

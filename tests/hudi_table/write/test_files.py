@@ -14,6 +14,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.properties import read_properties, replace_properties
+from hudi_table.write import tasks
 from tests.support.written import INDEXES, SCHEMA, contents, last_commit, meta_rows, new_table, rows, slices
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -240,3 +241,16 @@ def test_columns_of_few_values_keep_every_value_through_rewrites(index: str) -> 
     }
     assert dictionaries["carrier"]
     assert not dictionaries["note"]
+
+
+def test_wide_rows_are_rewritten_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "ROW_GROUP_BYTES_MAX", 100_000)
+    schema = pa.schema([("id", pa.string()), ("text", pa.string())])
+    table = new_table(schema=schema, partition_by=())
+    chance = random.Random(3)
+    wide = [("k" + str(number), "".join(chance.choices(LETTERS, k=5_000))) for number in range(100)]
+    table.insert(pa.table({"id": [row[0] for row in wide], "text": [row[1] for row in wide]}))
+    table.upsert(pa.table({"id": ["k7", "new"], "text": ["seven", "n"]}))
+    found = {row["id"]: row["text"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == dict(wide) | {"k7": "seven", "new": "n"}
+    assert len(footers(table)[0].row_groups) > 3
