@@ -10,6 +10,7 @@ from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.support.hudi_oracle import HudiOracle
+from tests.support.scale import scaled
 
 pytestmark = pytest.mark.interop
 
@@ -42,8 +43,10 @@ def layout(index: str, *, partitioned: bool) -> dict[str, str]:
     return options
 
 
-@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "flat"])
-@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+LAYOUTS = [("BUCKET", True), ("SIMPLE", False), ("SIMPLE", True), ("BUCKET", False)]
+
+
+@pytest.mark.parametrize(("index", "partitioned"), LAYOUTS[: scaled(2)])
 def test_we_read_every_operation_of_hudi(hudis: Hudis, tmp_path: Path, index: str, partitioned: bool) -> None:
     options = layout(index, partitioned=partitioned)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -73,9 +74,9 @@ def test_hudi_goes_on_with_a_table_that_we_evolved(hudis: Hudis, tmp_path: Path,
     """Files of the old schema stay beside those of the new one, and Hudi rewrites both."""
     base = tmp_path / "table"
     ours.create(base, index=index, partitioned=False, schema=NARROW)
-    model = {f"k{n}": {"id": f"k{n}", "n": n, "f": n / 4, "ts": 1} for n in range(10)}
+    model: dict[str, dict[str, Any]] = {f"k{n}": {"id": f"k{n}", "n": n, "f": n / 4, "ts": 1} for n in range(10)}
     ours.write(base, "insert", pa.Table.from_pylist(list(model.values()), schema=NARROW))
-    wider = [{"id": f"k{n}", "n": 2**40 + n, "f": n / 3, "ts": 2, "added": None} for n in (1, 20)]
+    wider: list[dict[str, Any]] = [{"id": f"k{n}", "n": 2**40 + n, "f": n / 3, "ts": 2, "added": None} for n in (1, 20)]
     ours.write(base, "upsert", pa.Table.from_pylist(wider, schema=WIDE))
     model = {key: row | {"added": None} for key, row in model.items()} | {row["id"]: row for row in wider}
 
