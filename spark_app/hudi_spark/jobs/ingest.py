@@ -96,6 +96,11 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     )
 
 
+def write_options(spec: JobSpec) -> dict[str, str]:
+    """The table's options. A batch without rows commits too: its commit says that the files are taken."""
+    return {**spec.table.get("options", {}), "hoodie.allow.empty.commit": "true"}
+
+
 def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     storage = open_storage(batch.path, storage_options(spec, batch.path))
     schema, rows = read_files(
@@ -107,7 +112,7 @@ def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress:
             target,
             rows,
             operation=batch.operation,
-            options=dict(spec.table.get("options", {})),
+            options=write_options(spec),
             extra_metadata=batch.extra_metadata,
             batch=batch.checkpoint.batch,
         )

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import hudi_spark
 from hudi_spark.errors import as_hudi_errors
-from hudi_spark.jobs.ingest import Batch
+from hudi_spark.jobs.ingest import Batch, write_options
 from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options, target_of
@@ -95,7 +95,7 @@ def _write(
             rows,
             target,
             batch.operation,
-            options=dict(spec.table.get("options", {})),
+            options=write_options(spec),
             extra_metadata=batch.extra_metadata,
             batch=batch.checkpoint.batch,
         )

@@ -279,3 +279,20 @@ def test_a_job_without_a_readable_spec_says_so(tmp_path: Path) -> None:
     assert main([str(tmp_path / "spec.json"), str(tmp_path / "result.json")]) == 64
     result = JobResult.from_json((tmp_path / "result.json").read_text())
     assert (result.outcome, result.error_class) == ("Failed", "InvalidRequest")
+
+
+def test_files_without_rows_are_taken_too(job: Job) -> None:
+    job.land("1.parquet", ROWS.slice(0, 0))
+    code, result = job.run()
+    assert (code, result.outcome) == (0, "Succeeded"), result.message
+    assert job.run(job.spec("two"))[1].outcome == "NothingToDo"
+
+
+def test_an_option_against_empty_commits_does_not_lose_the_checkpoint(job: Job) -> None:
+    job.land("1.parquet")
+    job.run()
+    job.land("2.parquet", ROWS.slice(0, 0))
+    table = {"options": {"hoodie.allow.empty.commit": "false"}}
+    code, result = job.run(job.spec("two", table=table))
+    assert code == 0, result.message
+    assert job.run(job.spec("three", table=table))[1].outcome == "NothingToDo"
