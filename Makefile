@@ -21,7 +21,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 ##@ Develop
 .PHONY: test test-full check format bench lock interop-env clean
 test: setup interop-env ## Run every test (TESTS="tests/tidy -k name" runs some of them)
-	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --dist loadgroup --durations 15 $(TESTS)
+	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
 test-full: setup interop-env ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)

@@ -9,8 +9,13 @@ import pytest
 
 from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
 from tests.support.scale import scale
+from tests.support.sharing import pytest_xdist_make_scheduler
 
-__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = [
+    "pytest_make_collect_report",
+    "pytest_runtest_makereport",
+    "pytest_xdist_make_scheduler",
+]
 
 # A slow machine is no bug: pytest-timeout bounds each test. A failure prints the line that replays it.
 hypothesis.settings.register_profile("hudi", deadline=None, print_blob=True)
@@ -19,25 +24,11 @@ hypothesis.settings.load_profile("hudi")
 FIGURE = "figure"
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     long = [item for item in items if any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
-    jvm_tests_first(items)
-
-
-def jvm_tests_first(items: list[pytest.Item]) -> None:
-    """With two processes (`make test`), one runs all tests of a JVM, so that only one session of each kind starts.
-
-    They come first: the many short tests then fill the other process, and none is left waiting for a JVM at the end.
-    """
-    jvm = [item for item in items if item.get_closest_marker("spark") or item.get_closest_marker("interop")]
-    for item in jvm:
-        item.add_marker(pytest.mark.xdist_group("jvm"))
-    chosen = set(map(id, jvm))
-    items[:] = jvm + [item for item in items if id(item) not in chosen]
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
+from tests.support.sharing import JVM_FOLDERS
 from tests.tidy.sources import ROOT, project_files
 
 
@@ -26,3 +28,12 @@ def test_every_test_belongs_to_one_shard() -> None:
     assert len(files) > 10
     strays = {name: found for name, found in homes.items() if len(found) != 1}
     assert not strays, f"give them a place in tests/shards.toml: {strays}"
+
+
+def test_tests_of_a_jvm_lie_together() -> None:
+    """`make test` gives these folders to one process; a test elsewhere would start a second JVM beside the first."""
+    marked = re.compile(r"^pytestmark = .*mark\.(spark|interop)\b|^ *@pytest\.mark\.(spark|interop)\b", re.MULTILINE)
+    files = [name for name in project_files() if name.startswith("tests/") and name.endswith(".py")]
+    found = [name for name in files if marked.search((ROOT / name).read_text())]
+    assert found
+    assert not [name for name in found if not name.startswith(JVM_FOLDERS)]

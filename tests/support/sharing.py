@@ -1,0 +1,25 @@
+"""How two processes share the tests (`make test`): one runs all tests that need a JVM, the other starts on the rest.
+
+So only one session of each engine starts, and the many short tests are spread over whoever is free. The scheduler decides by
+folder, since only names of tests reach it.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+JVM_FOLDERS = ("tests/hudi_spark/", "tests/interop/")
+
+
+class JvmTogether(LoadScopeScheduling):
+    """All tests of `JVM_FOLDERS` are one piece of work, handed out first for its size; every other test is one of its own."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "jvm" if nodeid.startswith(JVM_FOLDERS) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> JvmTogether:
+    return JvmTogether(config, log)
