@@ -35,6 +35,7 @@ def layout(index: str, *, partitioned: bool) -> dict[str, str]:
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.partitionpath.field": "city" if partitioned else "",
         "hoodie.index.type": index,
+        "hoodie.metadata.enable": str(index == "BUCKET").lower(),
     }
     if not partitioned:
         options["hoodie.datasource.write.keygenerator.class"] = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"

@@ -137,10 +137,11 @@ class HudiOracle:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             line = self._process.stdout.readline() if selector.select(seconds) else ""
         if not line:
+            ended = self._process.poll() is not None
             self._process.kill()
-            self._log.flush()
             tail = Path(self._log.name).read_text("utf-8", "replace")[-4000:]
-            raise HudiFailedError(f"Hudi {self.version} gave no answer within {seconds} s; its log ends:\n{tail}")
+            what = "ended" if ended else f"gave no answer within {seconds} s"
+            raise HudiFailedError(f"the process of Hudi {self.version} {what}; its log ends:\n{tail}")
         return json.loads(line)
 
 
