@@ -45,6 +45,7 @@ class HudiOracle:
         unwanted = ("SPARK_", "PYSPARK_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         self._process = subprocess.Popen(
             [str(python), str(Path(__file__).with_name("hudi_server.py")), "--version", version, "--ivy", str(ivy)],
+            cwd=self._folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -151,7 +152,7 @@ def environment() -> tuple[Path, Path]:
     ivy = Path(os.environ.get("HUDI_INTEROP_IVY") or ROOT / ".cache" / "ivy")
     if not python.exists():
         raise FileNotFoundError(f"no Python with pyspark 3.5 at {python}: run `make interop-env`")
-    return python, ivy
+    return python.absolute(), ivy.absolute()
 
 
 def _rows(folder: Path) -> pa.Table:

@@ -1,7 +1,7 @@
 """Apache Hudi on Spark 3.5 behind JSON lines: one command a line on stdin, one answer a line on stdout.
 
 Runs inside the environment of `make interop-env` (pyspark 3.5), never inside the project's own; `hudi_oracle.py` is the
-client. Rows cross as Parquet files, so that types stay exact. Commands and their fields:
+client, which starts it in a scratch folder. Rows cross as Parquet files, so that types stay exact. Commands and their fields:
 
     read   base, options, to, where?       the table's rows as Parquet files in the folder `to`
     write  base, rows, options             the rows of the Parquet file `rows`, appended with the DataFrame writer
@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ def session(version: str, ivy: str) -> SparkSession:
     """A small local session with the Hudi bundle `version` and no other on its class path."""
     jars = Path(ivy) / "jars"
     bundle = jars / f"org.apache.hudi_{BUNDLE}-{version}.jar"
-    scratch = tempfile.mkdtemp(prefix="hudi-oracle-")
-    os.chdir(scratch)
+    scratch = os.getcwd()
     builder = SparkSession.builder.master("local[1]").appName(f"hudi-oracle-{version}")
     settings = {
         "spark.driver.memory": "1g",
