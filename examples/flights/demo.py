@@ -48,7 +48,8 @@ def query() -> None:
 
     import hudi_spark
 
-    spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    local = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    spark = SparkSession.builder.master("local[*]").config(map=local).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     hudi_spark.register(spark)
@@ -85,7 +86,8 @@ def main() -> None:
     with (DEMO / "query.log").open("w") as log:  # what Spark says while it starts
         code = subprocess.run([sys.executable, __file__, "query"], stderr=log, check=False).returncode
     if code:
-        sys.exit(f"the query ended with exit code {code}: see {DEMO}/query.log")
+        last = "\n".join((DEMO / "query.log").read_text().splitlines()[-8:])
+        sys.exit(f"{last}\nthe query ended with exit code {code}: see {DEMO}/query.log")
     sys.stdout.write(f"Done in {time.monotonic() - start:.0f} s. The table is {TABLE}: try hudictl files {TABLE}\n")
 
 

@@ -16,6 +16,8 @@ from hudi_table.table.storage_paths import STAGING_SUFFIX
 
 _LINK_ATTEMPTS = 20
 """How often a folder that a concurrent delete took away is made again."""
+_FOLDER_GONE = (errno.ENOENT, errno.EPERM)
+"""What opening a file in such a folder says: ext4 answers EPERM when it goes between the lookup and the new inode."""
 
 
 class NewFile:
@@ -29,8 +31,8 @@ class NewFile:
             try:
                 self.descriptor, self._staging = _open_unnamed(folder)
                 return
-            except FileNotFoundError:
-                if attempt + 1 == _LINK_ATTEMPTS:
+            except OSError as error:
+                if error.errno not in _FOLDER_GONE or attempt + 1 == _LINK_ATTEMPTS:
                     raise
 
     def publish(self, *, replace: bool = False) -> None:
