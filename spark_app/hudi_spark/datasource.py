@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_spark.tasks import TableHandle
+from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidRequestError
 from hudi_table.read.files import stream
@@ -82,6 +83,7 @@ class SnapshotReader(ds.DataSourceReader):
         if not isinstance(partition, FilePartition):
             # A table without files: Spark then asks once, with no partition.
             return
+        set_up_worker()
         one = replace(self.plan, files=(self.plan.files[partition.number],))
         yield from stream(self.handle.open(), one)
 

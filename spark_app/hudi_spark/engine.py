@@ -10,6 +10,8 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from hudi_spark.worker import set_up_worker
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -50,6 +52,7 @@ class SparkEngine:
 
 
 def _run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    set_up_worker()
     for batch in batches:
         for ordinal, payload in zip(batch.column("ordinal").to_pylist(), batch.column("payload"), strict=True):
             function, item = cloudpickle.loads(payload.as_py())

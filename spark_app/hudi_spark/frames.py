@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from hudi_spark.datasource import HudiDataSource
 from hudi_spark.tasks import TableHandle
+from hudi_spark.worker import set_up_worker
 from hudi_table.api import open_table
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
@@ -66,6 +67,7 @@ def _in_tasks(spark: SparkSession, handle: TableHandle, plan: ScanPlan) -> DataF
     numbers = spark.createDataFrame([(number,) for number in range(len(plan.files))], _FILE_NUMBER)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        set_up_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from stream(handle.open(), replace(plan, files=(plan.files[number],)))

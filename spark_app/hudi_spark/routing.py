@@ -46,7 +46,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Rows with the number of their task; `columns` is the Arrow schema that tasks take in.
+    """Rows with the number of their task; `columns` is the Arrow schema that tasks make of them.
 
     `filled` are partitions that get new keys: the keys stay in the tasks, so the commit touches them as a whole.
     """
@@ -107,13 +107,14 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
     prepared = attempt.prepared
     columns = keyed_schema(prepared)
     if isinstance(prepared.index, BucketIndex):
-        always = sf.lit(prepared.operation is Operation.DELETE or None).cast("boolean")
-        rows = _by_bucket(counted, attempt, prepared.index).withColumn(ALWAYS_DELETE, always)
-        return Routing(_selected(rows, columns), columns)
+        rows = _by_bucket(counted, attempt, prepared.index)
+        if prepared.operation is Operation.DELETE:
+            rows = rows.withColumn(ALWAYS_DELETE, sf.lit(True))
+        return Routing(_selected(rows, columns, attempt), columns)
     tagged = _tagged(counted, attempt)
     rows = _by_slot(tagged, counted, attempt)
     filled = {item.task.partition for item in attempt.planned if item.task.base_path is None}
-    return Routing(_selected(rows, columns), columns, tuple(sorted(filled)))
+    return Routing(_selected(rows, columns, attempt), columns, tuple(sorted(filled)))
 
 
 def _by_bucket(counted: Profile, attempt: Attempt, index: BucketIndex) -> DataFrame:
@@ -141,7 +142,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
     if prepared.index.is_global and prepared.operation.merges:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
-        return rows.withColumn(SLOT, sf.lit(None).cast("int")).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+        return rows.withColumn(SLOT, sf.lit(None).cast("int"))
     stored = stored_keys(rows, _searched(counted, attempt), attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
@@ -149,7 +150,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
     if prepared.index.is_global:
         return _moved(rows, stored, prepared.rule.ordering)
     joined = rows.join(stored, [RECORD_KEY, PATH], "left")
-    return joined.withColumn(ALWAYS_DELETE, sf.lit(prepared.operation is Operation.DELETE or None).cast("boolean"))
+    return joined.withColumn(ALWAYS_DELETE, sf.lit(True)) if prepared.operation is Operation.DELETE else joined
 
 
 def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
@@ -225,5 +226,8 @@ def _numbered(
     return given.join(table, same).drop(sf.col(f"share.{PATH}"), sf.col(f"share.{SLOT}"))
 
 
-def _selected(rows: DataFrame, columns: pa.Schema) -> DataFrame:
-    return rows.select(TASK, *(sf.col(keys.quoted(name)) for name in columns.names))
+def _selected(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> DataFrame:
+    """What crosses to the tasks: they make the record key of its fields again, and fill in what is null in every row."""
+    made = {name.partition(".")[0] for name in attempt.ctx.config.record_key} <= set(columns.names)
+    sent = [name for name in columns.names if name in rows.columns and not (made and name == RECORD_KEY)]
+    return rows.select(TASK, *(sf.col(keys.quoted(name)) for name in sent))

@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -23,15 +24,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_spark.engine import collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.routing import Profile, Routing, profile, route
+from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
+from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.operations import BATCH_KEY, CommitResult, WriteRequest, check, result_of
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.tasks import write_file_group
@@ -112,7 +116,8 @@ def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
         attempt.planned[0].task.settings, combine=attempt.prepared.combines or attempt.planned[0].task.settings.combine
     )
     tasks = [replace(item.task, settings=settings) for item in attempt.planned]
-    work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, columns=routing.columns)
+    rows = _Rows(TableKeys(attempt.ctx.config), routing.columns)
+    work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=rows)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []
     for _, written in collect_results(frame):
@@ -127,10 +132,28 @@ def _packed(tasks: Sequence[FileGroupTask]) -> bytes:
     return packed
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What tasks make of the rows that reach them: record keys, and the columns of the write."""
+
+    keys: TableKeys
+    columns: pa.Schema
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches in the schema `columns`."""
+        for batch in batches:
+            if batch.num_rows:
+                keyed = batch
+                if RECORD_KEY not in batch.schema.names:
+                    keyed = batch.append_column(RECORD_KEY, self.keys.record_keys(batch))
+                yield conform(keyed, self.columns)
+
+
 def _write_group(
-    batches: Iterator[pa.RecordBatch], *, tasks: bytes, right: RightToWrite, columns: pa.Schema
+    batches: Iterator[pa.RecordBatch], *, tasks: bytes, right: RightToWrite, rows: _Rows
 ) -> Iterator[pa.RecordBatch]:
     """What one Spark task does: the rows of one file group come in, its write stats go out."""
+    set_up_worker()
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return
@@ -141,12 +164,5 @@ def _write_group(
     task: FileGroupTask = replace(
         cloudpickle.loads(tasks)[number], stage=spark.stageId(), attempt=spark.taskAttemptId()
     )
-    stats = write_file_group(task, _rows(first, batches, columns), right)
+    stats = write_file_group(task, rows.of(itertools.chain([first], batches)), right)
     yield result_batch(number, cloudpickle.dumps(stats))
-
-
-def _rows(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    yield conform(first, columns)
-    for batch in rest:
-        if batch.num_rows:
-            yield conform(batch, columns)

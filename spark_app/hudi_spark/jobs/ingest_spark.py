@@ -26,6 +26,7 @@ from hudi_spark.jobs.ingest import Batch, write_options
 from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options, target_of
+from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
@@ -161,6 +162,7 @@ def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
     reopen, form, csv = storage.reopen(), batch.format, dict(batch.csv)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        set_up_worker()
         store = reopen()
         for wanted in batches:
             for payload in wanted.column("payload").to_pylist():
