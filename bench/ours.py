@@ -62,6 +62,7 @@ class Spark:
         builder = SparkSession.builder.master(f"local[{tasks}]").appName("bench")
         for name, value in SPARK_CONF.items():
             builder = builder.config(name, value)
+        builder = builder.config("spark.python.daemon.module", "hudi_spark.daemon")
         self._spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536").getOrCreate()
         self._spark.sparkContext.setLogLevel("ERROR")
 

@@ -27,3 +27,14 @@ def test_a_failing_task_fails_the_call(spark):
 def test_a_read_uses_as_many_tasks_as_the_engine_says(spark):
     assert SparkEngine(spark).parallelism == 2
     assert SparkEngine(spark, 5).parallelism == 5
+
+
+def test_workers_begin_with_our_imports_made(spark):
+    def found(batches):
+        import sys
+
+        known = "hudi_spark.writer" in sys.modules
+        for batch in batches:
+            yield batch.slice(0, int(known))
+
+    assert spark.range(3, numPartitions=1).mapInArrow(found, "id long").count() == 1

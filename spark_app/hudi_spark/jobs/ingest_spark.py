@@ -45,6 +45,7 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.python.daemon.module": "hudi_spark.daemon",
 }
 SHORT_BYTES_MAX = 64 << 20
 SHORT = {
