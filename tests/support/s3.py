@@ -1,7 +1,7 @@
 """An S3 server for tests: moto, in this process, on a free loopback port.
 
-moto keeps exclusive creates exclusive (PUT and the end of an upload in parts), pages its listings, and checks no
-credentials; `s3_replies` answers as a store does that refuses, stalls or fails.
+moto, one request at a time, keeps exclusive creates exclusive (PUT and the end of an upload in parts), pages its listings,
+and checks no credentials; `s3_replies` answers as a store does that refuses, stalls or fails.
 """
 
 from __future__ import annotations
@@ -56,19 +56,30 @@ class S3Server:
 @contextlib.contextmanager
 def running_s3() -> Iterator[S3Server]:
     """A server with one bucket, gone at the end."""
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
+    moto = DomainDispatcherApplication(create_backend_app)
+    # Between its look and its write moto lets another request in: of two exclusive creates both could win.
+    turn = threading.Lock()
+
+    def one_at_a_time(environ: Any, start_response: Any) -> Any:
+        with turn:
+            return moto(environ, start_response)
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
-        host, port = server.get_host_and_port()
         # moto keeps one state for all servers of a process: a bucket of its own keeps them apart.
-        found = S3Server(f"http://{host}:{port}", f"lake-{uuid.uuid4().hex[:8]}")
+        found = S3Server(f"http://127.0.0.1:{server.server_port}", f"lake-{uuid.uuid4().hex[:8]}")
         found.client().create_bucket(Bucket=found.bucket)
         yield found
     finally:
-        server.stop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @dataclass

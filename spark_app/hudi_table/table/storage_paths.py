@@ -55,8 +55,8 @@ def _problem(path: str) -> str | None:
             path.encode()
         except UnicodeEncodeError:
             return "is not valid Unicode"
-    if path.endswith(STAGING_SUFFIX):
-        return f"ends with {STAGING_SUFFIX!r}, which marks unfinished files"
+    if any(segment.endswith(STAGING_SUFFIX) for segment in segments):
+        return f"has a name that ends with {STAGING_SUFFIX!r}, which marks unfinished files"
     return None
 
 
