@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec.javahash import (
@@ -176,7 +176,10 @@ def test_any_key_with_colons_and_commas_is_taken_apart_by_each_rule(keys: list[s
 
 
 @given(st.lists(st.tuples(TEXT.filter(bool), TEXT.filter(bool)), min_size=1, max_size=10))
-def test_keys_and_columns_agree_when_values_hold_no_separators(rows: list[tuple[str, str]]) -> None:
+def test_keys_and_columns_agree_when_values_hold_no_separators_and_are_no_placeholders(
+    rows: list[tuple[str, str]],
+) -> None:
+    assume(all(_placeholder(value) == value for row in rows for value in row))
     rows = [(a.replace(":", "").replace(",", "") or "x", b.replace(":", "").replace(",", "") or "y") for a, b in rows]
     keys = pa.array([f"a:{a},b:{b}" for a, b in rows])
     columns = [pa.array([a for a, _ in rows]), pa.array([b for _, b in rows])]
