@@ -76,7 +76,7 @@ class SnapshotReader(ds.DataSourceReader):
 
     def partitions(self) -> Sequence[ds.InputPartition]:
         """One partition a file."""
-        return [FilePartition(number) for number in range(len(self.plan.files))]
+        return [FilePartition(number) for number in range(len(self.plan.slices))]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one file."""
@@ -84,7 +84,7 @@ class SnapshotReader(ds.DataSourceReader):
             # A table without files: Spark then asks once, with no partition.
             return
         set_up_worker()
-        one = replace(self.plan, files=(self.plan.files[partition.number],))
+        one = replace(self.plan, slices=(self.plan.slices[partition.number],))
         yield from stream(self.handle.open(), one)
 
 

@@ -52,8 +52,9 @@ def read(
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
     plan = table.scan(columns, filter, meta=meta).plan
-    if _is_local(table.base_path) and plan.bound is None and plan.files:
-        paths = [f"file://{table.base_path.removeprefix('file://')}/{file.path}" for file in plan.files]
+    bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
+    if _is_local(table.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
+        paths = [f"file://{table.base_path.removeprefix('file://')}/{base.path}" for base in bases]
         # Explicit files hold partition-like folder names: base paths would make Spark infer columns from them.
         reader = spark.read.schema(from_arrow_schema(plan.schema)).option("recursiveFileLookup", "true")
         return reader.parquet(*(_escaped(path) for path in paths))
@@ -62,17 +63,17 @@ def read(
 
 def _in_tasks(spark: SparkSession, handle: TableHandle, plan: ScanPlan) -> DataFrame:
     schema = from_arrow_schema(plan.schema)
-    if not plan.files:
+    if not plan.slices:
         return spark.createDataFrame([], schema)
-    numbers = spark.createDataFrame([(number,) for number in range(len(plan.files))], _FILE_NUMBER)
+    numbers = spark.createDataFrame([(number,) for number in range(len(plan.slices))], _FILE_NUMBER)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from stream(handle.open(), replace(plan, files=(plan.files[number],)))
+                yield from stream(handle.open(), replace(plan, slices=(plan.slices[number],)))
 
-    return numbers.repartitionById(len(plan.files), "number").mapInArrow(rows, schema)
+    return numbers.repartitionById(len(plan.slices), "number").mapInArrow(rows, schema)
 
 
 def _is_local(base_path: str) -> bool:

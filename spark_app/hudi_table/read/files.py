@@ -1,8 +1,9 @@
-"""Base files to batches of the planned columns: row groups pruned, old files brought to today's schema, rows filtered."""
+"""File slices to batches of the planned columns: row groups pruned, old files brought to today's schema, logs merged
+in, rows filtered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -16,21 +17,24 @@ from hudi_table.read.plan import ScanPlan
 from hudi_table.read.prefetch import in_order
 from hudi_table.read.pruning import matching_row_groups
 from hudi_table.table.context import TableContext
+from hudi_table.table.log_merge import merged_rows
+from hudi_table.table.log_scan import slice_blocks
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import BaseFile, FileSystemView
+from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
 
 BATCH_ROWS = 64 * 1024
 FILES_AHEAD = 4
-"""Files decoded at once; with `BATCHES_AHEAD` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers."""
+"""Slices decoded at once; with `BATCHES_AHEAD` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers,
+and of slices with logs what their logs hold."""
 BATCHES_AHEAD = 2
 FOOTERS_AHEAD = 16
 
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Batches of `plan.schema`, file after file; at most `limit` rows."""
+    """Batches of `plan.schema`, slice after slice; at most `limit` rows."""
     if limit == 0:
         return
-    sources = [partial(_batches, ctx, plan, file) for file in plan.files]
+    sources = [partial(_batches, ctx, plan, found) for found in plan.slices]
     ahead = FILES_AHEAD if limit is None else 1
     left = limit
     batches = in_order(sources, ahead=ahead, depth=BATCHES_AHEAD)
@@ -46,11 +50,13 @@ def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Itera
 
 
 def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
-    """Rows of the planned files: from their footers, or by reading the filter's columns if there is a filter."""
-    if plan.bound is None:
-        sources = [partial(_footer_rows, ctx, file) for file in plan.files]
-        return sum(in_order(sources, ahead=FOOTERS_AHEAD, depth=1))
-    return sum(batch.num_rows for batch in stream(ctx, plan))
+    """Rows of the planned slices: from footers where there is neither a filter nor a log, else by reading as little as decides."""
+    counted = [found for found in plan.slices if plan.bound is None and not found.logs]
+    read = [found for found in plan.slices if plan.bound is not None or found.logs]
+    footers = [partial(_footer_rows, ctx, found.base) for found in counted if found.base is not None]
+    rows = sum(in_order(footers, ahead=FOOTERS_AHEAD, depth=1))
+    sources = [partial(_batches, ctx, plan, found) for found in read]
+    return rows + sum(batch.num_rows for batch in in_order(sources, ahead=FILES_AHEAD, depth=BATCHES_AHEAD))
 
 
 def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
@@ -58,21 +64,43 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
         yield read_footer(source, path=file.path).rows
 
 
-def _batches(ctx: TableContext, plan: ScanPlan, file: BaseFile) -> Iterator[pa.RecordBatch]:
+def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+    for batch in _merged(ctx, plan, found) if found.logs else _of_base(ctx, plan, found.base, plan.reads, prune=True):
+        kept = batch if plan.bound is None else batch.filter(plan.bound.expression)
+        if kept.num_rows:
+            yield kept.select(plan.schema.names)
+
+
+def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+    """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what their statistics say."""
+    assert plan.visible is not None
+    extra = [field for field in plan.merging if field.name not in plan.reads.names]
+    schema = pa.schema([*plan.reads, *extra])
+    base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, found.base, schema, prune=False))
+    try:
+        blocks = slice_blocks(ctx.storage, found.logs, plan.visible)
+        for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge):
+            yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+    except ObjectNotFoundError as error:
+        raise _gone(ctx, found.partition, error.path or "", "log file") from error
+
+
+def _of_base(
+    ctx: TableContext, plan: ScanPlan, file: BaseFile | None, schema: pa.Schema, *, prune: bool
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `schema` of a base file, none without one."""
+    if file is None:
+        return
     renamed = {} if plan.history is None else plan.history.stored_names(file.instant, plan.instant)
-    stored = {name: renamed.get(name, name) for name in plan.reads.names}
+    stored = {name: renamed.get(name, name) for name in schema.names}
     with _opened(ctx, file) as source:
         groups = None
-        if plan.bound is not None and not renamed:
+        if prune and plan.bound is not None and not renamed:
             footer = read_footer(source, path=file.path)
-            groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, plan.reads)
+            groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, schema)
         names = [name for name in stored.values() if name is not None]
         for raw in read_batches(source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups):
-            batch = _conformed(_today(raw, stored) if renamed else raw, plan.reads, file)
-            if plan.bound is not None:
-                batch = batch.filter(plan.bound.expression)
-            if batch.num_rows:
-                yield batch.select(plan.schema.names)
+            yield _conformed(_today(raw, stored) if renamed else raw, schema, file)
 
 
 def _today(batch: pa.RecordBatch, stored: Mapping[str, str | None]) -> pa.RecordBatch:
@@ -97,20 +125,22 @@ def _opened(ctx: TableContext, file: BaseFile) -> Iterator[Any]:
         with ctx.storage.open_read(file.path) as source:
             yield source
     except ObjectNotFoundError as error:
-        raise _gone(ctx, file) from error
+        raise _gone(ctx, file.partition, file.path, "base file") from error
     except HudiError as error:
         error.base_path = error.base_path or ctx.base_path
         raise
 
 
-def _gone(ctx: TableContext, file: BaseFile) -> HudiError:
-    slices = FileSystemView(ctx, load_timeline(ctx)).latest_slices([file.partition])
-    if any(s.base is not None and s.base.path == file.path for s in slices):
-        return CorruptTableError(
-            f"base file {file.path} is listed and cannot be opened", base_path=ctx.base_path, path=file.path
-        )
+def _gone(ctx: TableContext, partition: str, path: str, what: str) -> HudiError:
+    slices = FileSystemView(ctx, load_timeline(ctx)).latest_slices([partition])
+    if any(path in _paths(found) for found in slices):
+        return CorruptTableError(f"{what} {path} is listed and cannot be opened", base_path=ctx.base_path, path=path)
     return UnavailableError(
-        f"base file {file.path} was cleaned while it was read: run the scan again, or retain more commits",
+        f"{what} {path} was cleaned while it was read: run the scan again, or retain more commits",
         base_path=ctx.base_path,
-        path=file.path,
+        path=path,
     )
+
+
+def _paths(found: FileSlice) -> Sequence[str]:
+    return [*([found.base.path] if found.base else []), *(log.path for log in found.logs)]

@@ -10,15 +10,18 @@ import pyarrow as pa
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.table_config import MergeMode, TableConfig, TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
 from hudi_table.read.support import check_readable
 from hudi_table.table.column_history import ColumnHistory, load_column_history
 from hudi_table.table.context import TableContext
+from hudi_table.table.log_merge import SliceMerge
+from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
+from hudi_table.table.view import FileSlice, FileSystemView
 
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
@@ -37,23 +40,26 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What a scan reads: a fixed set of base files, so that every stream of one scan gives the same rows.
+    """What a scan reads: a fixed set of file slices, so that every stream of one scan gives the same rows.
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
     write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
-    older files hold under another name.
+    older files hold under another name. `visible` and `merge` say which log blocks count, and how; `merging` are the columns that merging needs.
     """
 
     schema: pa.Schema
     reads: pa.Schema
     bound: Bound | None
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     instant: str
     columns_total: int
-    files_total: int
+    slices_total: int
     partitions: int
     partitions_total: int
     history: ColumnHistory | None = None
+    visible: VisibleInstants | None = None
+    merge: SliceMerge = SliceMerge()
+    merging: pa.Schema = pa.schema([])
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -67,22 +73,29 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     everything = pa.schema([*META_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     bound = None if request.filter is None else request.filter.bind(everything)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
+    how = slice_merge(ctx.config)
     slices = FileSystemView(ctx, timeline, request.as_of).latest_slices()
-    files = [_base(ctx, s) for s in slices]
-    partitions = sorted({file.partition for file in files})
+    if request.query == "read_optimized":
+        slices = [replace(s, logs=()) for s in slices if s.base is not None]
+    if ctx.config.type is TableType.COPY_ON_WRITE:
+        _check_no_logs(ctx, slices)
+    partitions = sorted({s.partition for s in slices})
     kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, everything)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
         bound=bound,
-        files=tuple(file for file in files if file.partition in kept),
+        slices=tuple(s for s in slices if s.partition in kept),
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
-        files_total=len(files),
+        slices_total=len(slices),
         partitions=len(kept),
         partitions_total=len(partitions),
         history=load_column_history(ctx),
+        visible=VisibleInstants.of(timeline, request.as_of),
+        merge=how,
+        merging=pa.schema([everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []),
     )
 
 
@@ -94,12 +107,12 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         bound = added if bound is None else bound.both(added)
     output = pa.schema([plan.schema.field(name) for name in columns])
     extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
-    kept = plan.files
+    kept = plan.slices
     if bound is not None:
-        partitions = sorted({file.partition for file in kept})
+        partitions = sorted({s.partition for s in kept})
         matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
-        kept = tuple(file for file in kept if file.partition in matching)
-    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, files=kept)
+        kept = tuple(s for s in kept if s.partition in matching)
+    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, slices=kept)
 
 
 def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:
@@ -141,11 +154,17 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     return f"no column {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}")
 
 
-def _base(ctx: TableContext, found: FileSlice) -> BaseFile:
-    if found.base is None or found.logs:
-        raise CorruptTableError(
-            f"a copy-on-write table holds log files in group {found.file_id}: {', '.join(found.logs)}; "
-            "it was written as a merge-on-read table",
-            base_path=ctx.base_path,
-        )
-    return found.base
+def slice_merge(config: TableConfig) -> SliceMerge:
+    """How the table's logs merge. One ordering field on version 6; several are refused when a table is created."""
+    ordering = config.ordering_fields[0] if config.ordering_fields else None
+    return SliceMerge(ordering, config.merge_mode is MergeMode.EVENT_TIME)
+
+
+def _check_no_logs(ctx: TableContext, slices: Sequence[FileSlice]) -> None:
+    for found in slices:
+        if found.base is None or found.logs:
+            raise CorruptTableError(
+                f"a copy-on-write table holds log files in group {found.file_id}: "
+                f"{', '.join(log.path for log in found.logs)}; it was written as a merge-on-read table",
+                base_path=ctx.base_path,
+            )

@@ -26,6 +26,7 @@ FILE_SCHEMA = pa.schema(
         ("file_id", pa.string()),
         ("instant", pa.string()),
         ("size_bytes", pa.int64()),
+        ("log_files", pa.int64()),
     ]
 )
 
@@ -84,14 +85,16 @@ class Scan:
         return rows if self._request.limit is None else min(rows, self._request.limit)
 
     def plan_files(self) -> pa.Table:
-        """One row for each base file that will be read: path, partition, file_id, instant, size_bytes."""
-        files = self.plan.files
+        """One row for each file slice that will be read: path of the base file (null if it has only logs), partition,
+        file_id, instant, size_bytes of base file and logs, log_files (their number)."""
+        slices = self.plan.slices
         columns = [
-            [f.path for f in files],
-            [f.partition for f in files],
-            [f.file_id for f in files],
-            [f.instant for f in files],
-            [f.size for f in files],
+            [s.base.path if s.base else None for s in slices],
+            [s.partition for s in slices],
+            [s.file_id for s in slices],
+            [s.instant for s in slices],
+            [s.size for s in slices],
+            [len(s.logs) for s in slices],
         ]
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
 
@@ -123,14 +126,16 @@ class Scan:
 
     def _facts(self) -> list[tuple[str, str]]:
         plan, asked = self.plan, self._request
-        data = sum(file.size for file in plan.files)
+        data = sum(found.size for found in plan.slices)
+        logs = sum(len(found.logs) for found in plan.slices)
         shown = ", ".join(plan.schema.names) or "none"
         facts = [
             ("snapshot", plan.instant or "no commit yet"),
             ("columns", f"{shown} ({len(plan.schema)} of {plan.columns_total})"),
             ("filter", asked.filter.text if asked.filter else "none"),
             ("partitions", f"{number(plan.partitions)} of {number(plan.partitions_total)}"),
-            ("files", f"{number(len(plan.files))} of {number(plan.files_total)}, {size(data)}"),
+            ("files", f"{number(len(plan.slices))} of {number(plan.slices_total)}, {size(data)}"),
+            *([("log files", number(logs))] if logs else []),
         ]
         return facts if asked.limit is None else [*facts, ("limit", f"{number(asked.limit)} rows")]
 

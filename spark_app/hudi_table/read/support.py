@@ -6,7 +6,7 @@ from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.table_config import TableType
 from hudi_table.table.context import TableContext
 
-QUERIES = ("snapshot",)
+QUERIES = ("snapshot", "read_optimized")
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
@@ -14,9 +14,10 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
     config, base = ctx.config, ctx.base_path
     if query not in QUERIES:
         raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}", base_path=base)
-    if config.type is not TableType.COPY_ON_WRITE:
+    if config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields:
         raise UnsupportedTableError(
-            f"table {config.name!r} is a {config.type.hudi_name} table, and this release reads COPY_ON_WRITE only",
+            f"table {config.name!r} is a merge-on-read table without meta columns (hoodie.populate.meta.fields=false), "
+            "and its logs hold no record keys",
             base_path=base,
         )
     for key, plain, what in (

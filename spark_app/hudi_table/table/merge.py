@@ -129,7 +129,7 @@ def newest(groups: Rows, ordering: pa.Array | None) -> Mask | None:
         return None
     rank = np.arange(len(groups), dtype=np.int64)
     if ordering is not None:
-        rank = _ranks(ordering) * len(groups) + rank
+        rank = dense_ranks(ordering) * len(groups) + rank
     best = np.full(size, -1, dtype=np.int64)
     np.maximum.at(best, groups, rank)
     survives: Mask = best[groups] == rank
@@ -172,8 +172,8 @@ def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column
 
 
-def _ranks(values: pa.Array) -> Rows:
-    """Dense ranks from 0, null lowest, NaN highest."""
+def dense_ranks(values: pa.Array) -> Rows:
+    """Dense ranks, null lowest with 0, NaN highest."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     place = np.empty(len(distinct) + 1, dtype=np.int64)

@@ -1,7 +1,10 @@
 """The file system view: the file groups and slices that a timeline makes visible.
 
 Facts (table version 6): a base file counts if its instant completed or is older than the timeline's start; groups
-in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant.
+in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant: a base
+file's own, and of a log the one in its name. Logs that are named with the instant of a pending compaction belong to the
+slice before it until its base file is there. Logs are ordered by version as a number, then by write token as text, a
+missing one first.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hudi_table.model.instants import Action, comparable_time
-from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.model.names import LogFileName, parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.ports import ObjectInfo
@@ -34,14 +37,33 @@ class BaseFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file: `path` relative to the base path, `size` in bytes."""
+
+    path: str
+    size: int
+    name: LogFileName
+
+    @property
+    def sort_key(self) -> tuple[str, int, str]:
+        """The order in which logs of one file group apply."""
+        return (comparable_time(self.name.base_instant), self.name.version, self.name.token or "")
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base instant of a file group: its base file, if any, and the paths of its log files."""
+    """A base instant of a file group: its base file, if any, and its log files in the order in which they apply."""
 
     partition: str
     file_id: str
     instant: str
     base: BaseFile | None
-    logs: tuple[str, ...] = ()
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the base file and the logs."""
+        return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +120,7 @@ class FileSystemView:
         past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
         hidden = replaced_groups(self.ctx, past)
         bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
-        logs: dict[tuple[str, str, str], list[str]] = {}
+        logs: dict[tuple[str, str], list[LogFile]] = {}
         for info in files:
             partition, _, name = info.path.rpartition("/")
             base = parse_base_file(name)
@@ -109,8 +131,8 @@ class FileSystemView:
                 continue
             log = parse_log_file(name)
             if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
-                logs.setdefault((partition, log.file_id, log.base_instant), []).append(info.path)
-        return _assemble(bases, logs)
+                logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
+        return _assemble(bases, logs, visible)
 
 
 class _Visible:
@@ -118,14 +140,16 @@ class _Visible:
 
     def __init__(self, timeline: Timeline, as_of: str | None) -> None:
         self.completed = {i.time for i in timeline.commits}
+        self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
         self.start = comparable_time(timeline.start) if timeline.start else ""
         self.limit = comparable_time(as_of) if as_of else None
 
     def __call__(self, instant: str) -> bool:
-        time = comparable_time(instant)
-        if self.limit is not None and time > self.limit:
-            return False
-        return instant in self.completed or time < self.start
+        return not self.too_new(instant) and (instant in self.completed or comparable_time(instant) < self.start)
+
+    def too_new(self, instant: str) -> bool:
+        """Whether the instant lies after the moment of a time travel."""
+        return self.limit is not None and comparable_time(instant) > self.limit
 
 
 def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
@@ -139,15 +163,31 @@ def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str
 
 
 def _assemble(
-    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str, str], list[str]]
+    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: _Visible
 ) -> dict[str, list[FileGroup]]:
-    keys = {(partition, file_id, instant) for (partition, file_id), found in bases.items() for instant in found}
-    slices: dict[tuple[str, str], list[FileSlice]] = {}
-    for partition, file_id, instant in sorted(keys | set(logs)):
-        base = bases.get((partition, file_id), {}).get(instant)
-        paths = tuple(sorted(logs.get((partition, file_id, instant), ())))
-        slices.setdefault((partition, file_id), []).append(FileSlice(partition, file_id, instant, base, paths))
     groups: dict[str, list[FileGroup]] = {}
-    for (partition, file_id), found in sorted(slices.items()):
-        groups.setdefault(partition, []).append(FileGroup(partition, file_id, tuple(found)))
+    for partition, file_id in sorted(bases.keys() | logs.keys()):
+        known = bases.get((partition, file_id), {})
+        found = _slices(partition, file_id, known, logs.get((partition, file_id), []), visible)
+        if found:
+            groups.setdefault(partition, []).append(FileGroup(partition, file_id, found))
     return groups
+
+
+def _slices(
+    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
+) -> tuple[FileSlice, ...]:
+    """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the reader of the logs."""
+    held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    for log in sorted(logs, key=lambda log: log.sort_key):
+        instant = log.name.base_instant
+        if instant not in held and (instant in visible.pending_compactions or visible.too_new(instant)):
+            # Its own slice is not there yet (any more, for a time travel): the rows update those of the slice before.
+            before = [known for known in held if comparable_time(known) < comparable_time(instant)]
+            instant = max(before, key=comparable_time, default=instant)
+        if instant in held or visible(instant) or instant in visible.pending_compactions:
+            held.setdefault(instant, []).append(log)
+    return tuple(
+        FileSlice(partition, file_id, instant, bases.get(instant), tuple(held[instant]))
+        for instant in sorted(held, key=comparable_time)
+    )

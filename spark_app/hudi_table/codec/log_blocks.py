@@ -1,0 +1,187 @@
+"""Log blocks: the frames of a log file, with their headers; contents belong to `log_rows`.
+
+Facts (table version 6, measured on Hudi 0.15.0), all numbers big-endian: magic `#HUDI#`; size (8 bytes) of all that follows
+it, trailer included; format version (4), 1; type (4); header: count (4), then ordinal (4), length (4), UTF-8 text each;
+content length (8); content; footer: a header map that is always empty; trailer (8): size + 6. A block is corrupt if its
+end lies past the file's, if its trailer is not size + 6, or if six bytes follow it that are no magic (fewer are passed over); the next
+magic is then searched byte by byte, and what lies before it is skipped as one corrupt stretch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+MAGIC = b"#HUDI#"
+FORMAT_VERSION = 1
+INSTANT_TIME, TARGET_INSTANT_TIME, SCHEMA, COMMAND_TYPE, COMPACTED_BLOCK_TIMES = range(5)
+ROLLBACK_COMMAND = "0"
+
+_SIZE = struct.Struct(">q")
+_TWO_INTS = struct.Struct(">ii")
+_INT = struct.Struct(">i")
+_SEARCH_BYTES = 1 << 20
+_HEADER_BYTES_MAX = 64 << 20
+"""A header holds a schema; a length beyond this is damage, not a schema."""
+
+
+class BlockType(IntEnum):
+    """What a block holds; the numbers are those of the format. No block of type CORRUPT is ever written."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO = 3
+    HFILE = 4
+    PARQUET = 5
+    CDC = 6
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block, or one corrupt stretch, of the file `path`. Offsets and lengths are bytes; `header` is by ordinal."""
+
+    type: BlockType
+    path: str
+    offset: int
+    content_offset: int = 0
+    content_length: int = 0
+    header: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote the block, '' if it names none (blocks of the archive, corrupt stretches)."""
+        return self.header.get(INSTANT_TIME, "")
+
+    @property
+    def target(self) -> str:
+        """The instant that a rollback block takes back."""
+        return self.header.get(TARGET_INSTANT_TIME, "")
+
+    @property
+    def schema(self) -> str | None:
+        """Avro schema of the content, as JSON text."""
+        return self.header.get(SCHEMA)
+
+    @property
+    def compacted(self) -> tuple[str, ...]:
+        """The instants whose blocks this one replaces: it was written by a log compaction."""
+        times = self.header.get(COMPACTED_BLOCK_TIMES, "")
+        return tuple(time.strip() for time in times.split(",") if time.strip())
+
+
+class _DamagedError(Exception):
+    """The bytes at a magic are no whole block."""
+
+
+def scan_blocks(source: Any, *, path: str = "") -> list[LogBlock]:
+    """The blocks of a log file in their order. `source` is a seekable binary file; contents are skipped, not read.
+
+    Never raises for damage: a torn, overwritten or foreign stretch comes as one block of type CORRUPT.
+    """
+    end = _length(source)
+    return list(_blocks(source, path, end))
+
+
+def encode_block(kind: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
+    """One whole block."""
+    texts = [(ordinal, text.encode()) for ordinal, text in header.items()]
+    parts = [_TWO_INTS.pack(FORMAT_VERSION, kind), _INT.pack(len(texts))]
+    for ordinal, text in texts:
+        parts += [_TWO_INTS.pack(ordinal, len(text)), text]
+    parts += [_SIZE.pack(len(content)), content, _INT.pack(0)]
+    size = sum(map(len, parts)) + _SIZE.size
+    return b"".join([MAGIC, _SIZE.pack(size), *parts, _SIZE.pack(size + len(MAGIC))])
+
+
+def rollback_block(instant: str, target: str) -> bytes:
+    """A command block by which `instant` takes back the blocks of `target`."""
+    header = {INSTANT_TIME: instant, TARGET_INSTANT_TIME: target, COMMAND_TYPE: ROLLBACK_COMMAND}
+    return encode_block(BlockType.COMMAND, header, b"")
+
+
+def _blocks(source: Any, path: str, end: int) -> Iterator[LogBlock]:
+    at = 0
+    while at < end:
+        try:
+            block, at = _block(source, path, at, end)
+        except _DamagedError:
+            block, at = LogBlock(BlockType.CORRUPT, path, at), _next_magic(source, at + 1, end)
+        yield block
+
+
+def _block(source: Any, path: str, start: int, end: int) -> tuple[LogBlock, int]:
+    """The block at `start` and where the next one begins. Raises _DamagedError."""
+    head = _Reader(source, start, end)
+    if head.take(len(MAGIC)) != MAGIC:
+        raise _DamagedError
+    (size,) = _SIZE.unpack(head.take(_SIZE.size))
+    stop = start + len(MAGIC) + _SIZE.size + size
+    if size < 0 or stop > end:
+        raise _DamagedError
+    if _SIZE.unpack(_Reader(source, stop - _SIZE.size, end).take(_SIZE.size))[0] != size + len(MAGIC):
+        raise _DamagedError
+    if end - stop >= len(MAGIC) and _Reader(source, stop, end).take(len(MAGIC)) != MAGIC:
+        raise _DamagedError
+    inside = _Reader(source, head.at, stop)
+    version, number = _TWO_INTS.unpack(inside.take(8))
+    if version != FORMAT_VERSION or number not in set(BlockType):
+        raise _DamagedError
+    header = inside.header()
+    (length,) = _SIZE.unpack(inside.take(_SIZE.size))
+    if not 0 <= length <= stop - inside.at:
+        raise _DamagedError
+    return LogBlock(BlockType(number), path, start, inside.at, length, header), stop
+
+
+class _Reader:
+    """Bytes of a file from a place on, none beyond `end`."""
+
+    def __init__(self, source: Any, at: int, end: int) -> None:
+        self._source, self.at, self._end = source, at, end
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or self.at + count > self._end:
+            raise _DamagedError
+        self._source.seek(self.at)
+        data = bytes(self._source.read(count))
+        if len(data) < count:
+            raise _DamagedError
+        self.at += count
+        return data
+
+    def header(self) -> dict[int, str]:
+        (count,) = _INT.unpack(self.take(4))
+        if not 0 <= count <= 64:
+            raise _DamagedError
+        found = {}
+        for _ in range(count):
+            ordinal, length = _TWO_INTS.unpack(self.take(8))
+            if not 0 <= length <= _HEADER_BYTES_MAX:
+                raise _DamagedError
+            try:
+                found[ordinal] = self.take(length).decode()
+            except UnicodeDecodeError:
+                raise _DamagedError from None
+        return found
+
+
+def _next_magic(source: Any, start: int, end: int) -> int:
+    """Where the next magic begins, or the end of the file."""
+    at = start
+    while at < end:
+        source.seek(at)
+        window = bytes(source.read(min(_SEARCH_BYTES + len(MAGIC), end - at)))
+        found = window.find(MAGIC)
+        if found >= 0:
+            return at + found
+        at += _SEARCH_BYTES
+    return end
+
+
+def _length(source: Any) -> int:
+    source.seek(0, 2)
+    return int(source.tell())

@@ -1,0 +1,223 @@
+"""Rows and deletes in log blocks: the columnar codec against fastavro, and Hudi's own bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import date
+from decimal import Context, Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_table.codec.avro_encode import varints
+from hudi_table.codec.avro_schema import arrow_to_avro, meta_fields
+from hudi_table.codec.avro_types import flat_fields
+from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block, scan_blocks
+from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block, read_deletes, read_rows
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from tests.support import golden
+
+FLAT = pa.schema(
+    [
+        *meta_fields(),
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("count", pa.int32()),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("day", pa.date32()),
+        pa.field("name", pa.string()),
+        pa.field("raw", pa.binary()),
+        pa.field("price", pa.decimal128(10, 2)),
+        pa.field("wide", pa.decimal128(38, 18)),
+        pa.field("ratio", pa.float64()),
+        pa.field("small", pa.float32()),
+        pa.field("good", pa.bool_()),
+    ]
+)
+WIDE = Context(prec=60)
+TEXT = st.text(max_size=30)
+ROW = st.fixed_dictionaries(
+    {
+        **{field.name: st.none() | TEXT for field in meta_fields()},
+        "id": st.integers(-(2**63), 2**63 - 1),
+        "count": st.none() | st.integers(-(2**31), 2**31 - 1),
+        "at": st.none() | st.integers(-(2**62), 2**62),
+        "day": st.none() | st.dates(),
+        "name": st.none() | TEXT,
+        "raw": st.none() | st.binary(max_size=30),
+        "price": st.none() | st.decimals("-99999999.99", "99999999.99", places=2),
+        "wide": st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(n).scaleb(-18, WIDE)),
+        "ratio": st.none() | st.floats(allow_nan=False),
+        "small": st.none() | st.floats(allow_nan=False, width=32),
+        "good": st.none() | st.booleans(),
+    }
+)
+NESTED = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("sizes", pa.map_(pa.string(), pa.int32())),
+        pa.field("place", pa.struct([pa.field("x", pa.float64()), pa.field("note", pa.string())])),
+    ]
+)
+
+
+def table(rows: list[dict[str, Any]], schema: pa.Schema = FLAT) -> pa.Table:
+    with localcontext(WIDE):
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def only_block(data: bytes) -> tuple[io.BytesIO, Any]:
+    source = io.BytesIO(data)
+    (block,) = scan_blocks(source, path="a.log")
+    return source, block
+
+
+def fastavro_content(rows: pa.Table, schema: str) -> bytes:
+    parsed = fastavro.parse_schema(json.loads(schema))
+    parts = []
+    for record in rows.to_pylist():
+        sink = io.BytesIO()
+        plain = {k: v.value if isinstance(v, pa.Scalar) else v for k, v in record.items()}
+        fastavro.schemaless_writer(sink, parsed, plain)
+        parts.append(len(sink.getvalue()).to_bytes(4, "big") + sink.getvalue())
+    return (3).to_bytes(4, "big") + len(parts).to_bytes(4, "big") + b"".join(parts)
+
+
+@settings(max_examples=200)
+@given(st.lists(ROW, max_size=20))
+def test_flat_rows_have_the_bytes_of_fastavro_and_come_back(rows: list[dict[str, Any]]) -> None:
+    given_rows = table(rows)
+    # As plain microseconds: datetime cannot hold every timestamp that Arrow and Avro can.
+    schema = arrow_to_avro(FLAT, table_name="t")
+    assert flat_fields(schema) is not None
+    source, block = only_block(avro_block(given_rows, schema, "1"))
+    assert (block.type, block.instant, block.schema) == (BlockType.AVRO, "1", schema)
+    content = source.getvalue()[block.content_offset :][: block.content_length]
+    position = given_rows.schema.get_field_index("at")
+    plain = given_rows.set_column(position, "at", given_rows.column("at").cast(pa.int64()))
+    assert content == fastavro_content(plain, schema)
+    assert read_rows(source, block).equals(given_rows)
+
+
+@given(st.lists(ROW, min_size=1, max_size=5), st.lists(st.sampled_from([*FLAT.names, "other"]), unique=True))
+def test_only_the_wanted_columns_are_given_in_their_order(rows: list[dict[str, Any]], names: list[str]) -> None:
+    source, block = only_block(avro_block(table(rows), arrow_to_avro(FLAT, table_name="t"), "1"))
+    found = read_rows(source, block, names)
+    assert found.schema.names == [name for name in names if name != "other"]
+    assert found.num_rows == len(rows) or not found.schema.names
+    for name in found.schema.names:
+        assert found.column(name).equals(table(rows).column(name))
+
+
+@pytest.mark.parametrize("write", [avro_block, parquet_block])
+def test_nested_rows_come_back(write: Any) -> None:
+    rows = pa.Table.from_pylist(
+        [
+            {"id": 1, "tags": ["a", None], "sizes": [("k", 1), ("ø", None)], "place": {"x": 1.5, "note": None}},
+            {"id": None, "tags": None, "sizes": None, "place": None},
+            {"id": 2, "tags": [], "sizes": [], "place": {"x": None, "note": "n"}},
+        ],
+        schema=NESTED,
+    )
+    source, block = only_block(write(rows, arrow_to_avro(NESTED, table_name="t"), "1"))
+    assert read_rows(source, block).equals(rows)
+    assert read_rows(source, block, ["place", "id"]).equals(rows.select(["place", "id"]))
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_numbers_are_zigzag_varints(numbers: list[int]) -> None:
+    def expected(number: int) -> bytes:
+        sink = io.BytesIO()
+        fastavro.schemaless_writer(sink, "long", number)
+        return sink.getvalue()
+
+    assert varints(np.array(numbers, dtype=np.int64)).to_pylist() == [expected(number) for number in numbers]
+
+
+@given(st.binary(max_size=120), st.integers(0, 5))
+def test_damaged_content_is_an_error_that_names_the_file_and_never_wrong_rows(junk: bytes, count: int) -> None:
+    schema = arrow_to_avro(FLAT, table_name="t")
+    data = encode_block(
+        BlockType.AVRO,
+        {INSTANT_TIME: "1", SCHEMA: schema},
+        (3).to_bytes(4, "big") + count.to_bytes(4, "big") + junk,
+    )
+    source, block = only_block(data)
+    try:
+        found = read_rows(source, block)
+    except CorruptTableError as error:
+        assert "a.log" in error.message
+    else:
+        assert found.num_rows == count
+        found.validate(full=True)
+
+
+def test_a_block_of_hfile_and_a_delete_list_of_java_are_refused_by_name() -> None:
+    source, block = only_block(encode_block(BlockType.HFILE, {INSTANT_TIME: "1"}, b"x"))
+    with pytest.raises(UnsupportedTableError, match="HFILE"):
+        read_rows(source, block)
+    source, block = only_block(encode_block(BlockType.DELETE, {INSTANT_TIME: "1"}, (2).to_bytes(4, "big") + b"abcd"))
+    with pytest.raises(UnsupportedTableError, match="version 2"):
+        read_deletes(source, block)
+
+
+ORDERINGS = [
+    ("LongWrapper", pa.array([5, None, -7], pa.int64()), pa.int64()),
+    ("LongWrapper", pa.array([5, None, -7], pa.timestamp("us", tz="UTC")), pa.int64()),
+    ("IntWrapper", pa.array([5, None, -7], pa.int32()), pa.int32()),
+    ("StringWrapper", pa.array(["b", None, "ø"]), pa.string()),
+    ("DoubleWrapper", pa.array([1.5, None, -2.5]), pa.float64()),
+    ("DateWrapper", pa.array([date(2026, 1, 2), None, date(1969, 1, 1)]), pa.date32()),
+    (
+        "DecimalWrapper",
+        pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(10, 2)),
+        pa.decimal128(30, 15),
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrapper", "ordering", "kind"), ORDERINGS, ids=[f"{w}-{o.type}" for w, o, _ in ORDERINGS])
+def test_deletes_carry_their_ordering_in_the_wrapper_of_its_java_class(
+    wrapper: str, ordering: pa.Array, kind: pa.DataType
+) -> None:
+    keys = pa.array(["a", "", "ø" * 20])
+    source, block = only_block(delete_block(keys, "p=1", "1", ordering))
+    found = read_deletes(source, block)
+    assert found.keys.equals(keys)
+    assert found.partitions.to_pylist() == ["p=1"] * 3
+    assert found.ordering.type == kind
+    assert found.ordering.is_valid().to_pylist() == [True, False, True]
+    content = source.getvalue()[block.content_offset + 8 :]
+    assert wrapper.encode() not in content  # a number in the union names it
+    assert found.ordering.drop_null().cast(ordering.type).equals(ordering.drop_null()) or kind == pa.int64()
+
+
+def test_deletes_without_ordering_are_unconditional() -> None:
+    source, block = only_block(delete_block(pa.array(["a", "b"]), "", "1"))
+    assert read_deletes(source, block).ordering.null_count == 2
+    source, block = only_block(delete_block(pa.array([], pa.string()), "", "1"))
+    assert len(read_deletes(source, block).keys) == 0
+
+
+@pytest.mark.parametrize("name", golden.MERGE_ON_READ)
+def test_avro_blocks_of_hudi_are_written_the_same_again(name: str, tmp_path: Path) -> None:
+    base = golden.unpack(name, tmp_path).base
+    logs = [path for path in base.rglob(".*.log.*") if ".hoodie" not in path.parts and not path.name.endswith(".crc")]
+    for path in logs:
+        source = io.BytesIO(path.read_bytes())
+        for block in scan_blocks(source, path=str(path)):
+            if block.type is not BlockType.AVRO:
+                continue
+            assert block.schema is not None
+            rows = read_rows(source, block)
+            again, other = only_block(avro_block(rows, block.schema, block.instant))
+            mine = again.getvalue()[other.content_offset :][: other.content_length]
+            assert mine == source.getvalue()[block.content_offset :][: block.content_length]
