@@ -51,6 +51,9 @@ CHECKSUM = "hoodie.table.checksum"
 EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 PAYLOAD = "hoodie.compaction.payload.class"
+MERGER = "hoodie.compaction.record.merger.strategy"
+EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+"""What 0.15.0 stores for both payload classes."""
 _DATASOURCE = "hoodie.datasource.write."
 MERGE_MODE = "hoodie.record.merge.mode"
 _MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
@@ -138,6 +141,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         out[_KEY_CHECK] = "false"
     ours = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
     out.setdefault(PAYLOAD, ours)
+    if config.type is TableType.MERGE_ON_READ:
+        out.setdefault(MERGER, EVENT_TIME_MERGER)
     out |= _timebased(config) | _index(config.index)
     return out
 

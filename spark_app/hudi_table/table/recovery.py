@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.log_blocks import rollback_block, scan_blocks
 from hudi_table.errors import (
     CorruptTableError,
     InvariantError,
@@ -20,7 +21,16 @@ from hudi_table.errors import (
 )
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
-from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_base_file, parse_marker
+from hudi_table.model.names import (
+    HEARTBEAT,
+    HOODIE,
+    TEMP,
+    LogFileName,
+    join,
+    parse_base_file,
+    parse_log_file,
+    parse_marker,
+)
 from hudi_table.table import chain, settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import draw_instant
@@ -147,12 +157,12 @@ def _roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over:
         rollback = _claim_rollback(ctx, instant, files)
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
     for path in files:
-        settle.delete(ctx.storage, path)
+        _take_back(ctx, path, instant.time, rollback.time)
     if not over:
         return [instant.time]
     late = _files_of(ctx, instant.time)
     for path in late:
-        settle.delete(ctx.storage, path)
+        _take_back(ctx, path, instant.time, rollback.time)
     _delete_claim(ctx, load_timeline(ctx), instant.time)
     report = _rollback_metadata(ctx, instant, rollback.time, [*files, *late])
     try:
@@ -164,6 +174,30 @@ def _roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over:
         settle.delete(ctx.storage, info.path)
     settle.delete(ctx.storage, f"{HEARTBEAT}/{instant.time}")
     return [instant.time]
+
+
+def _take_back(ctx: TableContext, path: str, instant: str, rollback: str) -> None:
+    """Delete a file of an aborted instant; of a log that other instants wrote to as well, as Hudi may, take back the blocks."""
+    folder, _, name = path.rpartition("/")
+    log = parse_log_file(name)
+    if log is None or _holds_only(ctx, path, instant):
+        settle.delete(ctx.storage, path)
+        return
+    _, files = ctx.storage.list_dir(folder)
+    names = [parse_log_file(info.path.rpartition("/")[2]) for info in files]
+    versions = [n.version for n in names if n and (n.file_id, n.base_instant) == (log.file_id, log.base_instant)]
+    # Hudi's own token of rollbacks; a second recovery may add a block that takes nothing more back.
+    after = LogFileName(log.file_id, log.base_instant, max(versions) + 1, "1-0-1")
+    settle.put(ctx.storage, join(folder, str(after)), rollback_block(rollback, instant))
+
+
+def _holds_only(ctx: TableContext, path: str, instant: str) -> bool:
+    try:
+        with ctx.storage.open_read(path) as source:
+            blocks = scan_blocks(source, path=path)
+    except ObjectNotFoundError:
+        return True
+    return all(block.instant in ("", instant) for block in blocks)
 
 
 def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> Instant:
@@ -248,9 +282,16 @@ def _marked_files(ctx: TableContext, time: str) -> list[str]:
 
 
 def _files_of(ctx: TableContext, time: str) -> list[str]:
-    """Data files of an instant: those with a marker, and those whose name carries it."""
+    """Data files of an instant: those with a marker (logs, whose name carries another instant, have only that), and those
+    whose name carries it."""
     listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(info.path) == time}
     return sorted(listed.union(_marked_files(ctx, time)))
+
+
+def _file_id(path: str) -> str:
+    name = path.rpartition("/")[2]
+    found = parse_base_file(name) or parse_log_file(name)
+    return found.file_id if found else ""
 
 
 def _instant_of(path: str) -> str | None:
@@ -261,12 +302,11 @@ def _instant_of(path: str) -> str | None:
 def _rollback_plan(ctx: TableContext, instant: Instant, files: list[str]) -> bytes:
     requests = []
     for path in files:
-        partition, _, name = path.rpartition("/")
-        base = parse_base_file(name)
+        partition = path.rpartition("/")[0]
         requests.append(
             {
                 "partitionPath": partition,
-                "fileId": base.file_id if base else "",
+                "fileId": _file_id(path),
                 "latestBaseInstant": instant.time,
                 "filesToBeDeleted": [join(ctx.base_path, path)],
                 "logBlocksToBeDeleted": {},

@@ -25,6 +25,7 @@ from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.touches import meet
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
@@ -224,6 +225,11 @@ class Transaction:
             return
 
 
+def write_action(config: TableConfig) -> Action:
+    """The action of a plain write: of a merge-on-read table a commit is the end of a compaction."""
+    return Action.DELTA_COMMIT if config.type is TableType.MERGE_ON_READ else Action.COMMIT
+
+
 def begin(
     ctx: TableContext,
     action: Action,
@@ -295,7 +301,7 @@ def _found(ctx: TableContext, claimed: Transaction) -> None:
     committed ones.
     """
     settle.delete(ctx.storage, f"{HOODIE}/{claimed.instant.file_name}")
-    txn = _claim(ctx, Action.COMMIT, None, f"{claimed.attempt}/founding")
+    txn = _claim(ctx, write_action(ctx.config), None, f"{claimed.attempt}/founding")
     if txn.timeline.last_commit is not None:
         settle.delete(ctx.storage, f"{HOODIE}/{txn.instant.file_name}")
         return

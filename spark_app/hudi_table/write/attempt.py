@@ -19,12 +19,14 @@ from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
+from hudi_table.model.table_config import TableType
+from hudi_table.table.compactions import pending_compactions
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import is_remote
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata
-from hudi_table.table.transaction import Transaction, begin
+from hudi_table.table.transaction import Transaction, begin, write_action
 from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.workload import (
@@ -109,6 +111,8 @@ class Attempt:
                 small_file_limit=self.prepared.options.small_file_limit,
                 pack_small_files=operation is not Operation.BULK_INSERT,
                 arrow_row_size=arrow_bytes / max(1, sum(rows)),
+                to_logs=self.ctx.config.type is TableType.MERGE_ON_READ,
+                compactions=pending_compactions(self.ctx, self.timeline),
             )
         )
         self.txn.inflight()
@@ -195,7 +199,7 @@ class Attempt:
             bucket = bucket_of_file_id(task.file_id) if isinstance(self.prepared.index, BucketIndex) else None
             if bucket is not None:
                 found.add(touches.bucket_touch(task.partition, bucket))
-            elif task.base_path is not None:
+            elif task.base_path is not None or task.log is not None:
                 found.add(touches.file_touch(task.partition, task.file_id))
         return found | key_touches(inserted, is_global=self.prepared.index.is_global)
 
@@ -205,7 +209,7 @@ def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None
 
     Raises WriteConflictError if the table's schema has changed since the request was checked against it.
     """
-    action = Action.REPLACE_COMMIT if prepared.operation.replaces else Action.COMMIT
+    action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
     txn = begin(ctx, action, attempt=name, batch=batch)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)

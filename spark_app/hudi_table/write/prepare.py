@@ -131,7 +131,17 @@ def refuse_unsupported(config: TableConfig) -> None:
     """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the feature."""
     extra = config.extra
     faults = [
-        (config.type is TableType.MERGE_ON_READ, "is merge-on-read (hoodie.table.type=MERGE_ON_READ)"),
+        (
+            config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields,
+            "is merge-on-read and stores no meta columns (hoodie.populate.meta.fields=false)",
+        ),
+        (
+            config.type is TableType.MERGE_ON_READ
+            and config.merge_mode is MergeMode.EVENT_TIME
+            and config.index is not None
+            and config.index.type is IndexType.GLOBAL_SIMPLE,
+            "is merge-on-read by event time with a global index",
+        ),
         (config.version != 6, f"has table version {config.version}"),
         (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),

@@ -31,6 +31,7 @@ from hudi_table.model.names import (
 from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.log_task import write_log
 from hudi_table.write.parts import merge_in_parts, whole_parts
 from hudi_table.write.workload import FileGroupTask, Mode
 
@@ -47,6 +48,8 @@ def write_file_group(
     most marked files, which the driver's reconciliation or a recovery deletes.
     """
     work = _Work(task, _rows_of(task), MergeCounts())
+    if task.mode is Mode.LOG:
+        return write_log(task, _incoming(task, batches, dropping_deletes=False), right)
     if task.mode is Mode.CREATE:
         return _create(work, batches, right)
     return (_rewrite(work, batches, right),)

@@ -2,7 +2,8 @@
 
 The plan fixes every file id, so that any attempt of a task writes the same file group (the write token alone tells
 attempts apart). New rows of a partition first fill its small files up to the target size, then make new groups;
-how much a row takes is measured on earlier commits.
+how much a row takes is measured on earlier commits. In a merge-on-read table rows of a group that exists go to a new
+log file of it; only a small file that takes new rows is rewritten, and only one without logs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
@@ -41,6 +42,8 @@ class Mode(StrEnum):
     """Copy the base file and put them behind it, duplicate keys included."""
     MERGE = "merge"
     """Merge them into the base file by key."""
+    LOG = "log"
+    """Write rows and deletes to a new log file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,22 @@ class WriteSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a task's log file goes: its version, the base instant in its name, and what the slice has already."""
+
+    version: int
+    base_instant: str
+    base_file: str
+    known_logs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FileGroupTask:
     """One file group's work, picklable. `index` is the task's number in the plan: first part of write token and seqno.
 
     `base_path` is the base file to copy or merge (relative), None for a new group; `prev_commit` its instant or "null".
     A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`. `parts`: in
-    how many parts rows that have to be held are worked on.
+    how many parts rows that have to be held are worked on. `log` belongs to Mode.LOG.
     """
 
     partition: str
@@ -87,6 +100,7 @@ class FileGroupTask:
     base_path: str | None = None
     prev_commit: str = "null"
     rolls_over: bool = False
+    log: LogPlace | None = None
     parts: int = 1
     stage: int = 0
     attempt: int = 0
@@ -133,6 +147,7 @@ class PlanRequest:
 
     `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
     replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
+    `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id).
     """
 
     slots: Sequence[Slot]
@@ -146,6 +161,8 @@ class PlanRequest:
     small_file_limit: int
     pack_small_files: bool = True
     arrow_row_size: float = 0.0
+    to_logs: bool = False
+    compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
@@ -185,8 +202,10 @@ class _Planner:
         for position in loose:
             start = self._fill_small_files(partition, position, placed, slices)
             self._new_groups(partition, position, start)
+        filled = {file_id for file_id, sources in placed.items() if any(s.slot in loose for s in sources)}
         for file_id in sorted(placed):
-            self._add(partition, file_id, tuple(placed[file_id]), slices[file_id])
+            logged = self.request.to_logs and file_id not in filled
+            self._add(partition, file_id, tuple(placed[file_id]), slices[file_id], logged=logged)
 
     def _fill_small_files(
         self, partition: str, position: int, placed: dict[str, list[Source]], slices: dict[str, FileSlice]
@@ -221,24 +240,36 @@ class _Planner:
         base: FileSlice | None = None,
         *,
         rolls_over: bool = False,
+        logged: bool = False,
     ) -> None:
         has_base = base is not None and base.base is not None
         held = sum(source.stop - source.start for source in sources) * self.request.arrow_row_size
         mode = Mode.CREATE if not has_base else Mode.MERGE if self.request.merging else Mode.APPEND
+        log = self._log_place(base) if logged and base is not None else None
         task = FileGroupTask(
             partition=partition,
             file_id=file_id,
             instant=self.request.instant,
             index=len(self.tasks),
-            mode=mode,
+            mode=mode if log is None else Mode.LOG,
             settings=self.request.settings,
             seed=self.request.seed,
             base_path=base.base.path if base is not None and base.base is not None else None,
-            prev_commit=base.instant if base is not None else "null",
+            prev_commit="null" if base is None else base.instant if log is None else log.base_instant,
             rolls_over=rolls_over,
+            log=log,
             parts=min(PARTS_MAX, max(1, math.ceil(held / self.request.settings.memory_bytes))),
         )
         self.tasks.append(PlannedTask(task, sources))
+
+    def _log_place(self, found: FileSlice) -> LogPlace:
+        """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make."""
+        planned = self.request.compactions.get((found.partition, found.file_id))
+        instant = planned or found.instant
+        known = [log for log in found.logs if log.name.base_instant == instant]
+        base = found.base.name if found.base is not None and planned is None else ""
+        version = 1 + max((log.name.version for log in known), default=0)
+        return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:
@@ -265,7 +296,10 @@ def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
     found: dict[str, list[FileSlice]] = {}
     if request.pack_small_files:
         for item in request.existing.values():
-            if item.base is not None and _size(item) < request.small_file_limit:
+            full = item.base is None or _size(item) >= request.small_file_limit
+            # A rewrite of the base file alone would leave its logs behind; a planned compaction owns its group.
+            busy = bool(item.logs) or (item.partition, item.file_id) in request.compactions
+            if not full and not busy:
                 found.setdefault(item.partition, []).append(item)
     return {partition: sorted(items, key=lambda i: (_size(i), i.file_id)) for partition, items in found.items()}
 

@@ -1,0 +1,103 @@
+"""What a task does with the rows of a file group that go to its log: one new log file, of this instant alone.
+
+Facts (measured on Hudi 0.15.0): rows carry all five meta columns, the file name being the file id; flagged deletes are no
+rows but entries of a delete block with their ordering value; the operation DELETE writes none. Write stats of logs
+name version, base file and all logs of the slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.codec.avro_schema import with_meta, with_meta_text
+from hudi_table.codec.log_rows import avro_block, delete_block
+from hudi_table.model.commits import WriteStat
+from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join
+from hudi_table.table.merge import ALWAYS_DELETE, flags, one_chunk
+from hudi_table.table.right import RightToWrite
+from hudi_table.write.workload import FileGroupTask, LogPlace
+
+BLOCK_BYTES = 64 << 20
+"""Arrow bytes of the rows of one data block: what a reader has to hold at once."""
+
+
+def write_log(task: FileGroupTask, tables: Iterable[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
+    """Write one log file of data blocks and then delete blocks; no stat if there is nothing to write."""
+    assert task.log is not None
+    rows, deletes = [], []
+    for table in tables:
+        gone = flags(table, ALWAYS_DELETE) | flags(table, IS_DELETED)
+        if gone.any():
+            deletes.append(table.filter(pa.array(gone)))
+            table = table.filter(pa.array(~gone))
+        if len(table):
+            rows.append(table)
+    if not rows and not deletes:
+        return ()
+    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, task.write_token))
+    written = 0
+    with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
+        schema = with_meta_text(task.settings.avro_schema)
+        for table in rows:
+            step = max(1, BLOCK_BYTES // max(1, table.nbytes // len(table)))
+            for start in range(0, len(table), step):
+                piece = table.slice(start, step)
+                sink.write(avro_block(_stamped(task, piece, written), schema, task.instant))
+                written += len(piece)
+                right.renew_if_due()
+        for table in deletes:
+            sink.write(_deletes(task, table))
+        size = sink.tell()
+    return (_stat(task, task.log, name, size, written, sum(map(len, deletes))),)
+
+
+def _stamped(task: FileGroupTask, rows: pa.Table, numbered: int) -> pa.Table:
+    """Rows with the five meta columns, in the schema of the table."""
+    counters = pa.array(np.arange(numbered, numbered + len(rows))).cast(pa.string())
+    meta = {
+        0: pa.repeat(task.instant, len(rows)),
+        1: pc.binary_join_element_wise(f"{task.instant}_{task.index}", counters, "_"),
+        2: rows.column(RECORD_KEY),
+        3: pa.repeat(task.partition, len(rows)),
+        4: pa.repeat(task.file_id, len(rows)),
+    }
+    schema = with_meta(task.settings.schema)
+    have = set(rows.schema.names)
+    data = [rows.column(f.name) if f.name in have else pa.nulls(len(rows), f.type) for f in list(schema)[len(META_COLUMNS):]]
+    return pa.Table.from_arrays([*meta.values(), *data], schema=schema)
+
+
+def _deletes(task: FileGroupTask, rows: pa.Table) -> bytes:
+    """Unconditional where the operation deletes, with the row's ordering value where the row is flagged."""
+    name = task.settings.combine_ordering
+    ordering = None
+    if name is not None and name in rows.schema.names:
+        values = one_chunk(rows.column(name))
+        always = pa.array(flags(rows, ALWAYS_DELETE))
+        ordering = pc.if_else(always, pa.scalar(None, values.type), values)
+    return delete_block(one_chunk(rows.column(RECORD_KEY)), task.partition, task.instant, ordering)
+
+
+def _stat(task: FileGroupTask, log: LogPlace, name: str, size: int, rows: int, deleted: int) -> WriteStat:
+    return WriteStat(
+        file_id=task.file_id,
+        path=join(task.partition, name),
+        partition_path=task.partition,
+        prev_commit=log.base_instant,
+        num_writes=rows,
+        num_deletes=deleted,
+        num_update_writes=rows,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        extra={
+            "logVersion": log.version,
+            "logOffset": 0,
+            "baseFile": log.base_file,
+            "logFiles": [*log.known_logs, name],
+            "recordsStats": {"val": None},
+        },
+    )
