@@ -19,12 +19,14 @@ from pathlib import Path
 import pytest
 
 from hudi_table.errors import CommitStateUnknownError, HudiError
+from hudi_table.model.preview import VARIABLE
 from hudi_table.table.ports import Storage
 from hudi_table.write.create import create
 from tests.support import hudi_rs
 from tests.support.crashes import (
     FIRST,
     LAYOUTS,
+    LOG_LAYOUTS,
     OPERATIONS,
     SCHEMA,
     Layout,
@@ -49,6 +51,17 @@ FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
+    run = Run(prepared(layout), layout, name, 900.0, tmp_path)
+    figure(run.every_point(), "crash points")
+    figure(len(run.shapes), "layouts read by hudi-rs")
+
+
+@pytest.mark.parametrize("name", ["insert", "upsert", "delete", "insert_overwrite"])
+@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(
+    layout, name, tmp_path, figure, monkeypatch
+):
+    monkeypatch.setenv(VARIABLE, "merge-on-read")
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
     figure(len(run.shapes), "layouts read by hudi-rs")

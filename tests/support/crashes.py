@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.model.instants import Action
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.table_config import IndexSpec, IndexType, TableType
 from hudi_table.table.context import TxnSettings
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
@@ -29,13 +29,15 @@ Rows = frozenset[tuple[str, str, int]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Index and partitioning of a scenario."""
+    """Index, partitioning and type of a scenario's table."""
 
     index: IndexType
     partitioned: bool
+    type: TableType = TableType.COPY_ON_WRITE
 
     def __str__(self) -> str:
-        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}"
+        logs = "-logs" if self.type is TableType.MERGE_ON_READ else ""
+        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}"
 
 
 def rows(*items: tuple[str, str, int]) -> pa.Table:
@@ -73,6 +75,11 @@ OPERATIONS: dict[str, tuple[Callable[[HudiTable], object], Callable[[Layout], se
     ),
 }
 LAYOUTS = [Layout(index, flag) for index in IndexType for flag in (True, False)]
+LOG_LAYOUTS = [
+    Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ),
+    Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ),
+]
+"""Tables whose updates go to logs; `HUDI_TABLE_PREVIEW` must be set."""
 
 
 def new_store() -> Storage:
@@ -99,7 +106,9 @@ def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:
 
 def spec(layout: Layout) -> TableSpec:
     index = IndexSpec(layout.index, 2 if layout.index is IndexType.BUCKET else None)
-    return TableSpec(SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t")
+    return TableSpec(
+        SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value
+    )
 
 
 def prepared(layout: Layout) -> Storage:

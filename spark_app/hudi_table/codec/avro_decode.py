@@ -149,7 +149,8 @@ class _Cursor:
             inside = index < len(self._bytes)
             found: Bytes = np.where(inside, self._bytes[np.where(inside, index, 0)], 0).astype(np.uint8)
             return found
-        return self._bytes[index]
+        rows: Bytes = self._bytes[index]
+        return rows
 
     def _fixed(self, at: Places, size: int, field: AvroField) -> pa.Array:
         data = self._gather(at, size)

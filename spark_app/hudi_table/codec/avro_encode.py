@@ -75,11 +75,14 @@ def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> pa.Array:
 
 def _bytes_of(values: pa.Array, field: AvroField) -> npt.NDArray[np.uint8]:
     rows = len(values)
+    found: npt.NDArray[np.uint8]
     if field.wire == "boolean":
-        return np.asarray(values.cast(pa.uint8())).reshape(rows, 1)
+        found = np.asarray(values.cast(pa.uint8())).reshape(rows, 1)
+        return found
     if field.wire in ("float", "double"):
         width = 4 if field.wire == "float" else 8
-        return values.to_numpy().astype(f"<f{width}").view(np.uint8).reshape(rows, width)
+        found = values.to_numpy().astype(f"<f{width}").view(np.uint8).reshape(rows, width)
+        return found
     width = 16 if pt.is_decimal(values.type) else field.size
     raw = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * width : (values.offset + rows) * width]
     data = raw.reshape(rows, width)

@@ -67,7 +67,9 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
     Raises CorruptTableError that names the file and the place, UnsupportedTableError for an HFile.
     """
     if block.type not in (BlockType.AVRO, BlockType.PARQUET, BlockType.CDC):
-        raise UnsupportedTableError(f"{_where(block)} is a {block.type.name} block, which holds no rows", path=block.path)
+        raise UnsupportedTableError(
+            f"{_where(block)} is a {block.type.name} block, which holds no rows", path=block.path
+        )
     content = _content(source, block)
     try:
         rows = _parquet_rows(content) if block.type is BlockType.PARQUET else _avro_rows(content, block, columns)
@@ -90,10 +92,10 @@ def read_deletes(source: Any, block: LogBlock) -> DeletedKeys:
                 f"{_where(block)} lists deletes in version {version}, which only Java can read: compact the table with Hudi",
                 path=block.path,
             )
-        found = fastavro.schemaless_reader(
+        found: Any = fastavro.schemaless_reader(
             io.BytesIO(content[8 : 8 + length]), _delete_schema(), None, return_record_name=True
         )
-        return _deleted(found["deleteRecordList"])  # type: ignore[index, call-overload]
+        return _deleted(found["deleteRecordList"])
     except (ValueError, EOFError, IndexError, KeyError, TypeError, struct.error) as error:
         raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
 
@@ -130,9 +132,7 @@ def delete_block(keys: pa.Array, partition: str, instant: str, ordering: pa.Arra
     items = join(lengths, keys, pa.scalar(place, pa.large_binary()), _orderings(ordering, len(keys)))
     count = varints(np.array([len(keys)]))[0].as_py() if len(keys) else b""
     body = count + (_joined(items) if len(keys) else b"") + b"\x00"
-    return encode_block(
-        BlockType.DELETE, {INSTANT_TIME: instant}, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body
-    )
+    return encode_block(BlockType.DELETE, {INSTANT_TIME: instant}, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
 
 
 def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:
@@ -231,7 +231,7 @@ def _avro_rows(content: pa.Buffer, block: LogBlock, columns: Sequence[str] | Non
     for start in starts.tolist():
         data.seek(start)
         records.append(fastavro.schemaless_reader(data, parsed, None))
-    return pa.Table.from_pylist(records, schema=avro_to_arrow(block.schema))  # type: ignore[arg-type]
+    return pa.Table.from_pylist(records, schema=avro_to_arrow(block.schema))
 
 
 def _frames(content: memoryview) -> tuple[Any, Any]:
@@ -278,7 +278,8 @@ def _joined(values: pa.Array | pa.ChunkedArray) -> bytes:
     if isinstance(values, pa.ChunkedArray):
         return b"".join(_joined(chunk) for chunk in values.chunks)
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
-    return values.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes()
+    data: bytes = values.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes()
+    return data
 
 
 def _where(block: LogBlock) -> str:

@@ -54,9 +54,11 @@ def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
     counted = [found for found in plan.slices if plan.bound is None and not found.logs]
     read = [found for found in plan.slices if plan.bound is not None or found.logs]
     footers = [partial(_footer_rows, ctx, found.base) for found in counted if found.base is not None]
-    rows = sum(in_order(footers, ahead=FOOTERS_AHEAD, depth=1))
+    rows: int = sum(in_order(footers, ahead=FOOTERS_AHEAD, depth=1))
     sources = [partial(_batches, ctx, plan, found) for found in read]
-    return rows + sum(batch.num_rows for batch in in_order(sources, ahead=FILES_AHEAD, depth=BATCHES_AHEAD))
+    for batch in in_order(sources, ahead=FILES_AHEAD, depth=BATCHES_AHEAD):
+        rows += batch.num_rows
+    return rows
 
 
 def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:

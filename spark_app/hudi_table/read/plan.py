@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -58,8 +58,8 @@ class ScanPlan:
     partitions_total: int
     history: ColumnHistory | None = None
     visible: VisibleInstants | None = None
-    merge: SliceMerge = SliceMerge()
-    merging: pa.Schema = pa.schema([])
+    merge: SliceMerge = field(default_factory=SliceMerge)
+    merging: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -95,7 +95,9 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         history=load_column_history(ctx),
         visible=VisibleInstants.of(timeline, request.as_of),
         merge=how,
-        merging=pa.schema([everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []),
+        merging=pa.schema(
+            [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
+        ),
     )
 
 

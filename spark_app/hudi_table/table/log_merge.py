@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.conform import conform
@@ -133,7 +132,9 @@ def _ranks(found: Sequence[_Entries], how: SliceMerge) -> Rows:
     """Dense ranks of the ordering values of all entries in a row; -1 of deletes whose ordering does not count."""
     total = sum(len(entry.keys) for entry in found)
     if how.ordering is None:
-        return np.where(np.repeat([e.deletes for e in found], [len(e.keys) for e in found]), -1, np.zeros(total, np.int64))
+        return np.where(
+            np.repeat([e.deletes for e in found], [len(e.keys) for e in found]), -1, np.zeros(total, np.int64)
+        )
     kind = next((e.ordering.type for e in found if e.ordering is not None), pa.null())
     parts = [pa.nulls(len(e.keys), kind) if e.ordering is None else e.ordering for e in found]
     values = pa.concat_arrays(parts)
@@ -175,9 +176,7 @@ def _delete(state: Rows, codes: Rows, numbers: Rows, ranks: Rows) -> None:
     state[codes[numbers[~ignored]]] = _DELETED
 
 
-def _winning_rows(
-    storage: Storage, found: Sequence[_Entries], winners: Rows, schema: pa.Schema
-) -> pa.Table:
+def _winning_rows(storage: Storage, found: Sequence[_Entries], winners: Rows, schema: pa.Schema) -> pa.Table:
     """The rows with these numbers, block by block."""
     winners = np.sort(winners)
     tables: list[pa.Table] = []
@@ -207,5 +206,6 @@ def _conformed(rows: pa.Table, schema: pa.Schema, block: LogBlock) -> pa.Table:
         return conform(rows, schema)
     except InvalidDataError as error:
         raise CorruptTableError(
-            f"the block at {block.offset} of {block.path} does not fit the table's schema: {error.message}", path=block.path
+            f"the block at {block.offset} of {block.path} does not fit the table's schema: {error.message}",
+            path=block.path,
         ) from error

@@ -67,7 +67,10 @@ def _stamped(task: FileGroupTask, rows: pa.Table, numbered: int) -> pa.Table:
     }
     schema = with_meta(task.settings.schema)
     have = set(rows.schema.names)
-    data = [rows.column(f.name) if f.name in have else pa.nulls(len(rows), f.type) for f in list(schema)[len(META_COLUMNS):]]
+    data = [
+        rows.column(f.name) if f.name in have else pa.nulls(len(rows), f.type)
+        for f in list(schema)[len(META_COLUMNS) :]
+    ]
     return pa.Table.from_arrays([*meta.values(), *data], schema=schema)
 
 

@@ -88,9 +88,7 @@ def test_every_log_of_hudi_is_whole_and_is_written_the_same_again(name: str, tmp
         data = path.read_bytes()
         blocks = scanned(data)
         assert BlockType.CORRUPT not in {block.type for block in blocks}
-        again = b"".join(
-            encode_block(b.type, b.header, data[b.content_offset :][: b.content_length]) for b in blocks
-        )
+        again = b"".join(encode_block(b.type, b.header, data[b.content_offset :][: b.content_length]) for b in blocks)
         assert again == data
         for block in blocks:
             assert block.instant.isdigit()

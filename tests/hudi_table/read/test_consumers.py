@@ -105,7 +105,7 @@ class TestPolarsBridge:
         lazy = table.scan().to_polars()
         assert lazy.filter(pl.col("city") == "sf").select("n").collect().height == 30
         assert sorted(plans[-1].schema.names) == ["city", "n"]
-        assert {file.partition for file in plans[-1].files} == {"sf"}
+        assert {file.partition for file in plans[-1].slices} == {"sf"}
         assert lazy.head(7).collect().height == 7
         assert lazy.select(pl.len()).collect().item() == 90
 
