@@ -42,16 +42,21 @@ def read(
     filter: str | None = None,  # noqa: A002 - the name that `scan` uses
     as_of: str | None = None,
     meta: bool = False,
+    query: str = "snapshot",
+    since: str | None = None,
+    until: str | None = None,
+    full_scan: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The newest snapshot of a table, or the one at `as_of`, as a DataFrame.
+    """The newest snapshot of a table, or the one at `as_of`, as a DataFrame; `query`, `since`, `until` and `full_scan` are
+    those of `HudiTable.scan`.
 
     On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts come free; on
     object stores tasks read them with pyarrow, and no Hadoop file system is needed. `filter` (SQL-like text) prunes
     partitions, row groups and rows. Raises what `hudi_table.open_table` and its scan raise.
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
-    plan = table.scan(columns, filter, meta=meta).plan
+    plan = table.scan(columns, filter, meta=meta, query=query, since=since, until=until, full_scan=full_scan).plan
     bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
     if _is_local(table.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
         paths = [f"file://{table.base_path.removeprefix('file://')}/{base.path}" for base in bases]

@@ -57,7 +57,9 @@ def test_every_engine_reads_our_logs_and_hudi_writes_and_compacts_them(
         }
         oracle.write(copy, data := rows([5, 6, 11, 60, 61, 62], 5), told)
         expected.apply("upsert", data)
-        left = [row["file_id"] for row in open_table(str(copy)).files().to_pylist() if row["latest"] and row["log_files"]]
+        left = [
+            row["file_id"] for row in open_table(str(copy)).files().to_pylist() if row["latest"] and row["log_files"]
+        ]
         assert not left, f"{oracle!r} has not compacted {left}"
         ours.assert_all_read(copy, oracle, expected.rows())
         ours.write(copy, "upsert", data := rows([6, 7, 62, 63], 6))

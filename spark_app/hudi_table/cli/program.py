@@ -122,7 +122,13 @@ def _parser(added: dict[str, metadata.EntryPoint]) -> argparse.ArgumentParser:
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--query", choices=("snapshot",), default="snapshot", help="query type (snapshot)")
+    queries = ("snapshot", "read_optimized", "incremental")
+    parser.add_argument("--query", choices=queries, default="snapshot", help="query type (snapshot)")
+    parser.add_argument("--since", metavar="INSTANT", help="incremental: what changed after it, or 'earliest'")
+    parser.add_argument("--until", metavar="INSTANT", help="incremental: the last instant of the range (the newest)")
+    parser.add_argument(
+        "--full-scan", action="store_true", help="incremental: read all files where the timeline is archived"
+    )
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
     parser.add_argument(

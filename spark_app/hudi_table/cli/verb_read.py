@@ -32,7 +32,10 @@ def run(args: argparse.Namespace) -> int:
     limit = args.limit
     if limit is None and args.format == "table":
         limit = TABLE_ROWS + 1
-    scan = opened(args).scan(columns, args.filter, as_of=args.as_of, query=args.query, limit=limit, meta=args.meta)
+    scan = opened(args).scan(
+        columns, args.filter, as_of=args.as_of, query=args.query, limit=limit, meta=args.meta,
+        since=args.since, until=args.until, full_scan=args.full_scan,
+    )  # fmt: skip
     with _sink(args.to) as sink:
         if args.format == "table":
             _table(scan, sink, cut=args.limit is None)

@@ -12,6 +12,7 @@ from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.table_config import MergeMode, TableConfig, TableType
 from hudi_table.read.as_of import check_retained
+from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
 from hudi_table.read.support import check_readable
@@ -28,7 +29,7 @@ META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows."""
+    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows, `span` is for incremental queries."""
 
     columns: tuple[str, ...] | None = None
     filter: Filter | None = None
@@ -36,6 +37,7 @@ class Request:
     query: str = "snapshot"
     limit: int | None = None
     meta: bool = False
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,18 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     output = _output(ctx, schema, request)
     everything = pa.schema([*META_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     bound = None if request.filter is None else request.filter.bind(everything)
+    if request.span is not None:
+        check_commit_times(ctx)
+        changed = request.span.bound()
+        bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
     how = slice_merge(ctx.config)
     slices = FileSystemView(ctx, timeline, request.as_of).latest_slices()
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
+    total = len(slices)
+    if request.span is not None:
+        slices = touched_slices(ctx, timeline, slices, request.span)
     if ctx.config.type is TableType.COPY_ON_WRITE:
         _check_no_logs(ctx, slices)
     partitions = sorted({s.partition for s in slices})
@@ -89,7 +98,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         slices=tuple(s for s in slices if s.partition in kept),
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
-        slices_total=len(slices),
+        slices_total=total,
         partitions=len(kept),
         partitions_total=len(partitions),
         history=load_column_history(ctx),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.read.as_of import instant_of
+from hudi_table.read.incremental import EARLIEST, Span
 from hudi_table.read.plan import META_FIELDS, Request, schema_as_of
 from hudi_table.read.predicates import Filter
 from hudi_table.read.scan import Scan
@@ -75,8 +76,15 @@ class TableReader:
         query: str = "snapshot",
         limit: int | None = None,
         meta: bool = False,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        full_scan: bool = False,
     ) -> Scan:
         """A lazy scan of the newest completed snapshot, or of the one at `as_of`.
+
+        `query`: ``"snapshot"``; ``"read_optimized"``, the base files of a merge-on-read table alone; ``"incremental"``, the
+        rows that changed after `since` and up to `until` (default: all of the timeline) in their state at `until`. Where the
+        timeline of that range is archived, `full_scan` reads every file for them.
 
         `columns`: names in the wanted order, default all data columns; `meta` adds Hudi's five meta columns in
         front, which can also be named. `filter`: SQL-like text (``"city = 'sf' and ts > 5"``), tuples as pyarrow
@@ -91,7 +99,24 @@ class TableReader:
         names = None if columns is None else tuple(columns)
         if names is not None and len(set(names)) < len(names):
             raise InvalidOptionError(f"columns {list(names)} name a column twice")
-        return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta))
+        span = self._span(query, at, since, until, full_scan)
+        if span is not None:
+            at = span.until or at
+        return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta, span))
+
+    def _span(
+        self, query: str, at: str | None, since: Moment | None, until: Moment | None, full_scan: bool
+    ) -> Span | None:
+        if query != "incremental":
+            if since is not None or until is not None or full_scan:
+                raise InvalidOptionError(
+                    f"since, until and full_scan belong to query='incremental', not to {query!r}; leave them out"
+                )
+            return None
+        zone = self.context.config.timezone
+        begin = "" if since is None or since == EARLIEST else instant_of(since, zone)
+        end = (at or "") if until is None else instant_of(until, zone)
+        return Span(begin, end, full_scan)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A new Arrow stream of all rows, data columns only."""

@@ -7,7 +7,7 @@ from hudi_table.model.preview import merge_on_read
 from hudi_table.model.table_config import TableType
 from hudi_table.table.context import TableContext
 
-QUERIES = ("snapshot", "read_optimized")
+QUERIES = ("snapshot", "read_optimized", "incremental")
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:

@@ -1,0 +1,89 @@
+"""Incremental queries: the rows that changed after one instant and up to another, in their latest state.
+
+Facts (Hudi 0.15.0): the range is (since, until]; a row is told by its `_hoodie_commit_time`, which rewrites keep, compaction
+and clustering included; deleted rows do not appear. Where the timeline of the range was archived Hudi falls back to a full
+scan if `hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and fails otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.instants import comparable_time
+from hudi_table.model.names import COMMIT_TIME, HOODIE
+from hudi_table.read.predicates import Bound
+from hudi_table.table.context import TableContext
+from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.view import FileSlice
+
+EARLIEST = "earliest"
+"""As `since`: from the first commit on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """After `since` and up to `until`, instant times; '' is open. `full_scan`: read every file where the timeline cannot tell."""
+
+    since: str = ""
+    until: str = ""
+    full_scan: bool = False
+
+    def __post_init__(self) -> None:
+        if self.since and self.until and comparable_time(self.since) > comparable_time(self.until):
+            raise InvalidOptionError(f"since {self.since} is after until {self.until}: swap them")
+
+    def __contains__(self, instant: str) -> bool:
+        time = comparable_time(instant)
+        after = not self.since or time > comparable_time(self.since)
+        return after and (not self.until or time <= comparable_time(self.until))
+
+    def bound(self) -> Bound:
+        """The rows of the span."""
+        expression = pc.scalar(True)
+        if self.since:
+            expression = pc.field(COMMIT_TIME) > self.since
+        if self.until:
+            upto = pc.field(COMMIT_TIME) <= self.until
+            expression = expression & upto if self.since else upto
+        return Bound(expression, (COMMIT_TIME,) if self.since or self.until else ())
+
+
+def check_commit_times(ctx: TableContext) -> None:
+    """Raise InvalidOptionError for a table whose rows do not tell when they changed."""
+    if not ctx.config.populate_meta_fields:
+        raise InvalidOptionError(
+            "the table keeps no meta columns (hoodie.populate.meta.fields=false): when a row changed is not known",
+            base_path=ctx.base_path,
+        )
+
+
+def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
+    """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline does not reach back.
+
+    Raises InvalidOptionError then, unless a full scan was asked for.
+    """
+    start = timeline.start or ""
+    before = not span.since or comparable_time(span.since) < comparable_time(start)
+    if before and _was_archived(ctx):
+        if span.full_scan:
+            return slices
+        raise InvalidOptionError(
+            f"the commits after {span.since or 'the first'} are partly archived, and which files they changed is no longer "
+            f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
+            base_path=ctx.base_path,
+        )
+    touched = {
+        (stat.partition_path, stat.file_id)
+        for instant in timeline.commits
+        if instant.time in span
+        for stat in commit_metadata(ctx, instant).stats
+    }
+    return [found for found in slices if (found.partition, found.file_id) in touched]
+
+
+def _was_archived(ctx: TableContext) -> bool:
+    _, files = ctx.storage.list_dir(f"{HOODIE}/{ctx.config.archive_folder}")
+    return bool(files)
