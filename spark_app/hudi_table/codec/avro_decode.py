@@ -18,7 +18,6 @@ from hudi_table.codec.avro_types import AvroField
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 _VARINT_BYTES = 10
-_INLINE = 12
 
 
 class MalformedError(ValueError):
@@ -124,23 +123,18 @@ class _Cursor:
         return numbers, after
 
     def _texts(self, begin: Places, lengths: Places, kind: pa.DataType) -> pa.Array:
-        """Views into the buffer, then one copy: a view of at most 12 bytes holds the bytes themselves."""
-        views = np.zeros((len(begin), 16), dtype=np.uint8)
-        views[:, :4] = lengths.astype("<i4").view(np.uint8).reshape(-1, 4)
-        head = self._gather(begin, _INLINE)
-        head[np.arange(_INLINE) >= lengths[:, None]] = 0
-        views[:, 4:16] = head
-        long = lengths > _INLINE
-        views[long, 8:12] = 0
-        views[long, 12:16] = begin[long].astype("<i4").view(np.uint8).reshape(-1, 4)
-        view_type = pa.string_view() if pt.is_string(kind) else pa.binary_view()
-        found = pa.Array.from_buffers(view_type, len(begin), [None, pa.py_buffer(views.tobytes()), self._buffer])
-        if pt.is_string(kind):
-            try:
-                found.validate(full=True)
-            except pa.ArrowInvalid as error:
-                raise MalformedError(f"a text is not UTF-8: {error}") from error
-        return found.cast(kind)
+        """Values and the gaps between them are one array over the buffer as it is; every other element is taken."""
+        bounds = np.empty(2 * len(begin) + 1, dtype=np.int64)
+        bounds[0:-1:2] = begin
+        bounds[1::2] = begin + lengths
+        bounds[-1] = bounds[-2] if len(begin) else 0
+        whole = pa.Array.from_buffers(
+            pa.large_binary(), 2 * len(begin), [None, pa.py_buffer(bounds.tobytes()), self._buffer]
+        )
+        try:
+            return whole.take(pa.array(np.arange(0, 2 * len(begin), 2))).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise MalformedError(f"a text is not UTF-8: {error}") from error
 
     def _gather(self, at: Places, size: int) -> Bytes:
         """`size` bytes from each place, a row each; beyond the buffer's end zeros."""
