@@ -79,7 +79,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         changed = request.span.bound()
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
-    how = slice_merge(ctx.config)
+    how = slice_merge(ctx.config, everything)
     slices = FileSystemView(ctx, timeline, request.as_of).latest_slices()
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
@@ -165,10 +165,13 @@ def _unknown(name: str, names: Sequence[str]) -> str:
     return f"no column {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}")
 
 
-def slice_merge(config: TableConfig) -> SliceMerge:
+def slice_merge(config: TableConfig, schema: pa.Schema) -> SliceMerge:
     """How the table's logs merge. One ordering field on version 6; several are refused when a table is created."""
     ordering = config.ordering_fields[0] if config.ordering_fields else None
-    return SliceMerge(ordering, config.merge_mode is MergeMode.EVENT_TIME)
+    if ordering not in schema.names:
+        # Hudi tables may name an ordering column that was never written; then rows only follow each other.
+        ordering = None
+    return SliceMerge(ordering, config.merge_mode is MergeMode.EVENT_TIME and ordering is not None)
 
 
 def _check_no_logs(ctx: TableContext, slices: Sequence[FileSlice]) -> None:
