@@ -1,0 +1,145 @@
+"""Which file groups a compaction takes, and in which order; every strategy of Hudi 0.15.0, and several in a row.
+
+Facts (0.15.0): reading a slice costs its base and log files, writing it the base file's size, or the maximum file size
+without one; the strategies that are bounded take groups in their order until the target is spent, the one that
+spends it included; a day is a partition path in its natural order, newest first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.table.view import FileSlice
+
+STRATEGY = "hoodie.compaction.strategy"
+TARGET_IO = "hoodie.compaction.target.io"
+LOG_SIZE = "hoodie.compaction.logfile.size.threshold"
+LOG_NUMBER = "hoodie.compaction.logfile.num.threshold"
+DAYS = "hoodie.compaction.daybased.target.partitions"
+PARTITIONS = "hoodie.compaction.partition.path.regex"
+_MIB = 1024 * 1024
+_SUFFIX = "CompactionStrategy"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A slice with logs, and what compacting it costs. Sizes are bytes."""
+
+    slice: FileSlice
+    max_file_size: int
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of its logs."""
+        return sum(log.size for log in self.slice.logs)
+
+    @property
+    def read_bytes(self) -> int:
+        """What is read."""
+        return self.slice.size
+
+    @property
+    def write_bytes(self) -> int:
+        """What is written, as Hudi estimates it."""
+        return self.slice.base.size if self.slice.base else self.max_file_size
+
+    def metrics(self) -> dict[str, float]:
+        """As they stand in the plan; Hudi counts whole MiB."""
+        read, write = self.read_bytes // _MIB, self.write_bytes // _MIB
+        return {
+            "TOTAL_LOG_FILES": float(len(self.slice.logs)),
+            "TOTAL_IO_READ_MB": float(read),
+            "TOTAL_IO_WRITE_MB": float(write),
+            "TOTAL_IO_MB": float(read + write),
+            "TOTAL_LOG_FILES_SIZE": float(self.log_bytes),
+        }
+
+
+Candidates = list[Candidate]
+Select = Callable[[Candidates], Candidates]
+
+
+def candidates(slices: Sequence[FileSlice], max_file_size: int) -> Candidates:
+    """The slices that have logs."""
+    return [Candidate(found, max_file_size) for found in slices if found.logs]
+
+
+def strategy_of(options: Mapping[str, str]) -> Select:
+    """The strategy that `hoodie.compaction.strategy` names: a class of Hudi's, or its short name (`LogFileSizeBased`, …);
+    several, separated by commas, apply one after the other. Raises InvalidOptionError that names key and value."""
+    known: dict[str, Select] = {
+        "UnBounded": list,
+        "BoundedIO": partial(_bounded, target=_number(options, TARGET_IO, 512_000) * _MIB),
+        "DayBased": partial(_newest_days, days=_number(options, DAYS, 10)),
+        "PartitionRegexBased": partial(_partitions, pattern=_pattern(options)),
+    }
+    known["LogFileSizeBased"] = _in_a_row(
+        [partial(_large_logs, least=_number(options, LOG_SIZE, 0)), known["BoundedIO"]]
+    )
+    known["LogFileNumBased"] = _in_a_row(
+        [partial(_many_logs, least=_number(options, LOG_NUMBER, 0)), known["BoundedIO"]]
+    )
+    chosen = []
+    for given in options.get(STRATEGY, "LogFileSizeBased").split(","):
+        name = given.strip().rpartition(".")[2].removesuffix(_SUFFIX)
+        if name not in known:
+            raise InvalidOptionError(f"{STRATEGY} names {given.strip()!r}; use one of {', '.join(sorted(known))}")
+        chosen.append(known[name])
+    return _in_a_row(chosen)
+
+
+def _in_a_row(chosen: Sequence[Select]) -> Select:
+    def select(found: Candidates) -> Candidates:
+        for one in chosen:
+            found = one(found)
+        return found
+
+    return select
+
+
+def _bounded(found: Candidates, *, target: int) -> Candidates:
+    taken: Candidates = []
+    for candidate in found:
+        taken.append(candidate)
+        target -= candidate.read_bytes + candidate.write_bytes
+        if target <= 0:
+            break
+    return taken
+
+
+def _large_logs(found: Candidates, *, least: int) -> Candidates:
+    return sorted((c for c in found if c.log_bytes >= least), key=lambda c: -c.log_bytes)
+
+
+def _many_logs(found: Candidates, *, least: int) -> Candidates:
+    return sorted((c for c in found if len(c.slice.logs) >= least), key=lambda c: -len(c.slice.logs))
+
+
+def _newest_days(found: Candidates, *, days: int) -> Candidates:
+    newest = sorted({c.slice.partition for c in found}, reverse=True)[:days]
+    return [c for partition in newest for c in found if c.slice.partition == partition]
+
+
+def _partitions(found: Candidates, *, pattern: re.Pattern[str] | None) -> Candidates:
+    if pattern is None:
+        raise InvalidOptionError(f"{STRATEGY}=PartitionRegexBased needs {PARTITIONS}")
+    return [c for c in found if pattern.fullmatch(c.slice.partition)]
+
+
+def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
+    text = options.get(PARTITIONS)
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise InvalidOptionError(f"{PARTITIONS} is {text!r}, no regular expression: {error}") from error
+
+
+def _number(options: Mapping[str, str], key: str, default: int) -> int:
+    text = options.get(key, str(default)).strip()
+    if not text.isdigit():
+        raise InvalidOptionError(f"{key} is {text!r}, not a whole number")
+    return int(text)
