@@ -9,12 +9,15 @@ from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.model.table_config import PartitionField, PartitionType
+from hudi_table.model.table_config import PartitionField, PartitionType, TableType
 from hudi_table.model.table_properties import generator_class
 from hudi_table.read.human import age, number, size
 from hudi_table.read.reader import index_text
+from hudi_table.services.compaction.strategy import DEFAULT_FILE_SIZE, candidates, strategy_of
+from hudi_table.services.compaction.trigger import Trigger
+from hudi_table.table.instants import local_now
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.view import FileSlice, FileSystemView
 
 _COLUMNS = (
     Column("name", "Name"),
@@ -42,13 +45,19 @@ _COLUMNS = (
     Column("rows", "Rows", number),
     Column("columns", "Columns", lambda columns: ", ".join(f"{c['name']} {c['type']}" for c in columns) or "-"),
 )
+_LOG_COLUMNS = (
+    Column("logFiles", "Log files", number),
+    Column("logBytes", "In logs", size),
+    Column("compaction", "Compaction"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table's identity, newest commit and size."""
     table = opened(args)
     facts = _facts(table)
-    emit(Document("TableInfo", _COLUMNS, [facts], single=True), args.output)
+    logged = table.context.config.type is TableType.MERGE_ON_READ
+    emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
     if args.fail_on == "pending" and facts["pending"]:
         note(f"{len(facts['pending'])} instant(s) are pending: the next writer finishes or rolls back what is dead")
         return exits.FINDINGS
@@ -88,6 +97,19 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "sizeBytes": sum(base.size for base in bases),
         "rows": None if logs else _rows(table, timeline, {base.path for base in bases}),
         "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema()],
+        **(_logs(table, timeline, slices) if config.type is TableType.MERGE_ON_READ else {}),
+    }
+
+
+def _logs(table: HudiTable, timeline: Timeline, slices: list[FileSlice]) -> dict[str, Any]:
+    """What lies in logs, and whether Hudi's default trigger would compact it now."""
+    due = Trigger().due(timeline, local_now(table.context))
+    taken = strategy_of({})(candidates(slices, DEFAULT_FILE_SIZE))
+    cost = f"{len(taken)} file groups, reads {size(sum(c.read_bytes for c in taken))}"
+    return {
+        "logFiles": sum(len(found.logs) for found in slices),
+        "logBytes": sum(log.size for found in slices for log in found.logs),
+        "compaction": f"due, {due}: {cost}" if due and taken else "not due",
     }
 
 

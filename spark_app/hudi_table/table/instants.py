@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 from hudi_table.model.instants import comparable_time, format_instant_time, next_instant_time
 from hudi_table.table.context import TableContext
+
+
+def local_now(ctx: TableContext) -> datetime:
+    """The present moment in the timeline's zone, naive, as instants are."""
+    now = ctx.clock.now()
+    return (now.astimezone() if ctx.config.timezone == "LOCAL" else now.astimezone(UTC)).replace(tzinfo=None)
 
 
 def draw_instant(ctx: TableContext, floor: str = "") -> str:
@@ -13,8 +19,6 @@ def draw_instant(ctx: TableContext, floor: str = "") -> str:
 
     Tables with the timeline zone LOCAL are written in the zone of this process, as Hudi does.
     """
-    now = ctx.clock.now()
-    local = now.astimezone() if ctx.config.timezone == "LOCAL" else now.astimezone(UTC)
-    drawn = format_instant_time(local)
+    drawn = format_instant_time(local_now(ctx))
     floor = comparable_time(floor)[:17] if floor else ""
     return drawn if drawn > floor else next_instant_time(floor)

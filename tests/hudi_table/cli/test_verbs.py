@@ -105,7 +105,11 @@ def test_every_format_says_the_same(verb: str, base: Path, capsys: pytest.Captur
 
 def test_golden_merge_on_read_tables_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = golden.unpack("mor1", tmp_path).base
-    assert "MergeOnRead" in run(capsys, "info", base)
+    about = run(capsys, "info", base)
+    assert "MergeOnRead" in about
+    assert [line.split()[-1] for line in about.splitlines() if line.startswith("Log files")] == ["2"]
+    # A compaction of Hudi completed before the last deltacommit.
+    assert [line.split()[1:] for line in about.splitlines() if line.startswith("Compaction")] == [["not", "due"]]
     assert "deltacommit" in run(capsys, "timeline", base)
     assert [item["logFiles"] for item in json.loads(run(capsys, "files", base, "-o", "json"))["items"]] == [1, 1]
     assert main(["read", str(base)]) == 1
