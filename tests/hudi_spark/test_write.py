@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 import hudi_spark
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.model.preview import VARIABLE
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 from tests.support.s3 import running_s3
@@ -68,6 +69,32 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     result = hudi_spark.write(frame(spark, *gone, ("unknown", "c1", 0)), path, "delete")
     assert result.rows_deleted == len(gone)
     assert rows_of(table) == set(model.values())
+
+
+@pytest.mark.parametrize("index", ["bucket", "simple"])
+def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "merge-on-read")
+    path = str(tmp_path / "t")
+    create_table(
+        path, SCHEMA, record_key="id", partition_by=["city"], index=INDEXES[index], ordering_fields="ts",
+        type="MergeOnRead", merge_mode="EventTime",
+    )  # fmt: skip
+    model = {f"k{n:03d}": (f"k{n:03d}", f"c{n % 3}", n) for n in range(30)}
+    first = hudi_spark.write(frame(spark, *model.values()), path, "insert")
+    base = set(model.values())
+    changes = [(f"k{n:03d}", f"c{n % 3}", 1000 + n) for n in range(0, 30, 7)]
+    hudi_spark.write(frame(spark, *changes, ("k001", "c1", -5)), path, "upsert")
+    model |= {row[0]: row for row in changes}
+    gone = [model.pop(f"k{n:03d}") for n in range(0, 30, 10)]
+    hudi_spark.write(frame(spark, *gone), path, "delete")
+    assert any(row["log_files"] for row in open_table(path).files().to_pylist())
+    seen = {query: {tuple(row) for row in hudi_spark.read(spark, path, query=query).collect()}
+            for query in ("snapshot", "read_optimized")}  # fmt: skip
+    assert seen == {"snapshot": set(model.values()), "read_optimized": base}
+    changed = hudi_spark.read(spark, path, query="incremental", since=first.instant).collect()
+    assert {tuple(row) for row in changed} == {row for row in changes if row[0] in model}
+    hudi_spark.register(spark)
+    assert spark.read.format("hudi").load(path).count() == len(model)
 
 
 def test_a_key_that_changes_its_partition_under_a_global_index_is_deleted_in_the_old_one(spark, tmp_path):
