@@ -12,14 +12,15 @@ import ast
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module, metadata, util
+from importlib import import_module, util
 from pathlib import Path
+from typing import Any
 
 from hudi_table.cli import exits
+from hudi_table.cli.added_verbs import AddedVerb, added_verbs
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.errors import HudiError, InvalidOptionError
 
-GROUP = "hudictl.verbs"
 VERBS = {
     "info": "what a table is: key, partitions, index, size, newest commit",
     "timeline": "its instants: what was done, when, and what is pending",
@@ -59,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    added = {} if arguments and arguments[0] in VERBS else _added_verbs()
+    known = arguments and arguments[0] in VERBS
+    added = {} if known else {name: verb for name, verb in added_verbs().items() if name not in VERBS}
     if arguments and arguments[0] in added:
         verb: Callable[[list[str]], int] = added[arguments[0]].load()
         return verb(arguments[1:])
@@ -82,7 +84,7 @@ class _Help(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=32, width=110)
 
 
-def _parser(added: dict[str, metadata.EntryPoint]) -> argparse.ArgumentParser:
+def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hudictl",
         description="Apache Hudi tables: what they are, what happened to them, and their rows.",
@@ -90,7 +92,7 @@ def _parser(added: dict[str, metadata.EntryPoint]) -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action="version", version=f"hudictl {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     parsers = {
         name: verbs.add_parser(name, help=text, description=f"Shows {text}.", allow_abbrev=False, formatter_class=_Help)
@@ -158,18 +160,20 @@ def _count(text: str) -> int:
     return value
 
 
-def _version() -> str:
-    try:
-        return metadata.version("hudi-operator")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that import is slow."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib import metadata
+
+        try:
+            version = metadata.version("hudi-operator")
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        parser.exit(0, f"hudictl {version}\n")
 
 
-def _added_verbs() -> dict[str, metadata.EntryPoint]:
-    return {entry.name: entry for entry in metadata.entry_points(group=GROUP) if entry.name not in VERBS}
-
-
-def _first_line(entry: metadata.EntryPoint) -> str:
+def _first_line(entry: AddedVerb) -> str:
     """The first line of the verb module's docstring, read without running the module."""
     try:
         spec = util.find_spec(entry.module)
