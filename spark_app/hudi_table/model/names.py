@@ -36,6 +36,7 @@ IS_DELETED = "_hoodie_is_deleted"
 
 _BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$")
 _LOG_FILE = re.compile(r"^\.(?P<id>[^_/]+)_(?P<time>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>[^./]+))?(?P<cdc>\.cdc)?$")
+_OUR_LOG_TOKEN = re.compile(r"^(\d{8})-(\d{9})-\d+$")
 _MARKER = re.compile(r"^(?P<data>.+)\.marker\.(?P<type>CREATE|MERGE|APPEND)$")
 _ESCAPED = frozenset([chr(c) for c in range(0x20)] + ["\x7f"] + list("\"#%'*/:=?[\\]^{"))
 
@@ -73,6 +74,21 @@ class LogFileName:
     def __str__(self) -> str:
         token = "" if self.token is None else f"_{self.token}"
         return f".{self.file_id}_{self.base_instant}.log.{self.version}{token}{'.cdc' if self.cdc else ''}"
+
+
+def log_write_token(instant: str, attempt: int) -> str:
+    """Write token of our log files: the instant, of 17 digits, and the attempt of the task.
+
+    Logs of one version apply in the order of their tokens as text, and a reader stops at a block later than its snapshot:
+    so of two writes side by side the later one's log has to come last, and neither may take the other's name.
+    """
+    return f"{instant[:8]}-{instant[8:]}-{attempt}"
+
+
+def instant_of_token(token: str | None) -> str | None:
+    """The instant in a token of ours, None for one that another engine wrote."""
+    match = _OUR_LOG_TOKEN.match(token or "")
+    return match[1] + match[2] if match else None
 
 
 def parse_base_file(name: str) -> BaseFileName | None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro_schema import with_meta, with_meta_text
 from hudi_table.codec.log_rows import avro_block, delete_block
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join
+from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
 from hudi_table.table.merge import ALWAYS_DELETE, flags, one_chunk
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.workload import FileGroupTask, LogPlace
@@ -38,7 +38,7 @@ def write_log(task: FileGroupTask, tables: Iterable[pa.Table], right: RightToWri
             rows.append(table)
     if not rows and not deletes:
         return ()
-    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, task.write_token))
+    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, log_write_token(task.instant, task.attempt)))
     written = 0
     with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
         schema = with_meta_text(task.settings.avro_schema)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.names import bucket_file_id, new_file_id
+from hudi_table.model.names import bucket_file_id, instant_of_token, new_file_id
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.view import BaseFile, FileSlice
@@ -266,10 +266,19 @@ class _Planner:
         """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make."""
         planned = self.request.compactions.get((found.partition, found.file_id))
         instant = planned or found.instant
-        known = [log for log in found.logs if log.name.base_instant == instant]
+        # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
+        known = [
+            log
+            for log in found.logs
+            if log.name.base_instant == instant and not self._is_later(instant_of_token(log.name.token))
+        ]
         base = found.base.name if found.base is not None and planned is None else ""
         version = 1 + max((log.name.version for log in known), default=0)
         return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))
+
+
+    def _is_later(self, instant: str | None) -> bool:
+        return instant is not None and instant > self.request.instant
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:

@@ -6,7 +6,9 @@ engine: no threads, no chance.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -14,7 +16,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
+from hudi_table.model.preview import VARIABLE
 from hudi_table.model.touches import KEY_LIMIT, meet
+from hudi_table.table.engine import LocalEngine
 from hudi_table.write.attempt import key_touches
 from tests.support.written import INDEXES, contents, new_table, rows
 
@@ -46,9 +50,35 @@ def write_beside(table: HudiTable, mine: Callable[..., Any], theirs: Callable[[H
     return mine(engine=Meanwhile(lambda: theirs(other)))
 
 
-@pytest.fixture(params=list(INDEXES))
-def table(request: pytest.FixtureRequest) -> HudiTable:
-    made = new_table(index=INDEXES[request.param])
+class Paused(LocalEngine):
+    """An engine that waits before or after its tasks until it is told to go on."""
+
+    def __init__(self, *, before: threading.Event | None = None, after: threading.Event | None = None) -> None:
+        super().__init__(1)
+        self.before, self.after = before, after
+        self.reached = threading.Event()
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        if self.before is not None:
+            self._wait(self.before)
+        done = super().map(function, items)
+        if self.after is not None:
+            self._wait(self.after)
+        return done
+
+    def _wait(self, event: threading.Event) -> None:
+        self.reached.set()
+        assert event.wait(60)
+
+
+LAYOUTS = [("CopyOnWrite", index) for index in INDEXES] + [("MergeOnRead", index) for index in INDEXES]
+
+
+@pytest.fixture(params=LAYOUTS, ids="-".join)
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> HudiTable:
+    monkeypatch.setenv(VARIABLE, "merge-on-read")
+    kind, index = request.param
+    made = new_table(index=INDEXES[index], type=kind)
     made.insert(rows(("a", "x", 1), ("b", "y", 2)))
     return made
 
@@ -122,6 +152,29 @@ def test_a_failed_writer_leaves_no_file_and_the_next_write_goes_on(table: HudiTa
     assert {path for path in before if path.endswith(".parquet")} <= {name for name in named if name}
     table.upsert(rows(("a", "x", 30)))
     assert ("a", "x", 30) in contents(table)
+
+
+def test_a_pending_log_of_a_later_write_hides_nothing_of_an_earlier_one(table: HudiTable) -> None:
+    """Readers of logs stop at the first block later than their snapshot."""
+    go_early, go_late = threading.Event(), threading.Event()
+    early, late = Paused(before=go_early), Paused(after=go_late)
+
+    def upsert(value: int, engine: Paused) -> Future[object]:
+        other = open_table(table.base_path)
+        running = pool.submit(lambda: other.upsert(rows(("a", "x", value)), engine=engine))
+        assert engine.reached.wait(60)
+        return running
+
+    with ThreadPoolExecutor(2) as pool:
+        first = upsert(10, early)
+        second = upsert(20, late)
+        go_early.set()
+        first.result(60)
+        assert contents(table) == [("a", "x", 10), ("b", "y", 2)]
+        go_late.set()
+        with pytest.raises(WriteConflictError):
+            second.result(60)
+    assert contents(table) == [("a", "x", 10), ("b", "y", 2)]
 
 
 def test_many_inserted_keys_touch_their_whole_partition() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.names import bucket_of_file_id
+from hudi_table.model.names import LogFileName, bucket_of_file_id, log_write_token
 from hudi_table.table.merge import MergeRule
-from hudi_table.table.view import BaseFile, FileSlice
+from hudi_table.table.view import BaseFile, FileSlice, LogFile
 from hudi_table.write.workload import (
     Mode,
     PlannedTask,
@@ -156,3 +156,20 @@ def test_without_a_measure_the_size_of_a_row_is_estimated_from_memory_or_the_fal
     assert row_size(50.0, 1_000, 10, 1024) == 50.0
     assert 10 < row_size(None, 1_000, 10, 1024) < 100
     assert row_size(None, 0, 0, 1024) == 1024
+
+
+@pytest.mark.parametrize(
+    ("known", "version"),
+    [((), 1), (("20251231000000000",), 2), (("20260101000000001",), 1), (("20251231000000000", "20260101000000001"), 2)],
+    ids=["none", "an earlier write's", "a later write's", "both"],
+)
+def test_a_log_follows_those_of_earlier_writes_and_never_one_of_a_later_write(
+    known: tuple[str, ...], version: int
+) -> None:
+    names = [LogFileName("f", "1", number, log_write_token(time, 0)) for number, time in enumerate(known, 1)]
+    group = stored("p", "f", 10)
+    group = dataclasses.replace(group, logs=tuple(LogFile(f"p/{name}", 1, name) for name in names))
+    slot = Slot("p", file_id="f")
+    log = plan([slot], [1], {slot: group}, to_logs=True)[0].task.log
+    assert log is not None
+    assert log.version == version
