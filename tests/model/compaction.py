@@ -51,10 +51,10 @@ class Compactor(ChainProcess):
 
     def at_claim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at
-        if ("r", instant) in store or ("c", instant) in store:
-            yield Step(f"PUT {instant}.requested =412", ("draw",))
+        if ("q", instant) in store:
+            yield Step(f"PUT {instant}.claim =412", ("draw",))
         else:
-            yield Step(f"PUT {instant}.requested", ("listing", instant, known), ((("r", instant), self.name),))
+            yield Step(f"PUT {instant}.claim", ("listing", instant, known), ((("q", instant), self.name),))
 
     def at_relisting(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         to: Location = ("listing", at[1], tail(store)) if decided(store, at[1]) is None else ("failed", at[1])
@@ -64,8 +64,10 @@ class Compactor(ChainProcess):
         _, instant, known = at
         completed, _ = timeline(store)
         if completed[-1] > instant and "freshness" not in self.without:
-            yield Step(f"LIST: newer instant, drop {instant}", ("draw",), ((("r", instant), None),))
-        elif ("r", instant) not in store:
+            yield Step(f"LIST: newer instant, drop {instant}", ("draw",), ((("q", instant), None),))
+        elif "claims of both kinds seen" not in self.without and (("r", instant) in store or ("c", instant) in store):
+            yield Step(f"LIST: a writer has {instant} too, drop it", ("draw",), ((("q", instant), None),))
+        elif ("q", instant) not in store:
             yield Step("LIST: own claim is gone", ("failed", instant))
         elif gap(store, known):
             yield Step("LIST chain: own tail was trimmed", ("failed", instant))
@@ -108,8 +110,11 @@ class Compactor(ChainProcess):
     def at_publish_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, slot, logs = at
         writes = () if ("k", instant) in store else ((("k", instant), (self.group,)),)
-        yield Step(f"{self.name} publishes plan {instant}", ("prove", instant, slot, logs), writes)
+        yield Step(f"{self.name} publishes plan {instant}", ("unclaim", instant, slot, logs), writes)
         yield from expired(at, ("relist_plan", *at[1:]), env.archives)
+
+    def at_unclaim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        yield Step(f"DELETE {at[1]}.claim", ("prove", *at[1:]), ((("q", at[1]), None),))
 
     def at_relist_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         if live(store, at[1]):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.store import Key, Store, apply_request, start_of, timeline, view
+from tests.model.store import Key, Store, apply_request, claimed, start_of, timeline, view
 
 Location = tuple[Any, ...]
 State = tuple[Any, ...]
@@ -324,7 +324,7 @@ def files_violated(store: Store) -> str | None:
             if entry[0] == "C" and ("c", entry[1]) in store:
                 if gap:
                     bad = bad or "I7 completed files are no prefix of the chain"
-            elif entry[0] == "C" and ("r", entry[1]) in store and entry[1] >= start:
+            elif entry[0] == "C" and claimed(store, entry[1]) and entry[1] >= start:
                 gap = True
     return bad
 

@@ -55,6 +55,7 @@ MUTANTS = (
     Mutant("archived plans not resumed", "K20", "I1"),
     Mutant("plan in chain", "K7", "I1"),
     Mutant("planner's conflict check", "K7", "I7"),
+    Mutant("claims of both kinds seen", "K7", "I1"),
     Mutant("bucket as conflict key", "K5", "I3"),
     Mutant("replaced files gone first", "K6", "I3", long=True),
     Mutant("retention for readers", "K8", "I6"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.model.engine import Env, Location, Step, create
 from tests.model.rights import ChainProcess, Guards, expired, live, materialise
 from tests.model.services import may_land
-from tests.model.store import Store, decided, files_of, is_plan, tail, timeline
+from tests.model.store import CLAIMS, Store, decided, files_of, is_plan, tail, timeline
 
 
 class Recovery(ChainProcess):
@@ -105,7 +105,9 @@ class Recovery(ChainProcess):
         for file in files_of(store, instant)[:1]:
             yield Step(f"DELETE {file}", at, ((file, None),))
             return
-        if self.strict or "quarantine" in self.without or self._quarantine_over(instant, env):
+        # Nothing is ever written under a planner's claim: what its abort leaves is the claim.
+        planner = ("q", instant) in store
+        if self.strict or "quarantine" in self.without or planner or self._quarantine_over(instant, env):
             yield Step(f"H since the abort of {instant}: nothing left", ("finish", instant))
 
     def at_finish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
@@ -113,11 +115,11 @@ class Recovery(ChainProcess):
         if files_of(store, instant) and "quarantine" not in self.without:
             yield Step("list again: files appeared", ("delete", instant))
         else:
-            gone = ((("r", instant), None), (("k", instant), None))
+            gone = tuple(((kind, instant), None) for kind in CLAIMS)
             yield Step(f"DELETE {instant}.requested", ("idle",), gone)
 
     def at_leftover(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        yield Step(f"DELETE late claim {at[1]}", ("idle",), ((("r", at[1]), None),))
+        yield Step(f"DELETE late claim {at[1]}", ("idle",), tuple(((kind, at[1]), None) for kind in "rq"))
 
     def _quarantine_over(self, instant: int, env: Env) -> bool:
         """H after the abort: no proof older than it is left, and no data request that was sent under one."""

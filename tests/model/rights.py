@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.model.engine import Env, Location, Process, Step
-from tests.model.store import Key, Store, decided, tail, timeline
+from tests.model.store import Key, Store, claimed, decided, tail, timeline
 
 Guards = frozenset[str]
 UNDECIDED, LATE = 1, 0
@@ -33,7 +33,7 @@ def gap(store: Store, known: int) -> bool:
 
 def refusal(store: Store, instant: int, known: int, without: Guards) -> str | None:
     """Why a proof begun now fails, or None."""
-    if "claim in proof" not in without and ("r", instant) not in store:
+    if "claim in proof" not in without and not claimed(store, instant):
         return "claim gone"
     if "chain in proof" not in without:
         kinds = "A" if "commit in proof" in without else "CA"
@@ -70,7 +70,7 @@ def unmaterialised(store: Store, upto: int, without: Guards) -> int | None:
 
 def is_unmaterialised(store: Store, entry: Any, without: Guards) -> bool:
     """Whether a fresh listing shows that the entry's file must still be created."""
-    if entry is None or entry[0] == "A" or ("r", entry[1]) not in store or ("c", entry[1]) in store:
+    if entry is None or entry[0] == "A" or not claimed(store, entry[1]) or ("c", entry[1]) in store:
         return False
     if entry[1] < timeline(store)[0][0] and "late claims never helped" not in without:
         return False
@@ -105,7 +105,7 @@ def materialise(
 
 def live(store: Store, instant: int) -> bool:
     """Fresh listing before materialising: claim there, not completed, not older than the first completed instant."""
-    return ("r", instant) in store and ("c", instant) not in store and instant >= timeline(store)[0][0]
+    return claimed(store, instant) and ("c", instant) not in store and instant >= timeline(store)[0][0]
 
 
 def expired(at: Location, to: Location, matters: bool = True) -> Iterator[Step]:

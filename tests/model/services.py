@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model.engine import Env, Location, Process, Step
-from tests.model.store import Store, start_of, timeline, view
+from tests.model.store import CLAIMS, Store, claimed, start_of, timeline, view
 
 
 class Archiver(Process):
@@ -54,7 +54,7 @@ class Archiver(Process):
         elif self.options.get("completed_first"):
             yield Step(f"DELETE archived {oldest}.commit", ("second", oldest), ((("c", oldest), None),))
         else:
-            gone = ((("r", oldest), None), (("k", oldest), None))
+            gone = tuple(((kind, oldest), None) for kind in CLAIMS)
             yield Step(f"DELETE archived {oldest}.requested", ("second", oldest), gone)
 
     def at_second(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
@@ -65,7 +65,7 @@ class Archiver(Process):
         numbers = sorted(k[1] for k in store if k[0] == "h")
         if len(numbers) > 1:
             instant = store[("h", numbers[0])][1]
-            left = ("r", instant) not in store and ("c", instant) not in store
+            left = not claimed(store, instant) and ("c", instant) not in store
             if left and (self.options.get("trim_at_once") or not self._tail_in_use(numbers[0], env)):
                 yield Step(f"DELETE chain/{numbers[0]}", at, ((("h", numbers[0]), None),))
 

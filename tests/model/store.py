@@ -1,6 +1,6 @@
 """The store of the model and what a listing reader sees in it.
 
-Names are tuples: ('r', T) claim (requested and inflight), ('c', T) completed -> (files, replaced groups, keys),
+Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a planner's claim, ('c', T) completed -> (files, replaced groups, keys),
 ('k', T) compaction plan -> groups, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
 file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
 name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols.
@@ -15,13 +15,20 @@ from typing import Any
 Key = tuple[Any, ...]
 Store = dict[Key, Any]
 NEVER = 99
+CLAIMS = "rqk"
+"""What claims an instant: a writer's file, a planner's, and from its materialisation on the plan itself."""
 
 
 def timeline(store: Store) -> tuple[list[int], list[int]]:
     """Completed and pending instants, each sorted."""
     completed = {k[1] for k in store if k[0] == "c"}
-    pending = {k[1] for k in store if k[0] in "rk" and len(k) == 2} - completed
+    pending = {k[1] for k in store if k[0] in CLAIMS and len(k) == 2} - completed
     return sorted(completed), sorted(pending)
+
+
+def claimed(store: Store, instant: int) -> bool:
+    """Whether any claim of the instant is there."""
+    return any((kind, instant) in store for kind in CLAIMS)
 
 
 def start_of(store: Store) -> int:

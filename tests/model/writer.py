@@ -129,6 +129,9 @@ class Writer(ChainProcess):
         if completed[-1] > instant and "freshness" not in self.without:
             yield Step(f"LIST: {completed[-1]} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
             return
+        if "claims of both kinds seen" not in self.without and (("q", instant) in store or ("k", instant) in store):
+            yield Step(f"LIST: a planner has {instant} too, drop it", ("draw",), ((("r", instant), None),))
+            return
         if ("r", instant) not in store and "redraw without claim" not in self.without:
             yield (
                 Step("LIST: own claim is gone", ("draw",))
@@ -147,7 +150,8 @@ class Writer(ChainProcess):
         if self.rival in present or replaced & set(self.sources):
             yield self._fail("LIST: the plan no longer fits; stop", instant)
             return
-        snapshot = (self.bases(store), tuple(completed), 0)
+        plans = [k[1] for k in store if k[0] == "k" and k[1] not in completed]
+        snapshot = (self.bases(store), (*completed, *plans), 0)
         if self.strict or "renewed right" in self.without:
             yield Step(f"LIST snapshot {completed}", ("file", instant, known, *snapshot, 0))
         elif at[3:]:

@@ -6,6 +6,7 @@ The chain orders all decisions of our writers: see `docs/commit-protocol.md`. Hu
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -28,7 +29,7 @@ class ChainEntry:
     """One decision.
 
     `touches` are conflict keys; `name` and `body` are the timeline file (under `.hoodie/`) that the decision
-    creates, empty for an abort; `max_instant` is the running maximum of all instants in the chain.
+    creates, empty for an abort; `body` is the text of a commit, and of a plan, whose file is binary, in base64; `max_instant` is the running maximum of all instants in the chain.
     """
 
     kind: Kind
@@ -39,6 +40,19 @@ class ChainEntry:
     body: str = ""
     max_instant: str = ""
     batch: str = ""
+
+    @classmethod
+    def of(
+        cls, kind: Kind, instant: str, attempt: str, touches: tuple[str, ...], name: str, data: bytes, **more: str
+    ) -> ChainEntry:
+        """The entry of a decision that creates `name` with the bytes `data`."""
+        text = base64.b64encode(data).decode() if kind is Kind.PLAN else data.decode()
+        return cls(kind, instant, attempt, touches, name, text, **more)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file that the decision creates."""
+        return base64.b64decode(self.body) if self.kind is Kind.PLAN else self.body.encode()
 
     def to_json(self) -> bytes:
         """UTF-8 JSON of this entry."""

@@ -42,9 +42,13 @@ class State(StrEnum):
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 """Completed actions that carry commit metadata and change what a reader sees."""
 
+PLANNED_ACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+"""Pending actions whose requested file is a plan of the groups that it holds."""
+
 _COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
 _STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 _NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})\.(?P<rest>[a-z.]+)$")
+_PLANNER_CLAIM = ".claim"
 _TIME_FORMAT = "%Y%m%d%H%M%S"
 
 
@@ -100,6 +104,17 @@ def parse_instant(file_name: str) -> Instant | None:
     except ValueError:
         return None
     return None if state is None else Instant(time, action, state)
+
+
+def planner_claim(time: str) -> str:
+    """Name of the file by which a planner of a table service claims its instant; Hudi passes over it (measured)."""
+    return f"{time}{_PLANNER_CLAIM}"
+
+
+def planner_claim_time(file_name: str) -> str | None:
+    """The instant time that a planner's claim holds, None for another file."""
+    time = file_name.removesuffix(_PLANNER_CLAIM)
+    return time if time != file_name and time.isdigit() else None
 
 
 def comparable_time(time: str) -> str:

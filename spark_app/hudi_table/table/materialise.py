@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
 from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.instants import WRITE_ACTIONS
+from hudi_table.model.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.model.names import HOODIE
 from hudi_table.table import chain, settle
 from hudi_table.table.context import TableContext
@@ -28,6 +28,8 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     if not _may_appear(timeline, entry.instant):
         return False
     create_file_of(ctx, entry)
+    if entry.kind is Kind.PLAN:
+        drop_claim(ctx, entry.instant)
     return True
 
 
@@ -37,6 +39,10 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     Only instants that are pending in the listing can be concerned. Returns whether anything was created.
     """
     waiting = []
+    for time in timeline.planner_claims:
+        decision = chain.find_decision(ctx, time, upto)
+        if decision is not None and decision[1].kind is Kind.PLAN:
+            waiting.append(decision)
     for instant in timeline.pending:
         if instant.time == own or instant.grouped_action not in WRITE_ACTIONS:
             continue
@@ -49,11 +55,16 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
 
 def create_file_of(ctx: TableContext, entry: ChainEntry) -> None:
     """Create the entry's timeline file exclusively; a file that is there already is a helper's success."""
-    path, data = f"{HOODIE}/{entry.name}", entry.body.encode()
+    path, data = f"{HOODIE}/{entry.name}", entry.data
     try:
         settle.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return
+
+
+def drop_claim(ctx: TableContext, time: str) -> None:
+    """Delete a planner's claim: from its materialisation on the plan itself holds the instant."""
+    settle.delete(ctx.storage, f"{HOODIE}/{planner_claim(time)}")
 
 
 def _may_appear(timeline: Timeline, time: str) -> bool:

@@ -11,7 +11,16 @@ from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time, parse_instant
+from hudi_table.model.instants import (
+    PLANNED_ACTIONS,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    comparable_time,
+    parse_instant,
+    planner_claim,
+    planner_claim_time,
+)
 from hudi_table.model.names import HOODIE
 from hudi_table.table.context import TableContext
 
@@ -56,6 +65,17 @@ class Timeline:
         """The greatest instant time of any file, or ''."""
         return max((i.time for i in self.instants), default="", key=comparable_time)
 
+    @property
+    def planner_claims(self) -> tuple[str, ...]:
+        """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
+        return tuple(sorted(time for name in self.files if (time := planner_claim_time(name)) is not None))
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """Completed writes and pending compactions: instants that whoever works on this timeline takes into account."""
+        planned = (i.time for i in self.pending if i.action in PLANNED_ACTIONS)
+        return frozenset([*(i.time for i in self.commits), *planned])
+
     def until(self, as_of: str) -> Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""
         limit = comparable_time(as_of)
@@ -63,9 +83,10 @@ class Timeline:
         return Timeline(kept, self.files)
 
     def claim_names(self, time: str) -> list[str]:
-        """Names of the requested and inflight files that carry this time."""
+        """Names of the requested and inflight files, and of a planner's claim, that carry this time."""
         found = [(name, parse_instant(name)) for name in self.files]
-        return sorted(name for name, i in found if i is not None and i.time == time and not i.completed)
+        claims = [name for name, i in found if i is not None and i.time == time and not i.completed]
+        return sorted([*claims, *(name for name in [planner_claim(time)] if name in self.files)])
 
 
 def load_timeline(ctx: TableContext) -> Timeline:

@@ -38,7 +38,9 @@ def write_log(task: FileGroupTask, tables: Iterable[pa.Table], right: RightToWri
             rows.append(table)
     if not rows and not deletes:
         return ()
-    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, log_write_token(task.instant, task.attempt)))
+    name = str(
+        LogFileName(task.file_id, task.log.base_instant, task.log.version, log_write_token(task.instant, task.attempt))
+    )
     written = 0
     with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
         schema = with_meta_text(task.settings.avro_schema)

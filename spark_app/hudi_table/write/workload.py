@@ -276,7 +276,6 @@ class _Planner:
         version = 1 + max((log.name.version for log in known), default=0)
         return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))
 
-
     def _is_later(self, instant: str | None) -> bool:
         return instant is not None and instant > self.request.instant
 

@@ -16,8 +16,9 @@ from hudi_table.errors import HudiError, WriteConflictError
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.instants import Action, Instant, format_instant_time
 from hudi_table.model.names import MarkerType
-from hudi_table.table import chain, materialise, recovery, transaction
+from hudi_table.table import chain, decide, materialise, recovery, rollback, transaction
 from hudi_table.table.context import TableContext
+from hudi_table.table.decide import Decider
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.storage_remote import ObjectStorage
 from hudi_table.table.timeline import load_timeline
@@ -200,39 +201,39 @@ def without_exclusive_claims(patch: Patch) -> None:
 
 
 def without_the_chain_decision(patch: Patch) -> None:
-    def decide(self: Transaction, touches: tuple[str, ...], name: str, body: bytes) -> tuple[ChainEntry, float]:
-        entry = ChainEntry(Kind.COMMIT, self.time, self.attempt, touches, name, body.decode(), self.time)
+    def decide(self: Decider, kind: Kind, touches: tuple[str, ...], name: str, data: bytes) -> tuple[ChainEntry, float]:
+        entry = ChainEntry.of(kind, self.time, self.attempt, touches, name, data, max_instant=self.time)
         return entry, self.ctx.clock.boot_seconds()
 
-    patch.setattr(Transaction, "_decide", decide)
+    patch.setattr(Decider, "decide", decide)
 
 
 def without_read_back(patch: Patch) -> None:
-    def lost(self: Transaction, *_: Any) -> None:
+    def lost(self: Decider, *_: Any) -> None:
         raise WriteConflictError("412 taken for a failure")
 
-    patch.setattr(Transaction, "_read_slot", lost)
+    patch.setattr(Decider, "_read_slot", lost)
 
 
 def without_an_abort_entry(patch: Patch) -> None:
     def only_delete(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
-        return recovery._roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+        return rollback.roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
     patch.setattr(recovery, "abort_and_roll_back", only_delete)
 
 
 def without_the_rule_on_late_claims(patch: Patch) -> None:
     def roll_back(ctx: TableContext, _: Any, time: str) -> None:
-        for path in recovery._files_of(ctx, time):
+        for path in rollback._files_of(ctx, time):
             ctx.storage.delete(path)
 
-    patch.setattr(recovery, "_delete_claim", roll_back)
+    patch.setattr(recovery, "delete_claim", roll_back)
 
 
 def without_the_founding_commit(patch: Patch) -> None:
     def begin_at_once(ctx: TableContext, action: Action) -> Transaction:
-        txn = transaction._claim(ctx, action, None, "attempt")
-        recovery.recover(ctx, txn.timeline, own=txn.instant)
+        txn = transaction._claim(ctx, action, "attempt")
+        recovery.recover(ctx, txn.timeline, own=txn.right.claim)
         return txn
 
     patch.setattr("tests.support.tables.begin", begin_at_once)
@@ -261,7 +262,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         a_snapshot_holds_every_decision_before_it,
     ),
     "conflict check": (
-        lambda patch: patch.setattr(transaction, "meet", lambda *_: False),
+        lambda patch: patch.setattr(decide, "meet", lambda *_: False),
         a_write_of_the_same_bucket_meanwhile_is_a_conflict,
     ),
     "read-back on 412": (without_read_back, a_decision_whose_reply_is_lost_is_read_back),
@@ -288,7 +289,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         an_archived_commit_is_not_put_back,
     ),
     "attempts reconciled against markers": (
-        lambda patch: patch.setattr(recovery, "reconcile_attempts", lambda *_: None),
+        lambda patch: patch.setattr(transaction, "reconcile_attempts", lambda *_: None),
         files_of_other_task_attempts_are_gone_before_the_decision,
     ),
     "founding commit": (without_the_founding_commit, files_of_a_failed_first_write_stay_invisible),

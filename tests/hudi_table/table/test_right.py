@@ -14,7 +14,7 @@ from hudi_table.errors import CommitStateUnknownError, UnavailableError, WriteAb
 from hudi_table.model.chain import entry_path
 from hudi_table.model.instants import Action
 from hudi_table.model.names import MarkerType
-from hudi_table.table import recovery
+from hudi_table.table import recovery, rollback
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import begin
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
@@ -179,7 +179,7 @@ def test_a_rollback_that_another_engine_planned_is_aborted_in_the_chain_first():
     ctx = new_context(quarantine=60.0)
     commit_buckets(ctx, [0])
     txn, stats = started(ctx)
-    recovery._claim_rollback(reopen(ctx.storage), txn.instant, [])
+    rollback._claim_rollback(reopen(ctx.storage), txn.instant, [])
     other = reopen(ctx.storage)
     recovery.recover(other, load_timeline(other))
     with pytest.raises(WriteAbortedError, match="taken for dead"):

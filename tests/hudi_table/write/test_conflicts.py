@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
-from hudi_table.api import HudiTable, open_table
+from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.preview import VARIABLE
 from hudi_table.model.touches import KEY_LIMIT, meet
@@ -159,7 +159,7 @@ def test_a_pending_log_of_a_later_write_hides_nothing_of_an_earlier_one(table: H
     go_early, go_late = threading.Event(), threading.Event()
     early, late = Paused(before=go_early), Paused(after=go_late)
 
-    def upsert(value: int, engine: Paused) -> Future[object]:
+    def upsert(value: int, engine: Paused) -> Future[CommitResult]:
         other = open_table(table.base_path)
         running = pool.submit(lambda: other.upsert(rows(("a", "x", value)), engine=engine))
         assert engine.reached.wait(60)

@@ -160,7 +160,12 @@ def test_without_a_measure_the_size_of_a_row_is_estimated_from_memory_or_the_fal
 
 @pytest.mark.parametrize(
     ("known", "version"),
-    [((), 1), (("20251231000000000",), 2), (("20260101000000001",), 1), (("20251231000000000", "20260101000000001"), 2)],
+    [
+        ((), 1),
+        (("20251231000000000",), 2),
+        (("20260101000000001",), 1),
+        (("20251231000000000", "20260101000000001"), 2),
+    ],
     ids=["none", "an earlier write's", "a later write's", "both"],
 )
 def test_a_log_follows_those_of_earlier_writes_and_never_one_of_a_later_write(

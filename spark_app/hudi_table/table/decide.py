@@ -1,0 +1,144 @@
+"""Steps 5 and 6 of `docs/commit-protocol.md`: deciding in the chain, and publishing what was decided.
+
+The decision is one exclusive create of a chain entry; everything before it can be thrown away, everything after it can
+be done by anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    ObjectExistsError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+    WriteConflictError,
+)
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.touches import meet
+from hudi_table.table import chain
+from hudi_table.table.context import ChainTail, TableContext
+from hudi_table.table.materialise import create_file_of, materialise
+from hudi_table.table.right import RightToWrite
+
+SLOT_ATTEMPTS_MAX = 1_000
+
+
+@dataclass(slots=True)
+class Decider:
+    """Who decides: an attempt at an instant, from the chain's tail that it knows.
+
+    `settled` are instants that its snapshot holds: their decisions and plans exclude nothing any more.
+    """
+
+    ctx: TableContext
+    time: str
+    attempt: str
+    batch: str
+    tail: ChainTail
+    right: RightToWrite
+    settled: frozenset[str]
+
+    def decide(self, kind: Kind, touches: tuple[str, ...], name: str, data: bytes) -> tuple[ChainEntry, float]:
+        """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
+
+        Returns the entry and the boot-clock second before it was sent: its file may be created for H/2 from then on.
+        """
+        sequence, newest = self.tail.sequence, self.tail.max_instant
+        seen = self.tail.seen_boot_seconds
+        asked: float | None = None
+        for _ in range(SLOT_ATTEMPTS_MAX):
+            seen = self._confirm_tail(seen, asked)
+            entry = ChainEntry.of(
+                kind, self.time, self.attempt, touches, name, data, max_instant=max(newest, self.time), batch=self.batch
+            )
+            asked = self.ctx.clock.boot_seconds() if asked is None else asked
+            try:
+                chain.put_entry(self.ctx, sequence + 1, entry)
+                self._remember(sequence + 1, entry)
+                return entry, asked
+            except (ObjectExistsError, OutcomeUnknownError):
+                found = self._read_slot(sequence + 1)
+            if found is None:
+                continue
+            if (found.instant, found.attempt, found.kind) == (self.time, self.attempt, kind):
+                self._remember(sequence + 1, found)
+                return found, asked
+            self._check(found, touches)
+            # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
+            seen, asked = self.ctx.clock.boot_seconds(), None
+            materialise(self.ctx, found)
+            sequence, newest = sequence + 1, max(newest, found.max_instant)
+        raise UnavailableError(
+            f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
+        )
+
+    def publish(self, entry: ChainEntry, asked: float) -> None:
+        """Step 6. It is decided: if the store fails now, any later writer publishes it.
+
+        A process that slept since it asked for the decision lists first: a helper may have published it long ago, and
+        a completed file that comes back after its archiving moves the start of the timeline back.
+        """
+        slept = self.ctx.clock.boot_seconds() - asked
+        try:
+            if slept <= self.ctx.settings.quarantine_seconds / 2:
+                create_file_of(self.ctx, entry)
+            else:
+                materialise(self.ctx, entry)
+        except UnavailableError as error:
+            raise CommitStateUnknownError(
+                f"{self.time} is decided but the store stopped answering before it was published; the next write or "
+                "`recover` publishes it, do not write these rows again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            ) from error
+
+    def _confirm_tail(self, seen: float, asked: float | None) -> float:
+        """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
+
+        `asked`: when a decision was sent of which nothing is known yet.
+        """
+        now = self.ctx.clock.boot_seconds()
+        if now - seen <= self.ctx.settings.renew_seconds:
+            return seen
+        if asked is not None:
+            raise CommitStateUnknownError(
+                f"{self.time} was to be decided {now - asked:.0f} s ago and the chain cannot tell any more what came of "
+                "it; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        self.right.prove()
+        return now
+
+    def _read_slot(self, sequence: int) -> ChainEntry | None:
+        try:
+            return chain.get_entry(self.ctx, sequence)
+        except UnavailableError as error:
+            raise CommitStateUnknownError(
+                f"the store stopped answering while chain entry {sequence} was read: whether {self.time} is committed "
+                "is not known here; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            ) from error
+
+    def _check(self, found: ChainEntry, touches: tuple[str, ...]) -> None:
+        if found.instant == self.time:
+            raise WriteAbortedError(
+                f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        if found.kind is not Kind.ABORT and found.instant not in self.settled and meet(touches, found.touches):
+            raise WriteConflictError(
+                f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
+                f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "
+                "new state",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+
+    def _remember(self, sequence: int, entry: ChainEntry) -> None:
+        self.ctx.tail = ChainTail(sequence, entry.max_instant, self.ctx.clock.boot_seconds())

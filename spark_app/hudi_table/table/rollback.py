@@ -1,0 +1,207 @@
+"""Rolling an aborted instant back: its files deleted, the rollback on the timeline, its claim gone.
+
+Facts (measured on Hudi 0.15.0): base files of the instant are deleted; of a log that holds other instants too, its blocks
+are taken back by a rollback block in a new log file. Logs of ours hold one instant each and are deleted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.log_blocks import rollback_block, scan_blocks
+from hudi_table.errors import (
+    CorruptTableError,
+    InvariantError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+)
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import (
+    HEARTBEAT,
+    HOODIE,
+    TEMP,
+    LogFileName,
+    join,
+    parse_base_file,
+    parse_log_file,
+)
+from hudi_table.table import settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.instants import draw_instant
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.markers import marked_files
+from hudi_table.table.timeline import Timeline, body, load_timeline
+
+CLAIM_ATTEMPTS_MAX = 1_000
+
+
+def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: bool) -> list[str]:
+    """Steps 3 and 4 for an aborted instant; `over`: its quarantine has ended."""
+    rollback = open_rollbacks(ctx, timeline).get(instant.time)
+    files = _files_of(ctx, instant.time)
+    if rollback is None and not files and not timeline.claim_names(instant.time):
+        return []
+    if rollback is None:
+        rollback = _claim_rollback(ctx, instant, files)
+    settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
+    for path in files:
+        _take_back(ctx, path, instant.time, rollback.time)
+    if not over:
+        return [instant.time]
+    late = _files_of(ctx, instant.time)
+    for path in late:
+        _take_back(ctx, path, instant.time, rollback.time)
+    delete_claim(ctx, load_timeline(ctx), instant.time)
+    report = _rollback_metadata(ctx, instant, rollback.time, [*files, *late])
+    try:
+        path = f"{HOODIE}/{rollback.with_state(State.COMPLETED).file_name}"
+        settle.settle(lambda: ctx.storage.put_if_absent(path, report))
+    except ObjectExistsError:
+        pass
+    for info in ctx.storage.list(join(TEMP, instant.time)):
+        settle.delete(ctx.storage, info.path)
+    settle.delete(ctx.storage, f"{HEARTBEAT}/{instant.time}")
+    return [instant.time]
+
+
+def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]:
+    """Instant that is rolled back → its oldest pending rollback."""
+    found: dict[str, Instant] = {}
+    for instant in timeline.pending:
+        if instant.action is Action.ROLLBACK:
+            for record in _plan_records(ctx, instant):
+                found.setdefault(record["instantToRollback"]["commitTime"], instant)
+    return found
+
+
+def rolled_back_action(ctx: TableContext, rollback: Instant) -> Action:
+    """The action of the instant that a pending rollback takes back."""
+    return Action(_plan_records(ctx, rollback)[0]["instantToRollback"]["action"])
+
+
+def delete_claim(ctx: TableContext, timeline: Timeline, time: str) -> None:
+    """Delete the requested and inflight files of an instant, and a planner's claim."""
+    for name in timeline.claim_names(time):
+        settle.delete(ctx.storage, f"{HOODIE}/{name}")
+
+
+def _take_back(ctx: TableContext, path: str, instant: str, rollback: str) -> None:
+    """Delete a file of an aborted instant; of a log that other instants wrote to as well, as Hudi may, take back the blocks."""
+    folder, _, name = path.rpartition("/")
+    log = parse_log_file(name)
+    if log is None or _holds_only(ctx, path, instant):
+        settle.delete(ctx.storage, path)
+        return
+    _, files = ctx.storage.list_dir(folder)
+    names = [parse_log_file(info.path.rpartition("/")[2]) for info in files]
+    versions = [n.version for n in names if n and (n.file_id, n.base_instant) == (log.file_id, log.base_instant)]
+    # Hudi's own token of rollbacks; a second recovery may add a block that takes nothing more back.
+    after = LogFileName(log.file_id, log.base_instant, max(versions) + 1, "1-0-1")
+    settle.put(ctx.storage, join(folder, str(after)), rollback_block(rollback, instant))
+
+
+def _holds_only(ctx: TableContext, path: str, instant: str) -> bool:
+    try:
+        with ctx.storage.open_read(path) as source:
+            blocks = scan_blocks(source, path=path)
+    except ObjectNotFoundError:
+        return True
+    return all(block.instant in ("", instant) for block in blocks)
+
+
+def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> Instant:
+    floor = max(load_timeline(ctx).newest_time, ctx.tail.max_instant if ctx.tail else "")
+    plan = _rollback_plan(ctx, instant, files)
+    for _ in range(CLAIM_ATTEMPTS_MAX):
+        rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
+        try:
+            ctx.storage.put_if_absent(f"{HOODIE}/{rollback.file_name}", plan)
+            return rollback
+        except (ObjectExistsError, OutcomeUnknownError):
+            floor = rollback.time
+    raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
+
+
+def _plan_records(ctx: TableContext, rollback: Instant) -> list[dict[str, Any]]:
+    return records_of(ctx, rollback.with_state(State.REQUESTED))
+
+
+def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
+    """The records of an instant's Avro body. Raises CorruptTableError if it has another content."""
+    data = body(ctx, instant)
+    try:
+        return read_container(data) if data else []
+    except ValueError as error:
+        raise CorruptTableError(
+            f"{instant.file_name} cannot be read: {error}", base_path=ctx.base_path, path=instant.file_name
+        ) from error
+
+
+def _files_of(ctx: TableContext, time: str) -> list[str]:
+    """Data files of an instant: those with a marker (logs, whose name carries another instant, have only that), and those
+    whose name carries it."""
+    listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(info.path) == time}
+    return sorted(listed.union(marked_files(ctx, time)))
+
+
+def _file_id(path: str) -> str:
+    name = path.rpartition("/")[2]
+    found = parse_base_file(name) or parse_log_file(name)
+    return found.file_id if found else ""
+
+
+def _instant_of(path: str) -> str | None:
+    name = parse_base_file(path.rpartition("/")[2])
+    return None if name is None else name.instant
+
+
+def _rollback_plan(ctx: TableContext, instant: Instant, files: list[str]) -> bytes:
+    requests = []
+    for path in files:
+        partition = path.rpartition("/")[0]
+        requests.append(
+            {
+                "partitionPath": partition,
+                "fileId": _file_id(path),
+                "latestBaseInstant": instant.time,
+                "filesToBeDeleted": [join(ctx.base_path, path)],
+                "logBlocksToBeDeleted": {},
+            }
+        )
+    target = {"commitTime": instant.time, "action": instant.grouped_action.value}
+    return write_container(
+        "HoodieRollbackPlan", {"instantToRollback": target, "RollbackRequests": requests, "version": 1}
+    )
+
+
+def _rollback_metadata(ctx: TableContext, instant: Instant, rollback: str, files: list[str]) -> bytes:
+    partitions: dict[str, dict[str, object]] = {}
+    for path in sorted(set(files)):
+        partition = path.rpartition("/")[0]
+        entry = partitions.setdefault(
+            partition,
+            {
+                "partitionPath": partition,
+                "successDeleteFiles": [],
+                "failedDeleteFiles": [],
+                "rollbackLogFiles": {},
+                "logFilesFromFailedCommit": {},
+            },
+        )
+        deleted = entry["successDeleteFiles"]
+        assert isinstance(deleted, list)
+        deleted.append(join(ctx.base_path, path))
+    return write_container(
+        "HoodieRollbackMetadata",
+        {
+            "startRollbackTime": rollback,
+            "timeTakenInMillis": 0,
+            "totalFilesDeleted": len(set(files)),
+            "commitsRollback": [instant.time],
+            "partitionMetadata": partitions,
+            "version": 1,
+            "instantsRollback": [{"commitTime": instant.time, "action": instant.grouped_action.value}],
+        },
+    )
