@@ -11,14 +11,26 @@ import pyarrow as pa
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
+from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
+from hudi_table.services.compaction.inline import check_inline, compact_inline
+from hudi_table.services.compaction.schedule import CompactionPlan, schedule_compaction
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import load_timeline
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
 
-__all__ = ["CommitResult", "HudiTable", "create_table", "open_table", "write_hudi"]
+__all__ = [
+    "CommitResult",
+    "CompactionPlan",
+    "CompactionResult",
+    "HudiTable",
+    "create_table",
+    "open_table",
+    "write_hudi",
+]
 
 
 class HudiTable(TableReader):
@@ -38,8 +50,7 @@ class HudiTable(TableReader):
         engine: Engine | None = None,
     ) -> CommitResult:
         """Write rows and commit; see `write_hudi`."""
-        if self.as_of is not None:
-            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
+        self._check_writable()
         chosen = dict(options or {})
         if sort_mode is not None:
             chosen["hoodie.bulkinsert.sort.mode"] = sort_mode
@@ -51,7 +62,11 @@ class HudiTable(TableReader):
             partitions=tuple(partitions),
             max_memory=max_memory,
         )
-        return write(self.context, data, request, engine or LocalEngine())
+        check_inline(chosen)
+        engine = engine or LocalEngine()
+        result = write(self.context, data, request, engine)
+        compact_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        return result
 
     def upsert(self, data: Any, **more: Any) -> CommitResult:
         """Insert new keys, update known ones."""
@@ -64,6 +79,39 @@ class HudiTable(TableReader):
     def delete(self, data: Any, **more: Any) -> CommitResult:
         """Delete the rows of the given keys; `data` needs the record key and partition columns only."""
         return self.write(data, operation="delete", **more)
+
+    def schedule_compaction(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> CompactionPlan | None:
+        """Publish the plan of a compaction if one is due by the options' trigger (`force`: in any case); None if there is
+        nothing to do. Writers go on; whoever executes it, `run_compaction` here or Hudi, may do so at any time."""
+        self._check_writable()
+        return schedule_compaction(self.context, options, force=force)
+
+    def run_compaction(
+        self,
+        instant: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> CompactionResult:
+        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
+        self._check_writable()
+        return run_compaction(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+
+    def compact(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
+    ) -> list[CompactionResult]:
+        """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
+        pending = pending_instants(load_timeline(self.context))
+        done = [self.run_compaction(instant, options=options, **more) for instant in pending]
+        planned = self.schedule_compaction(options, force=force)
+        return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def _check_writable(self) -> None:
+        if self.as_of is not None:
+            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
 
 
 def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:

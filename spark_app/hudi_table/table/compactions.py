@@ -1,37 +1,115 @@
-"""Pending compactions: which file groups a published plan holds.
+"""Plans of compaction and log compaction: what a published one holds, and which file groups that binds.
 
-Facts (table version 6, measured on Hudi 0.15.0): the plan is the Avro body of `T.compaction.requested`; from it on, new
-logs of its groups carry T as their base instant.
+Facts (table version 6, measured on Hudi 0.15.0): the plan is the Avro body of `T.compaction.requested`, which names files
+without their folder; from it on, new logs of its groups carry T as their base instant. A log compaction's plan,
+`T.logcompaction.requested`, has the same schema and does not change where logs go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.instants import PLANNED_ACTIONS, Action, Instant, State
+from hudi_table.model.names import join
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, body
 
-
-def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
-    """(partition, file id) of every group in a pending compaction plan, and the plan's instant."""
-    found: dict[tuple[str, str], str] = {}
-    for instant in timeline.pending:
-        if instant.action is Action.COMPACTION:
-            for operation in plan_operations(ctx, instant):
-                found[(operation["partitionPath"] or "", operation["fileId"])] = instant.time
-    return found
+_VERSION = 2
 
 
-def plan_operations(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
-    """The operations of a compaction or log compaction plan. Raises CorruptTableError."""
+@dataclass(frozen=True, slots=True)
+class PlannedSlice:
+    """One operation of a plan: a slice, its base file's name (None without one) and the names of its logs, in their order."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base: str | None
+    logs: tuple[str, ...]
+    metrics: Mapping[str, float]
+
+    @property
+    def base_path(self) -> str | None:
+        """Path of the base file, relative to the base path."""
+        return None if self.base is None else join(self.partition, self.base)
+
+    @property
+    def log_paths(self) -> tuple[str, ...]:
+        """Paths of the logs, relative to the base path."""
+        return tuple(join(self.partition, name) for name in self.logs)
+
+
+def plan_body(slices: Iterable[PlannedSlice], strategy: str | None = None) -> bytes:
+    """The requested file of a plan; `strategy` names the class that executes it, if it is not a plain compaction."""
+    operations = [
+        {
+            "baseInstantTime": item.base_instant,
+            "deltaFilePaths": list(item.logs),
+            "dataFilePath": item.base,
+            "fileId": item.file_id,
+            "partitionPath": item.partition,
+            "metrics": dict(item.metrics),
+            "bootstrapFilePath": None,
+        }
+        for item in slices
+    ]
+    how = None if strategy is None else {"compactorClassName": strategy, "strategyParams": {}, "version": 1}
+    return write_container(
+        "HoodieCompactionPlan",
+        {
+            "operations": operations,
+            "extraMetadata": {},
+            "version": _VERSION,
+            "strategy": how,
+            "preserveHoodieMetadata": strategy is not None,
+        },
+    )
+
+
+def planned_slices(ctx: TableContext, instant: Instant) -> list[PlannedSlice]:
+    """The operations of a published plan. Raises CorruptTableError."""
     requested = instant.with_state(State.REQUESTED)
     try:
         (plan,) = read_container(body(ctx, requested))
-        return list(plan["operations"] or ())
+        return [_slice(operation) for operation in plan["operations"] or ()]
     except (ValueError, KeyError) as error:
         raise CorruptTableError(
             f"{requested.file_name} is no compaction plan: {error}", base_path=ctx.base_path, path=requested.file_name
         ) from error
+
+
+def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
+    """(partition, file id) of every group in a pending compaction plan, and the plan's instant."""
+    return _held(ctx, timeline, {Action.COMPACTION})
+
+
+def planned_groups(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
+    """The same for the plans of log compactions too: groups that no other plan may take."""
+    return _held(ctx, timeline, PLANNED_ACTIONS)
+
+
+def _held(ctx: TableContext, timeline: Timeline, actions: Iterable[Action]) -> dict[tuple[str, str], str]:
+    wanted = set(actions)
+    return {
+        (item.partition, item.file_id): instant.time
+        for instant in timeline.pending
+        if instant.action in wanted
+        for item in planned_slices(ctx, instant)
+    }
+
+
+def _slice(operation: Mapping[str, Any]) -> PlannedSlice:
+    # A path with folders is taken too: earlier releases of Hudi wrote some.
+    name = (operation["dataFilePath"] or "").rpartition("/")[2]
+    return PlannedSlice(
+        partition=operation["partitionPath"] or "",
+        file_id=operation["fileId"],
+        base_instant=operation["baseInstantTime"],
+        base=name or None,
+        logs=tuple(path.rpartition("/")[2] for path in operation["deltaFilePaths"] or ()),
+        metrics=operation["metrics"] or {},
+    )

@@ -22,7 +22,7 @@ from hudi_table.codec.log_blocks import BlockType, LogBlock
 from hudi_table.codec.log_rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
-from hudi_table.table.merge import ALWAYS_DELETE, Merger, MergeRule, Rows, dense_ranks, newest, one_chunk
+from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, MergeRule, Rows, dense_ranks, newest, one_chunk
 from hudi_table.table.ports import Storage
 
 _ABSENT, _DELETED = -1, -2
@@ -58,11 +58,17 @@ class _Entries:
 
 
 def merged_rows(
-    storage: Storage, base: Iterable[pa.Table], blocks: Sequence[LogBlock], schema: pa.Schema, how: SliceMerge
+    storage: Storage,
+    base: Iterable[pa.Table],
+    blocks: Sequence[LogBlock],
+    schema: pa.Schema,
+    how: SliceMerge,
+    *,
+    counts: MergeCounts | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a slice: tables of `schema`, those of the base first, in their order, then what the logs insert.
 
-    `base` are tables of `schema`, which holds `_hoodie_record_key` and what `how` needs.
+    `base` are tables of `schema`, which holds `_hoodie_record_key` and what `how` needs. What was done is added to `counts`.
     """
     entries = folded_entries(storage, blocks, schema, how)
     if len(entries) == 0:
@@ -72,6 +78,8 @@ def merged_rows(
     for table in base:
         yield merger.apply(table)
     yield merger.rest()
+    if counts is not None:
+        counts.add(merger.counts)
 
 
 def folded_entries(storage: Storage, blocks: Sequence[LogBlock], schema: pa.Schema, how: SliceMerge) -> pa.Table:

@@ -44,14 +44,12 @@ class MergeCounts:
     inserted: int = 0
     kept: int = 0
 
-    def plus(self, other: MergeCounts) -> MergeCounts:
-        """The sum, for a merge in parts."""
-        return MergeCounts(
-            self.updated + other.updated,
-            self.deleted + other.deleted,
-            self.inserted + other.inserted,
-            self.kept + other.kept,
-        )
+    def add(self, other: MergeCounts) -> None:
+        """Add what another merge did."""
+        self.updated += other.updated
+        self.deleted += other.deleted
+        self.inserted += other.inserted
+        self.kept += other.kept
 
 
 class Merger:

@@ -161,18 +161,14 @@ class Attempt:
     def _settings(self) -> WriteSettings:
         prepared, options = self.prepared, self.prepared.options
         in_task = isinstance(prepared.index, BucketIndex) and prepared.combines
-        return WriteSettings(
-            schema=prepared.schema,
-            avro_schema=self.avro_schema,
+        return WriteSettings.of(
+            options,
+            prepared.schema,
+            self.avro_schema,
             rule=prepared.rule,
             combine=in_task or (self._merging and not prepared.operation.merges),
             combine_ordering=prepared.combine_ordering,
             sort=prepared.operation is Operation.BULK_INSERT and prepared.sort_mode is not SortMode.NONE,
-            codec=options.codec,
-            compression_level=options.compression_level,
-            row_group_rows=options.row_group_rows,
-            target_file_size=options.target_file_size,
-            bloom=prepared.bloom,
             virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
             memory_bytes=self.task_memory,
         )

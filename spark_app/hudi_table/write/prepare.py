@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hudi_table.codec.arrow_types import normalise
-from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
@@ -60,14 +59,6 @@ class Prepared:
         if self.operation.merges:
             return True
         return self.operation is not Operation.DELETE_PARTITION and self.options.combine_before_insert
-
-    @property
-    def bloom(self) -> BloomFilterSpec | None:
-        """The bloom filter that base files get, if any."""
-        if not self.options.bloom_enabled:
-            return None
-        o = self.options
-        return BloomFilterSpec(o.bloom_type, o.bloom_entries, o.bloom_fpp, o.bloom_max_entries)
 
 
 def prepare(

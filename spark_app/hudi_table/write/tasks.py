@@ -47,7 +47,7 @@ def write_file_group(
     Raises WriteAbortedError if the instant was taken away, and what the storage raises. A failed attempt leaves at
     most marked files, which the driver's reconciliation or a recovery deletes.
     """
-    work = _Work(task, _rows_of(task), MergeCounts())
+    work = FileWork(task, row_schema(task), MergeCounts())
     if task.mode is Mode.LOG:
         return write_log(task, _incoming(task, batches, dropping_deletes=False), right)
     if task.mode is Mode.CREATE:
@@ -56,8 +56,8 @@ def write_file_group(
 
 
 @dataclass(slots=True)
-class _Work:
-    """One attempt. `rows` is the schema of rows between reading and writing: what a file holds, without the two
+class FileWork:
+    """One attempt at one file. `rows` is the schema of rows between reading and writing: what a file holds, without the two
     columns that are the same in every row of it."""
 
     task: FileGroupTask
@@ -66,12 +66,17 @@ class _Work:
     numbered: int = 0
 
 
-def _rows_of(task: FileGroupTask) -> pa.Schema:
-    meta = [pa.field(COMMIT_TIME, _CONSTANT), pa.field(COMMIT_SEQNO, pa.string()), pa.field(RECORD_KEY, pa.string())]
+def row_schema(task: FileGroupTask, *, dictionaries: bool = True) -> pa.Schema:
+    """The schema of rows between reading and writing; `dictionaries`: columns of few values may be such."""
+    meta = [
+        pa.field(COMMIT_TIME, _CONSTANT if dictionaries else pa.string()),
+        pa.field(COMMIT_SEQNO, pa.string()),
+        pa.field(RECORD_KEY, pa.string()),
+    ]
     return pa.schema([*meta, *task.settings.schema])
 
 
-def _create(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> tuple[WriteStat, ...]:
+def _create(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> tuple[WriteStat, ...]:
     rows = (_stamped(work, table) for table in _incoming(work.task, batches, dropping_deletes=True))
     tables = _at_most(rows, work.task.settings.row_group_rows)
     stats: list[WriteStat] = []
@@ -79,16 +84,16 @@ def _create(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite)
         first = next(tables, None)
         if first is None:
             return tuple(stats)
-        stats.append(_write_one(work, number, itertools.chain([first], tables), right))
+        stats.append(write_one(work, number, itertools.chain([first], tables), right))
     raise AssertionError("unreachable")
 
 
-def _rewrite(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> WriteStat:
+def _rewrite(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> WriteStat:
     tables = _merged(work, batches, right) if work.task.mode is Mode.MERGE else _appended(work, batches, right)
-    return _write_one(work, 0, tables, right)
+    return write_one(work, 0, tables, right)
 
 
-def _write_one(work: _Work, number: int, tables: Iterator[pa.Table], right: RightToWrite) -> WriteStat:
+def write_one(work: FileWork, number: int, tables: Iterator[pa.Table], right: RightToWrite) -> WriteStat:
     """One file from `tables`, up to the target size if the task rolls over."""
     task, settings = work.task, work.task.settings
     name = str(BaseFileName(task.rolled_file_id(number), task.write_token, task.instant))
@@ -126,7 +131,7 @@ def _write_one(work: _Work, number: int, tables: Iterator[pa.Table], right: Righ
     )
 
 
-def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
+def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
     """The base file's rows with the incoming ones merged in."""
     task = work.task
 
@@ -136,14 +141,14 @@ def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite)
     incoming = _incoming(task, batches, dropping_deletes=False)
     if task.parts > 1:
         merged = merge_in_parts(
-            _base(work, right), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
+            base_rows(work, right), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
         )
         for table, counts in merged:
             yield table
             if counts is not None:
-                work.counts = work.counts.plus(counts)
+                work.counts.add(counts)
         return
-    base = _base(work, right)
+    base = base_rows(work, right)
     # The first rows of the base decide which columns stay dictionaries, so they come before the incoming ones.
     tables = itertools.chain(list(itertools.islice(base, 1)), base)
     given = list(incoming)
@@ -157,16 +162,17 @@ def _merged(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite)
     work.counts = merger.counts
 
 
-def _appended(work: _Work, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
+def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
     """The base file's rows, then the incoming ones."""
-    yield from _base(work, right)
+    yield from base_rows(work, right)
     for table in _incoming(work.task, batches, dropping_deletes=True):
         work.counts.inserted += len(table)
         yield _stamped(work, table)
 
 
-def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
-    """The base file batch by batch, in today's schema; columns of few values stay dictionaries, which is half the work."""
+def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True) -> Iterator[pa.Table]:
+    """The base file batch by batch, in today's schema; with `dictionaries`, columns of few values stay such, which is half
+    the work."""
     task, path = work.task, work.task.base_path
     assert path is not None
     virtual = task.settings.virtual_keys
@@ -178,9 +184,9 @@ def _base(work: _Work, right: RightToWrite) -> Iterator[pa.Table]:
             path=path,
             batch_rows=task.settings.row_group_rows,
             batch_bytes=ROW_GROUP_BYTES_MAX,
-            dictionary_columns=None,
+            dictionary_columns=None if dictionaries else (),
         ):
-            if first and virtual is None and task.parts == 1:
+            if dictionaries and first and virtual is None and task.parts == 1:
                 work.rows = _with_dictionaries(work.rows, batch.schema, task.settings.rule.ordering)
             first = False
             table = _conformed(pa.Table.from_batches([batch]), work.rows)
@@ -240,7 +246,7 @@ def _without_deletes(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(~deleted)) if deleted.any() else table
 
 
-def _stamped(work: _Work, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:
+def _stamped(work: FileWork, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:
     """Incoming rows with commit time and sequence numbers, in the schema of `work.rows` (and the columns to keep)."""
     task = work.task
     start, work.numbered = work.numbered, work.numbered + len(table)

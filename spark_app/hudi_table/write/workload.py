@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, instant_of_token, new_file_id
+from hudi_table.model.options import WriteOptions
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.view import BaseFile, FileSlice
@@ -69,6 +71,27 @@ class WriteSettings:
     bloom: BloomFilterSpec | None
     virtual_keys: TableConfig | None = None
     memory_bytes: int = 1 << 28
+
+    @classmethod
+    def of(cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, **more: Any) -> WriteSettings:
+        """Settings as the options say; `more` are fields that they do not decide."""
+        return cls(
+            schema=schema,
+            avro_schema=avro_schema,
+            codec=options.codec,
+            compression_level=options.compression_level,
+            row_group_rows=options.row_group_rows,
+            target_file_size=options.target_file_size,
+            bloom=bloom_filter(options),
+            **more,
+        )
+
+
+def bloom_filter(options: WriteOptions) -> BloomFilterSpec | None:
+    """The bloom filter that base files get, if any."""
+    if not options.bloom_enabled:
+        return None
+    return BloomFilterSpec(options.bloom_type, options.bloom_entries, options.bloom_fpp, options.bloom_max_entries)
 
 
 @dataclass(frozen=True, slots=True)

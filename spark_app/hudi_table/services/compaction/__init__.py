@@ -1,4 +1,5 @@
 """Compaction: log files merged into new base files.
 
-`trigger` says whether it is time, `strategy` which file groups come first: both pure. Scheduling and execution are still to come.
+`trigger` says whether it is time, `strategy` which file groups come first: both pure. `schedule` publishes a plan,
+`execute` carries it out; the two may be different processes.
 """

@@ -1,0 +1,141 @@
+"""Executing a published compaction: each slice's logs merged into a new base file, then one commit.
+
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
+the chain commits them. A compaction excludes nobody: whoever wrote after its plan has seen it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.errors import InvariantError, UnsupportedTableError, WriteAbortedError
+from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.options import WriteOptions
+from hudi_table.read.plan import META_FIELDS, slice_merge
+from hudi_table.table.compactions import PlannedSlice, planned_slices
+from hudi_table.table.context import TableContext
+from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.merge import MergeRule
+from hudi_table.table.ports import Engine
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.transaction import Transaction, resume
+from hudi_table.write.compact_task import CompactionTask, compact_file_group
+from hudi_table.write.guards import check_renames, drop_metadata_if_any
+from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What an execution did. `replayed`: the compaction had been committed before; nothing was done now."""
+
+    instant: str
+    file_groups: int
+    log_files: int
+    rows_written: int
+    bytes_written: int
+    replayed: bool = False
+
+
+def run_compaction(
+    ctx: TableContext, instant: str, engine: Engine, options: Mapping[str, str] | None = None, *, max_memory: int
+) -> CompactionResult:
+    """Execute the plan of `instant`, or find it executed.
+
+    Raises InvalidRequestError if there is no such plan, CommitStateUnknownError if the store stopped answering: run it
+    again. Whatever it raises, the plan stays, and may be executed again.
+    """
+    refuse_unsupported(ctx.config)
+    parsed = WriteOptions.parse(options or {})
+    plan = Instant(instant, Action.COMPACTION, State.REQUESTED)
+    txn = resume(ctx, plan)
+    if txn is None:
+        return _result(ctx, instant, replayed=True)
+    check_renames(ctx, txn.timeline)
+    drop_metadata_if_any(ctx)
+    tasks = _tasks(ctx, txn, parsed, max(1, max_memory // (2 * engine.parallelism)))
+    try:
+        with txn.signs_of_life():
+            txn.inflight()
+            stats = engine.map(partial(_run, txn.right), tasks)
+            txn.commit(_metadata(ctx, txn.timeline, instant, stats), ())
+    except (WriteAbortedError, InvariantError):
+        # Another executor may have been faster: its commit is this one's too, and its markers are gone.
+        if resume(ctx, plan) is None:
+            return _result(ctx, instant, replayed=True)
+        raise
+    return _result(ctx, instant)
+
+
+def pending_instants(timeline: Timeline) -> list[str]:
+    """The instants of published plans that wait for their execution, oldest first."""
+    return [found.time for found in timeline.pending if found.action is Action.COMPACTION]
+
+
+def _run(right: RightToWrite, task: CompactionTask) -> WriteStat:
+    return compact_file_group(task, right.for_thread())
+
+
+def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: int) -> list[CompactionTask]:
+    """Everything that the files hold follows from the plan and the timeline before it."""
+    past = txn.timeline.until(txn.time)
+    schema = table_schema(ctx, past)
+    if schema is None:
+        raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
+    text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
+    settings = WriteSettings.of(
+        options, schema, text, rule=MergeRule(), combine=False, combine_ordering=None, sort=False, memory_bytes=memory
+    )
+    visible = VisibleInstants.of(txn.timeline, txn.time)
+    merge = slice_merge(ctx.config, pa.schema([*META_FIELDS, *schema]))
+    return [
+        CompactionTask(_file(txn, number, item, settings), item, visible, merge)
+        for number, item in enumerate(planned_slices(ctx, txn.instant))
+    ]
+
+
+def _file(txn: Transaction, number: int, item: PlannedSlice, settings: WriteSettings) -> FileGroupTask:
+    return FileGroupTask(
+        partition=item.partition,
+        file_id=item.file_id,
+        instant=txn.time,
+        index=number,
+        mode=Mode.CREATE if item.base is None else Mode.MERGE,
+        settings=settings,
+        seed=uuid.UUID(int=0),
+        base_path=item.base_path,
+        prev_commit=item.base_instant,
+    )
+
+
+def _metadata(ctx: TableContext, timeline: Timeline, instant: str, stats: list[WriteStat]) -> CommitMetadata:
+    text = table_avro_schema(ctx, timeline.until(instant))
+    return CommitMetadata(
+        operation_type="COMPACT",
+        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
+        extra_metadata={SCHEMA_KEY: text} if text else {},
+        compacted=True,
+    )
+
+
+def _result(ctx: TableContext, instant: str, *, replayed: bool = False) -> CompactionResult:
+    """The figures of a committed compaction; zeros if it has been archived meanwhile."""
+    found = next((i for i in load_timeline(ctx).commits if i.time == instant), None)
+    stats = commit_metadata(ctx, found).stats if found else ()
+    return CompactionResult(
+        instant=instant,
+        file_groups=len(stats),
+        log_files=sum(stat.extra.get("totalLogFilesCompacted") or 0 for stat in stats),
+        rows_written=sum(stat.num_writes for stat in stats),
+        bytes_written=sum(stat.total_write_bytes for stat in stats),
+        replayed=replayed,
+    )
