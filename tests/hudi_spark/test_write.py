@@ -19,7 +19,6 @@ from pyspark.sql import functions as sf
 import hudi_spark
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
-from hudi_table.model.preview import VARIABLE
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 from tests.support.s3 import running_s3
@@ -72,8 +71,7 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
 
 
 @pytest.mark.parametrize("index", ["bucket", "simple"])
-def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
+def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index):
     path = str(tmp_path / "t")
     create_table(
         path, SCHEMA, record_key="id", partition_by=["city"], index=INDEXES[index], ordering_fields="ts",

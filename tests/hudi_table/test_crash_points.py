@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from hudi_table.errors import CommitStateUnknownError, HudiError
-from hudi_table.model.preview import VARIABLE
 from hudi_table.table.ports import Storage
 from hudi_table.write.create import create
 from tests.support import hudi_rs
@@ -58,10 +57,7 @@ def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, nam
 
 @pytest.mark.parametrize("name", ["insert", "upsert", "delete", "insert_overwrite"])
 @pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
-def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(
-    layout, name, tmp_path, figure, monkeypatch
-):
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
+def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
     figure(len(run.shapes), "layouts read by hudi-rs")

@@ -20,7 +20,6 @@ from hudi_table.codec.log_blocks import MAGIC, rollback_block
 from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import next_instant_time
-from hudi_table.model.preview import VARIABLE
 from tests.interop.conftest import Hudis
 from tests.support import hudi_rs
 from tests.support.rows import assert_same_rows
@@ -37,11 +36,6 @@ META = [
     "_hoodie_partition_path",
     "_hoodie_file_name",
 ]
-
-
-@pytest.fixture(autouse=True)
-def preview(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
 
 
 @dataclass

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.model.preview import VARIABLE
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -15,11 +14,6 @@ from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(autouse=True)
-def preview(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert", "insert_overwrite"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.api import CommitResult, HudiTable
+from hudi_table.api import CommitResult, CompactionResult, HudiTable
 from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexSpec, IndexType, TableType
 from hudi_table.table.context import TxnSettings
@@ -79,7 +79,7 @@ LOG_LAYOUTS = [
     Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ),
     Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ),
 ]
-"""Tables whose updates go to logs; `HUDI_TABLE_PREVIEW` must be set."""
+"""Tables whose updates go to logs."""
 
 
 def new_store() -> Storage:
@@ -98,6 +98,9 @@ class OneThread(HudiTable):
 
     def write(self, data: Any, **more: Any) -> CommitResult:
         return super().write(data, engine=LocalEngine(1), **more)
+
+    def run_compaction(self, instant: str, **more: Any) -> CompactionResult:
+        return super().run_compaction(instant, engine=LocalEngine(1), **more)
 
 
 def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:
@@ -118,6 +121,15 @@ def prepared(layout: Layout) -> Storage:
     table = opened(store)
     table.write(rows(*FIRST[:2]), operation="upsert")
     table.write(rows(FIRST[2]), operation="upsert")
+    return store
+
+
+def with_logs(layout: Layout) -> Storage:
+    """The table with an update, an insert and a delete in later commits: in logs, where rows of a group go there."""
+    store = prepared(layout)
+    table = opened(store)
+    table.write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
+    table.write(rows(("b", "x", 0)), operation="delete")
     return store
 
 

@@ -16,7 +16,7 @@ from hudi_operator.api.table import (
 from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig
 from hudi_table.services.select_check import check_select
 
 
@@ -41,8 +41,6 @@ def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
 def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
     """Parts of a spec that this release does not do, each by name."""
     found = []
-    if spec.type is TableType.MERGE_ON_READ:
-        found.append(FieldError("spec.type", "MergeOnRead tables are not written by this release; use CopyOnWrite"))
     if len(spec.ordering_fields) > 1:
         found.append(
             FieldError("spec.orderingFields", "several ordering fields are not written by this release; give one")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
-from hudi_table.model.preview import merge_on_read
 from hudi_table.model.table_config import TableType
 from hudi_table.table.context import TableContext
 
@@ -15,11 +14,6 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
     config, base = ctx.config, ctx.base_path
     if query not in QUERIES:
         raise InvalidOptionError(f"query {query!r} is not one of {', '.join(QUERIES)}", base_path=base)
-    if config.type is TableType.MERGE_ON_READ and not merge_on_read():
-        raise UnsupportedTableError(
-            f"table {config.name!r} is a {config.type.hudi_name} table, and this release reads COPY_ON_WRITE only",
-            base_path=base,
-        )
     if config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields:
         raise UnsupportedTableError(
             f"table {config.name!r} is a merge-on-read table without meta columns (hoodie.populate.meta.fields=false), "

@@ -19,7 +19,6 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
-from hudi_table.model.preview import merge_on_read
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
 from hudi_table.table.merge import MergeRule
@@ -123,10 +122,6 @@ def refuse_unsupported(config: TableConfig) -> None:
     """Refuse tables that this release cannot write. Raises UnsupportedTableError that names the feature."""
     extra = config.extra
     faults = [
-        (
-            config.type is TableType.MERGE_ON_READ and not merge_on_read(),
-            "is merge-on-read (hoodie.table.type=MERGE_ON_READ)",
-        ),
         (
             config.type is TableType.MERGE_ON_READ and not config.populate_meta_fields,
             "is merge-on-read and stores no meta columns (hoodie.populate.meta.fields=false)",

@@ -93,7 +93,6 @@ class TestTheManifest:
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
-            ({"type": "MergeOnRead"}, "spec.type: MergeOnRead"),
             ({"ingest": [ingest(source={"type": "Kafka"})]}, "spec.ingest[0].source.type: Kafka"),
             ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: Continuous"),
             ({"ingest": [ingest(mode="Cron", schedule="* * * * *")]}, "spec.ingest[0].mode: Cron"),

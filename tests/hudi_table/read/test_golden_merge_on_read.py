@@ -8,14 +8,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.model.preview import VARIABLE
 from tests.support import golden
 from tests.support.rows import canonical
-
-
-@pytest.fixture(autouse=True)
-def preview(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
 
 
 def opened(name: str, folder: Path) -> HudiTable:

@@ -61,13 +61,6 @@ def test_the_count_from_footers_is_the_number_of_rows(name: str, tmp_path: Path)
     assert opened(name, tmp_path).scan().count() == expected_rows(name, tmp_path).num_rows
 
 
-@pytest.mark.parametrize("name", golden.MERGE_ON_READ)
-def test_merge_on_read_tables_are_refused_by_name(name: str, tmp_path: Path) -> None:
-    table = opened(name, tmp_path)
-    with pytest.raises(UnsupportedTableError, match=f"'{name}' is a MERGE_ON_READ table"):
-        table.scan().to_arrow()
-
-
 def test_meta_columns_are_given_when_asked_for(tmp_path: Path) -> None:
     table = opened("bktcow", tmp_path)
     assert table.scan().schema.names == ["id", "name", "ts", "city"]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.preview import VARIABLE
 from tests.support import golden
 from tests.support.rows import canonical
 from tests.support.scale import scaled
@@ -43,33 +42,31 @@ def rows_of(keys: set[str], value: int) -> pa.Table:
 def test_every_range_gives_the_rows_that_changed_in_it_in_their_latest_state(
     kind: str, index: str, steps: list[tuple[str, set[str]]]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, "merge-on-read")
-        table = new_table(kind, index)
-        states: list[tuple[str, dict[str, tuple[int, str]]]] = []
-        state: dict[str, tuple[int, str]] = {}
-        for value, (operation, keys) in enumerate(steps):
-            data = rows_of(keys, value)
-            found = table.write(data.select(["id", "city"]) if operation == "delete" else data, operation=operation)
-            if not found.instant:
-                continue
-            state = dict(state)
-            if operation == "insert_overwrite":
-                gone = {CITY[key] for key in keys}
-                state = {key: held for key, held in state.items() if CITY[key] not in gone}
-            for key in keys:
-                if operation == "delete":
-                    state.pop(key, None)
-                else:
-                    state[key] = (value, found.instant)
-            states.append((found.instant, state))
-        times = [""] + [instant for instant, _ in states]
-        for low, since in enumerate(times):
-            for until, held in states[low:]:
-                seen = table.scan(query="incremental", since=since or None, until=until).to_arrow().to_pylist()
-                expected = {k: v for k, (v, changed) in held.items() if changed > since}
-                assert {row["id"]: row["value"] for row in seen} == expected
-                assert len(seen) == len(expected)
+    table = new_table(kind, index)
+    states: list[tuple[str, dict[str, tuple[int, str]]]] = []
+    state: dict[str, tuple[int, str]] = {}
+    for value, (operation, keys) in enumerate(steps):
+        data = rows_of(keys, value)
+        found = table.write(data.select(["id", "city"]) if operation == "delete" else data, operation=operation)
+        if not found.instant:
+            continue
+        state = dict(state)
+        if operation == "insert_overwrite":
+            gone = {CITY[key] for key in keys}
+            state = {key: held for key, held in state.items() if CITY[key] not in gone}
+        for key in keys:
+            if operation == "delete":
+                state.pop(key, None)
+            else:
+                state[key] = (value, found.instant)
+        states.append((found.instant, state))
+    times = [""] + [instant for instant, _ in states]
+    for low, since in enumerate(times):
+        for until, held in states[low:]:
+            seen = table.scan(query="incremental", since=since or None, until=until).to_arrow().to_pylist()
+            expected = {k: v for k, (v, changed) in held.items() if changed > since}
+            assert {row["id"]: row["value"] for row in seen} == expected
+            assert len(seen) == len(expected)
 
 
 def test_a_range_reads_only_the_files_that_it_changed() -> None:

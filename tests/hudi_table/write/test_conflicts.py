@@ -16,7 +16,6 @@ import pytest
 
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.preview import VARIABLE
 from hudi_table.model.touches import KEY_LIMIT, meet
 from hudi_table.table.engine import LocalEngine
 from hudi_table.write.attempt import key_touches
@@ -75,8 +74,7 @@ LAYOUTS = [("CopyOnWrite", index) for index in INDEXES] + [("MergeOnRead", index
 
 
 @pytest.fixture(params=LAYOUTS, ids="-".join)
-def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> HudiTable:
-    monkeypatch.setenv(VARIABLE, "merge-on-read")
+def table(request: pytest.FixtureRequest) -> HudiTable:
     kind, index = request.param
     made = new_table(index=INDEXES[index], type=kind)
     made.insert(rows(("a", "x", 1), ("b", "y", 2)))

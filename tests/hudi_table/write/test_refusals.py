@@ -139,7 +139,6 @@ BAD_TABLES: dict[str, tuple[type[HudiError], str, dict[str, Any]]] = {
     "missing ordering column": (InvalidSchemaError, "'when'", {"record_key": "id", "ordering_fields": "when"}),
     "event time without ordering": (InvalidRequestError, "ordering", {"record_key": "id", "merge_mode": "EventTime"}),
     "several ordering fields": (UnsupportedTableError, "ts, value", {"record_key": "id", "ordering_fields": "ts,value"}),
-    "merge-on-read": (UnsupportedTableError, "merge-on-read", {"record_key": "id", "type": "MergeOnRead"}),
     "unknown index": (InvalidRequestError, "'Hash'", {"record_key": "id", "index": "Hash"}),
     "buckets without a number": (InvalidRequestError, "buckets", {"record_key": "id", "index": {"type": "Bucket"}}),
     "buckets of a simple index": (InvalidRequestError, "buckets", {"record_key": "id", "index": {"type": "Simple", "buckets": 4}}),
@@ -194,7 +193,6 @@ def test_an_existing_table_is_opened_only_on_request_and_only_as_the_same() -> N
 
 
 FEATURES = {
-    "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.table.base.file.format": "ORC",
     "hoodie.datasource.write.drop.partition.columns": "true",
     "hoodie.partition.metafile.use.base.format": "true",

@@ -1,0 +1,137 @@
+"""A fault at every storage call of a compaction's scheduling and of its execution: readers see the same rows as before,
+writers go on without a repair, and the retry completes the plan that was published, if one was.
+
+Matrix: {bucket partitioned, simple flat} × {schedule, execute, both in one go after a write} × each storage call × {crash
+before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_points import attempt, points
+from tests.support import hudi_rs
+from tests.support.crashes import (
+    LOG_LAYOUTS,
+    SCHEMA,
+    Layout,
+    Rows,
+    copied,
+    dump,
+    opened,
+    read,
+    rows,
+    shape_of,
+    with_logs,
+)
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.written import slices
+
+AFTER = frozenset({("a", "x", 9), ("c", "y", 3), ("n", "x", 1)})
+NEXT = ("next", "x", 100)
+
+
+def plans(store: Storage) -> list[str]:
+    return [name for name in load_timeline(opened(store).context).files if name.endswith(".compaction.requested")]
+
+
+def schedule(table: HudiTable) -> None:
+    # A plan that was decided and not yet published is published instead of a new one.
+    table.schedule_compaction(force=True)
+    assert len(plans(table.context.storage)) == 1
+
+
+def execute(table: HudiTable) -> None:
+    for name in plans(table.context.storage):
+        table.run_compaction(name.partition(".")[0])
+
+
+def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
+    operate(opened(store))
+
+
+def planned(layout: Layout) -> Storage:
+    store = with_logs(layout)
+    schedule(opened(store))
+    return store
+
+
+STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None]]] = {
+    "schedule": (with_logs, schedule),
+    "execute": (planned, execute),
+}
+
+
+@pytest.mark.parametrize("step", STARTS)
+@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_plan(
+    layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    prepare, operate = STARTS[step]
+    start = prepare(layout)
+    assert read(start) == AFTER
+    counting = FaultPlan()
+    operate(opened(FaultyStorage(copied(start), counting)))
+    shapes: set[tuple[str, ...]] = set()
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(start)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        assert read(store) == AFTER, where
+        check_foreign(store, shapes, tmp_path, where)
+        for suspect in (900.0, 0.0):
+            check_goes_on(copied(store), suspect, where)
+        check_retry(copied(store), operate, where)
+        done += 1
+    figure(done, "crash points")
+    figure(len(shapes), "layouts read by hudi-rs")
+
+
+def check_goes_on(store: Storage, suspect: float, where: str) -> None:
+    """The next write needs no repair and publishes a plan that was decided; a compaction after it leaves no log."""
+    table = opened(store, suspect=suspect)
+    table.write(rows(NEXT), operation="upsert")
+    assert read(store) == AFTER | {NEXT}, where
+    before = plans(store)
+    if suspect == 0:
+        assert not load_timeline(table.context).planner_claims, f"{where}: a dead planner's claim is left"
+    table.compact(force=True)
+    assert set(before) <= set(plans(store)), f"{where}: a published plan is gone"
+    check_compacted(store, AFTER | {NEXT}, where)
+
+
+def check_retry(store: Storage, operate: Callable[[HudiTable], None], where: str) -> None:
+    """Again, at once, by a process that knows nothing: what was published is what is executed."""
+    before = plans(store)
+    table = opened(store)
+    if not before:
+        operate(table)
+    assert read(store) == AFTER, where
+    execute(table)
+    assert not before or plans(store) == before, f"{where}: another plan was made"
+    check_compacted(store, AFTER, where)
+
+
+def check_compacted(store: Storage, expected: Rows, where: str) -> None:
+    assert read(store) == expected, where
+    timeline = load_timeline(opened(store).context)
+    assert not [i for i in timeline.pending if i.time in {name.partition(".")[0] for name in plans(store)}], where
+    assert not any(found.logs for found in slices(opened(store))), where
+
+
+def check_foreign(store: Storage, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
+    shape = shape_of(store)
+    if shape in shapes:
+        return
+    shapes.add(shape)
+    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
+    assert frozenset(tuple(row.values()) for row in theirs) == AFTER, f"{where}: hudi-rs reads {theirs}"
