@@ -176,7 +176,7 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:
-    slices = [item for item in attempt.view.latest_slices() if item.base is not None]
+    slices = attempt.view.latest_slices()
     if attempt.prepared.index.is_global:
         return slices
     return [item for item in slices if item.partition in counted.counts]

@@ -1,17 +1,22 @@
-"""The keys that a table holds, as a DataFrame: tasks read the key columns of base files with pyarrow."""
+"""The keys that a table holds, as a DataFrame: tasks read the key columns of base files, and of logs, with pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.parquet import read_batches
+from hudi_table.index.logged import logged_keys
 from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.ports import Storage
 from hudi_table.table.view import FileSlice
 from hudi_table.write.attempt import Attempt
 
@@ -41,20 +46,32 @@ def stored_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) 
         return spark.createDataFrame([], schema)
     wanted = to_arrow_schema(schema)
     handle = TableHandle.of(attempt.ctx)
-    files = [(item.base.path if item.base else "", item.partition) for item in slices]
     columns = [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]
+    visible = attempt.visible
 
     def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                path, partition = files[number]
-                with storage.open_read(path) as source:
-                    for part in read_batches(source, columns, path=path, batch_rows=_BATCH_ROWS):
-                        yield _as_stored(part, number, partition, wanted)
+                for part in _keys(storage, slices[number], visible, columns):
+                    yield _as_stored(part, number, slices[number].partition, wanted)
 
     numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
     return numbers.repartitionById(len(slices), "number").mapInArrow(keys_of, schema)
+
+
+def _keys(storage: Storage, item: FileSlice, visible: VisibleInstants, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of the key column (and the ordering column) of a slice, each key once."""
+    logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
+    unseen = np.ones(len(logged), dtype=bool)
+    if item.base is not None:
+        with storage.open_read(item.base.path) as source:
+            for part in read_batches(source, columns, path=item.base.path, batch_rows=_BATCH_ROWS):
+                if len(logged):
+                    unseen &= ~np.asarray(pc.is_in(logged, value_set=part.column(0)))
+                yield part
+    if unseen.any():
+        yield pa.record_batch([logged.filter(pa.array(unseen))], names=[RECORD_KEY])
 
 
 def _as_stored(part: pa.RecordBatch, number: int, partition: str, wanted: pa.Schema) -> pa.RecordBatch:

@@ -45,15 +45,18 @@ def assert_all_read(
     expected: Rows,
     *,
     hudi_sees: Callable[[HudiOracle, pa.Table], pa.Table] | None = None,
+    hudi_rs_sees: pa.Table | None = None,
     **options: str,
 ) -> None:
     """We, hudi-rs and `oracle` read exactly the `expected` rows, and give them the same keys, partitions and times.
 
-    `hudi_sees` turns our rows into those that `oracle` shows where it is known to differ; `options` are for its read.
+    `hudi_sees` turns our rows into those that `oracle` shows where it is known to differ, `hudi_rs_sees` are those of
+    hudi-rs where it is; `options` are for the oracle's read.
     """
     mine = read(base, meta=True)
     data = [name for name in mine.column_names if name not in META]
     assert_same_rows(mine.select(data), expected, of="ours")
-    assert_same_rows(hudi_rs.read(base), mine, columns=mine.column_names, of="hudi-rs")
+    rs = mine if hudi_rs_sees is None else hudi_rs_sees
+    assert_same_rows(hudi_rs.read(base), rs, columns=mine.column_names, of="hudi-rs")
     seen = hudi_sees(oracle, mine) if hudi_sees else mine
     assert_same_rows(oracle.read(base, **options), seen, columns=mine.column_names, of=repr(oracle))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import Engine, Storage
 from hudi_table.table.view import FileSlice
 
@@ -84,7 +85,8 @@ class VirtualKeys(Protocol):
 class Lookup:
     """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads.
 
-    `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them.
+    `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them. `visible` says which
+    blocks of the slices' logs count.
     """
 
     storage: Storage
@@ -92,6 +94,7 @@ class Lookup:
     engine: Engine
     ordering_field: str | None = None
     virtual_keys: VirtualKeys | None = None
+    visible: VisibleInstants | None = None
 
 
 class Index(Protocol):

@@ -1,4 +1,4 @@
-"""The simple indexes: look the keys up in the key columns of the base files.
+"""The simple indexes: look the keys up in the key columns of the base files, and of logs.
 
 Simple looks into the partition of the incoming row only. Global simple looks everywhere: a key that is found in
 another partition is deleted there and inserted into the new one (Hudi 0.15's default,
@@ -19,9 +19,10 @@ from hudi_table.codec.keyrange import may_lie_within
 from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.errors import InvariantError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.index.logged import logged_keys
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.merge import one_chunk, strictly_less
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view import BaseFile, FileSlice
 
 _BATCH_ROWS = 250_000
 
@@ -53,7 +54,7 @@ class SimpleIndex:
         """Rows of known keys to their group, others to their partition."""
         if lookup is None:
             raise InvariantError("the simple index was asked to route without a snapshot")
-        slices = [item for item in lookup.slices if item.base is not None]
+        slices = list(lookup.slices)
         if not self.is_global:
             wanted = set(keys.partition_paths)
             slices = [item for item in slices if item.partition in wanted]
@@ -136,25 +137,34 @@ def _may_hold(footer: BaseFileFooter, keys: pa.Array) -> bool:
 
 
 def _search(lookup: Lookup, item: FileSlice, keys: pa.Array, rows: Positions, ordering: str | None) -> _Hit:
-    """Which of `rows` have their key in one base file."""
+    """Which of `rows` have their key in one slice."""
     none = _Hit(np.empty(0, dtype=np.int64), None)
-    if item.base is None or len(rows) == 0:
+    if len(rows) == 0:
         return none
-    virtual = lookup.virtual_keys
     wanted = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
+    stored = none if item.base is None else _in_base(lookup, item.base, wanted, rows, ordering) or none
+    if not item.logs or lookup.visible is None:
+        return stored
+    logged = pc.index_in(logged_keys(lookup.storage, item, lookup.visible), value_set=wanted).drop_null()
+    # Tables with logs compare no ordering values here (write/prepare.py refuses the one kind that would).
+    return _Hit(np.unique(np.concatenate([stored.rows, rows[logged.to_numpy()]])), None)
+
+
+def _in_base(lookup: Lookup, base: BaseFile, wanted: pa.Array, rows: Positions, ordering: str | None) -> _Hit | None:
+    virtual = lookup.virtual_keys
     columns = [RECORD_KEY] if virtual is None else list(virtual.columns)
     columns += [] if ordering is None or ordering in columns else [ordering]
-    with lookup.storage.open_read(item.base.path) as source:
-        if not _may_hold(read_footer(source, path=item.base.path), wanted):
-            return none
+    with lookup.storage.open_read(base.path) as source:
+        if not _may_hold(read_footer(source, path=base.path), wanted):
+            return None
         found: list[Positions] = []
         values: list[pa.Array] = []
-        for batch in read_batches(source, columns, path=item.base.path, batch_rows=_BATCH_ROWS):
+        for batch in read_batches(source, columns, path=base.path, batch_rows=_BATCH_ROWS):
             stored = batch.column(RECORD_KEY) if virtual is None else virtual.record_keys(batch)
             places = one_chunk(pc.index_in(stored, value_set=wanted))
             found.append(rows[places.drop_null().to_numpy()])
             if ordering is not None:
                 values.append(batch.column(ordering).filter(places.is_valid()))
     if not found:
-        return none
+        return None
     return _Hit(np.concatenate(found), pa.concat_arrays([one_chunk(v) for v in values]) if values else None)

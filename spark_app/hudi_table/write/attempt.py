@@ -22,6 +22,7 @@ from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_config import TableType
 from hudi_table.table.compactions import pending_compactions
 from hudi_table.table.context import TableContext
+from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import is_remote
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
@@ -68,6 +69,11 @@ class Attempt:
     def timeline(self) -> Timeline:
         """The timeline of the snapshot."""
         return self.txn.timeline
+
+    @property
+    def visible(self) -> VisibleInstants:
+        """The instants whose log blocks the snapshot shows."""
+        return VisibleInstants.of(self.timeline)
 
     @property
     def right(self) -> RightToWrite:

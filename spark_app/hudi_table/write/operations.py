@@ -168,7 +168,9 @@ def _attempt(
             tagged = taken
             if not taken.tagged:
                 virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
-                lookup = Lookup(ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual)
+                lookup = Lookup(
+                    ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual, attempt.visible
+                )
                 tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
                 kept.enter_context(tagged.rows)
             placed = _sorted_across_files(attempt, tagged, request.max_memory)

@@ -1,0 +1,220 @@
+"""Compaction beside writers: what a plan takes, who conflicts with it, and that executing it changes no row."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.model.instants import Action, planner_claim
+from hudi_table.table import recovery
+from hudi_table.table.compactions import plan_body, planned_slices
+from hudi_table.table.context import TxnSettings
+from hudi_table.table.properties import open_context
+from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.transaction import begin_plan
+from tests.hudi_table.write.test_conflicts import Meanwhile
+from tests.support.written import INDEXES, contents, keys, meta_rows, new_table, rows, slices
+
+EVERY_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
+
+
+@pytest.fixture(params=["bucket", "simple"])
+def table(request: pytest.FixtureRequest) -> HudiTable:
+    """Keys a, b, c in x and y; a updated and d inserted, then c deleted, in later commits."""
+    made = new_table(index=INDEXES[request.param], type="MergeOnRead")
+    made.insert(rows(("a", "x", 1), ("b", "y", 2), ("c", "x", 3)))
+    made.upsert(rows(("a", "x", 10), ("d", "x", 4)))
+    made.delete(keys(("c", "x")))
+    return made
+
+
+ROWS = [("a", "x", 10), ("b", "y", 2), ("d", "x", 4)]
+
+
+def pending(table: HudiTable) -> list[str]:
+    return [i.time for i in load_timeline(table.context).pending if i.action is Action.COMPACTION]
+
+
+def planned(table: HudiTable) -> str:
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    return plan.instant
+
+
+def test_a_compaction_changes_no_row_and_leaves_no_log(table: HudiTable) -> None:
+    before = meta_rows(table)
+    result = table.run_compaction(planned(table))
+    assert result.log_files > 0
+    assert not any(found.logs for found in slices(table))
+    after = meta_rows(table)
+    kept = [name for name in next(iter(before.values())) if name != "_hoodie_file_name"]
+    assert {key: [row[name] for name in kept] for key, row in after.items()} == {
+        key: [row[name] for name in kept] for key, row in before.items()
+    }
+
+
+def test_its_commit_is_one_of_hudi_with_the_logs_that_it_merged(table: HudiTable) -> None:
+    instant = planned(table)
+    table.run_compaction(instant)
+    newest = load_timeline(table.context).last_commit
+    assert newest is not None
+    assert (newest.time, newest.file_name) == (instant, f"{instant}.commit")
+    metadata = commit_metadata(table.context, newest)
+    assert (metadata.operation_type, metadata.compacted) == ("COMPACT", True)
+    for stat in metadata.stats:
+        assert stat.extra["totalLogFilesCompacted"] > 0
+        assert stat.extra["totalLogSizeCompacted"] > 0
+    assert sum(stat.num_deletes for stat in metadata.stats) == 1
+
+
+def test_what_is_written_beside_a_plan_is_there_before_and_after_its_execution(table: HudiTable) -> None:
+    instant = planned(table)
+    table.upsert(rows(("a", "x", 11), ("e", "x", 5)))
+    table.delete(keys(("b", "y")))
+    expected = [("a", "x", 11), ("d", "x", 4), ("e", "x", 5)]
+    assert contents(table) == expected
+    table.run_compaction(instant)
+    assert contents(table) == expected
+    table.compact(force=True)
+    assert contents(table) == expected
+    assert not any(found.logs for found in slices(table))
+
+
+def test_a_key_deleted_before_a_plan_and_written_again_after_it_is_found_when_it_is_updated(table: HudiTable) -> None:
+    instant = planned(table)
+    table.upsert(rows(("c", "x", 30)))
+    table.run_compaction(instant)
+    table.upsert(rows(("c", "x", 31)))
+    assert contents(table) == sorted([*ROWS, ("c", "x", 31)])
+
+
+def test_a_time_travel_before_the_compaction_sees_the_old_rows(table: HudiTable) -> None:
+    first = load_timeline(table.context).commits[1].time
+    old = sorted(tuple(r.values()) for r in table.scan(["id", "value"], as_of=first).to_arrow().to_pylist())
+    table.run_compaction(planned(table))
+    table.upsert(rows(("a", "x", 12)))
+    assert sorted(tuple(r.values()) for r in table.scan(["id", "value"], as_of=first).to_arrow().to_pylist()) == old
+    changed = table.scan(["id"], query="incremental", since=first).to_arrow()["id"].to_pylist()
+    assert sorted(changed) == ["a", "d"]
+
+
+def test_a_writer_that_read_before_the_plan_conflicts_with_it(table: HudiTable) -> None:
+    other = open_table(table.base_path)
+    with pytest.raises(WriteConflictError, match="plans to rewrite"):
+        table.upsert(rows(("a", "x", 12)), engine=Meanwhile(lambda: planned(other)))
+    table.run_compaction(pending(table)[0])
+    assert contents(table) == ROWS
+
+
+def test_a_writer_of_another_group_goes_on_beside_the_plan(table: HudiTable) -> None:
+    other = open_table(table.base_path)
+    only_x = {
+        "hoodie.compaction.strategy": "PartitionRegexBased",
+        "hoodie.compaction.partition.path.regex": "x",
+    }
+    table.upsert(
+        rows(("b", "y", 20)), engine=Meanwhile(lambda: other.schedule_compaction(only_x, force=True))
+    )  # fmt: skip
+    table.run_compaction(pending(table)[0])
+    assert contents(table) == [("a", "x", 10), ("b", "y", 20), ("d", "x", 4)]
+
+
+def test_a_planner_whose_groups_moved_plans_again(table: HudiTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer decides between the planner's listing and its decision."""
+    other = open_table(table.base_path)
+    told: list[str] = []
+
+    def body(chosen: list[object], *more: object) -> bytes:
+        if not told:
+            told.append(other.upsert(rows(("a", "x", 12))).instant)
+        return plan_body(chosen, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("hudi_table.services.compaction.schedule.plan_body", body)
+    instant = planned(table)
+    assert instant > told[0]
+    newest = next(i for i in load_timeline(table.context).pending if i.time == instant)
+    logs = [name for item in planned_slices(table.context, newest) for name in item.logs]
+    assert any(told[0][8:] in name for name in logs)
+    assert not load_timeline(table.context).planner_claims
+    table.run_compaction(instant)
+    assert ("a", "x", 12) in contents(table)
+
+
+def test_two_executors_at_once_and_a_third_later_make_one_commit(table: HudiTable) -> None:
+    instant = planned(table)
+    with ThreadPoolExecutor(2) as pool:
+        work = [pool.submit(open_table(table.base_path).run_compaction, instant) for _ in range(2)]
+        results = [future.result() for future in work]
+    results.append(table.run_compaction(instant))
+    assert {(r.file_groups, r.rows_written) for r in results} == {(results[0].file_groups, results[0].rows_written)}
+    assert results[2].replayed
+    assert contents(table) == ROWS
+
+
+def test_a_group_lies_in_one_plan_only_and_a_plan_of_nothing_is_none(table: HudiTable) -> None:
+    first = planned(table)
+    assert table.schedule_compaction(force=True) is None
+    table.upsert(rows(("a", "x", 12)))
+    assert table.schedule_compaction(force=True) is None
+    assert pending(table) == [first]
+
+
+def test_the_trigger_decides_unless_it_is_forced(table: HudiTable) -> None:
+    assert table.schedule_compaction({"hoodie.compact.inline.max.delta.commits": "10"}) is None
+    before = table.context.storage.list_dir(".hoodie")[1]
+    assert not [info for info in before if info.path.endswith(".claim")]
+    plan = table.schedule_compaction({"hoodie.compact.inline.max.delta.commits": "2"})
+    assert plan is not None
+    assert "deltacommits" in plan.why
+
+
+def test_a_write_compacts_inline_when_its_options_say_so(table: HudiTable) -> None:
+    table.upsert(rows(("a", "x", 12)), options={"hoodie.compact.inline": "true", **EVERY_COMMIT})
+    assert not any(found.logs for found in slices(table))
+    table.upsert(rows(("a", "x", 13)), options={"hoodie.compact.schedule.inline": "true", **EVERY_COMMIT})
+    assert len(pending(table)) == 1
+    table.upsert(rows(("b", "y", 14)), options={"hoodie.compact.inline": "true", **EVERY_COMMIT})
+    assert pending(table) == []
+    assert contents(table) == [("a", "x", 13), ("b", "y", 14), ("d", "x", 4)]
+
+
+def test_contradicting_options_and_tables_without_logs_are_refused_before_anything_is_written(
+    table: HudiTable,
+) -> None:
+    both = {"hoodie.compact.inline": "true", "hoodie.compact.schedule.inline": "true"}
+    commits = len(load_timeline(table.context).commits)
+    with pytest.raises(InvalidOptionError, match="exclude each other"):
+        table.upsert(rows(("a", "x", 12)), options=both)
+    assert len(load_timeline(table.context).commits) == commits
+    with pytest.raises(InvalidRequestError, match="copy-on-write"):
+        new_table().schedule_compaction(force=True)
+    with pytest.raises(InvalidRequestError, match="no pending compaction"):
+        table.run_compaction("20200101000000000")
+    with pytest.raises(InvalidRequestError, match="as_of"):
+        open_table(table.base_path, as_of="2020").compact()
+
+
+def test_the_claim_of_a_dead_planner_is_aborted_and_deleted(table: HudiTable) -> None:
+    txn = begin_plan(table.context, Action.COMPACTION)
+    claim = f".hoodie/{planner_claim(txn.time)}"
+    assert table.context.storage.head(claim).size == 0
+    table.upsert(rows(("a", "x", 12)))
+    impatient = open_context(open_storage(table.base_path), settings=TxnSettings(3600.0, 0.0))
+    recovery.recover(impatient, load_timeline(impatient))
+    assert load_timeline(table.context).planner_claims == ()
+    with pytest.raises(Exception, match="aborted"):
+        txn.plan(plan_body([]), {"instant:" + txn.time})
+    assert pending(table) == []
+
+
+def test_an_all_deleted_group_is_compacted_to_a_file_without_rows(table: HudiTable) -> None:
+    table.delete(keys(("a", "x"), ("d", "x"), ("b", "y")))
+    table.compact(force=True)
+    assert contents(table) == []
+    assert not any(found.logs for found in slices(table))
+    table.upsert(rows(("a", "x", 1)))
+    assert contents(table) == [("a", "x", 1)]

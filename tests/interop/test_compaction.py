@@ -1,0 +1,163 @@
+"""Compaction across engines: ours read while it is pending and when it is done, our plans executed by Hudi, Hudi's by us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.model.instants import planner_claim
+from hudi_table.table.timeline import load_timeline
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.interop.model import Model, rows
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.rows import META, assert_same_rows
+
+pytestmark = pytest.mark.interop
+
+STEPS = (("insert", range(20), 1), ("upsert", range(10, 24), 2), ("delete", range(0, 20, 5), 3))
+LATER = (("upsert", range(5, 12), 4), ("delete", range(1, 20, 7), 5))
+# Procedures of Hudi do not read them from the table, and a bucket index asks for them.
+KEYS = "hoodie.datasource.write.recordkey.field=id,hoodie.bucket.index.hash.field=id,hoodie.metadata.enable=false"
+TABLES = [("bucket", True), ("simple", False)]
+tables = pytest.mark.parametrize(("index", "partitioned"), TABLES, ids=["bucket-partitioned", "simple-flat"])
+
+
+def written(base: Path, index: str, partitioned: bool) -> tuple[HudiTable, Model]:
+    model = Model(partitioned=partitioned)
+    ours.create(base, index=index, partitioned=partitioned, type="MergeOnRead")
+    go_on(base, model, STEPS)
+    return open_table(str(base)), model
+
+
+def go_on(base: Path, model: Model, steps: tuple[tuple[str, range, int], ...]) -> None:
+    for operation, numbers, version in steps:
+        data = rows(numbers, version)
+        ours.write(base, operation, data)
+        model.apply(operation, data)
+
+
+def assert_all_queries(base: Path, oracle: HudiOracle, model: Model, since: str, moment: str) -> None:
+    """Snapshot, read-optimised, time travel and incremental: as we answer, so does Hudi. hudi-rs misses what was written
+    beside a pending plan (docs/compatibility.md, case 20)."""
+    table = open_table(str(base))
+    plans = pending(table)
+    missing = table.scan(as_of=plans[0], meta=True).to_arrow() if plans else None
+    ours.assert_all_read(base, oracle, model.rows(), hudi_rs_sees=missing)
+    asked = {
+        "read-optimised": (
+            table.scan(query="read_optimized", meta=True),
+            {"hoodie__datasource__query__type": "read_optimized"},
+        ),
+        "as of": (table.scan(as_of=moment, meta=True), {"as__of__instant": moment}),
+        "incremental": (
+            table.scan(query="incremental", since=since, meta=True),
+            {
+                "hoodie__datasource__query__type": "incremental",
+                "hoodie__datasource__read__begin__instanttime": since,
+            },
+        ),
+    }
+    for name, (mine, options) in asked.items():
+        seen = oracle.read(base, **options)
+        assert_same_rows(seen, mine.to_arrow(), columns=["id", *META], of=f"{oracle!r}, {name}")
+
+
+def pending(table: HudiTable) -> list[str]:
+    return [i.time for i in load_timeline(table.context).pending if i.action.value == "compaction"]
+
+
+def compacted_by(oracle: HudiOracle, base: Path, instant: str) -> pa.Table:
+    return oracle.sql(
+        f"CALL run_compaction(op => 'run', path => '{base}', timestamp => {instant}, options => '{KEYS}')"
+    )
+
+
+@tables
+def test_every_engine_reads_beside_our_pending_plan_and_hudi_executes_it(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
+) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, index, partitioned)
+    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    # What a planner that died leaves: a claim that Hudi passes over.
+    (base / ".hoodie" / planner_claim("20990101000000000")).touch()
+    go_on(base, model, LATER)
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected = model.copy()
+        assert_all_queries(copy, oracle, expected, since, moment)
+        compacted_by(oracle, copy, plan.instant)
+        assert not pending(open_table(str(copy)))
+        assert_all_queries(copy, oracle, expected, since, moment)
+        go_on(copy, expected, (("upsert", range(3, 30, 4), 6),))
+        open_table(str(copy)).compact(force=True)
+        assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_every_engine_reads_and_goes_on_with_what_we_compacted(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
+) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, index, partitioned)
+    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    go_on(base, model, LATER)
+    table.run_compaction(plan.instant)
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected = model.copy()
+        assert_all_queries(copy, oracle, expected, since, moment)
+        told = {
+            "hoodie.table.name": "table",
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.operation": "upsert",
+            "hoodie.metadata.enable": "false",
+            "hoodie.compact.inline": "true",
+            "hoodie.compact.inline.max.delta.commits": "1",
+        }
+        oracle.write(copy, data := rows([6, 7, 11, 60, 61], 6), told)
+        expected.apply("upsert", data)
+        assert_all_queries(copy, oracle, expected, since, moment)
+        go_on(copy, expected, (("upsert", range(0, 70, 5), 7),))
+        assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
+) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, index, partitioned)
+    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected, mine = model.copy(), open_table(str(copy))
+        options = f"hoodie.compact.inline.max.delta.commits=1,{KEYS}"
+        oracle.sql(f"CALL run_compaction(op => 'schedule', path => '{copy}', options => '{options}')")
+        (instant,) = pending(mine)
+        assert_all_queries(copy, oracle, expected, since, moment)
+        go_on(copy, expected, LATER)
+        assert_all_queries(copy, oracle, expected, since, moment)
+        result = mine.run_compaction(instant)
+        assert result.file_groups > 0
+        assert_all_queries(copy, oracle, expected, since, moment)
+        oracle.write(copy, data := rows([6, 7, 11, 60, 61], 6), {
+            "hoodie.table.name": "table", "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.datasource.write.operation": "upsert", "hoodie.metadata.enable": "false",
+        })  # fmt: skip
+        expected.apply("upsert", data)
+        assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
