@@ -1,10 +1,12 @@
 """Random writes agree with a dictionary, step by step, now and at every earlier instant.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not} × {commit time, event time}, drawn per run; steps are
-upserts (flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites, dropped partitions, added
-columns, a widened column, reopening. The table is read after every step.
+Matrix: {bucket, simple, global simple} × {partitioned, not} × {copy-on-write by commit time, by event time, merge-on-read},
+drawn per run; steps are upserts (flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites, dropped partitions, added
+columns, a widened column, reopening, and of merge-on-read tables compactions, planned and executed apart. The table is read
+after every step.
 
-Omitted: inserts of known keys, which keep both rows (test_operations.py); several writers.
+Omitted: inserts of known keys, which keep both rows (test_operations.py); several writers; ordering fields of merge-on-read
+tables, whose rules are tested against Hudi (tests/interop/test_log_blocks.py).
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.timeline import load_timeline
 from tests.support.scale import scaled
 
 CITIES = ("x", "y", "z")
 IDS = tuple("abcdefghij")
 STEPS_LEAST = 2_000
 INDEXES = ({"type": "Bucket", "buckets": 2}, "Simple", "GlobalSimple")
+MODES = ("CommitTime", "EventTime", "MergeOnRead", "MergeOnRead")
 NEW_COLUMNS = ("n0", "n1", "n2")
 ENGINE = LocalEngine(2)
 steps_taken = 0
@@ -49,7 +54,17 @@ class Kind:
 
     index: Any
     partitioned: bool
-    event_time: bool
+    mode: str
+
+    @property
+    def event_time(self) -> bool:
+        """Whether the larger `ts` wins."""
+        return self.mode == "EventTime"
+
+    @property
+    def logs(self) -> bool:
+        """Whether updates go to logs."""
+        return self.mode == "MergeOnRead"
 
     @property
     def keyed_by_city(self) -> bool:
@@ -71,7 +86,7 @@ class Model:
         newest: dict[Any, Row] = {}
         for row in batch:
             known = newest.get(self.key(row))
-            if known is None or row["ts"] >= known["ts"]:
+            if known is None or self.kind.logs or row["ts"] >= known["ts"]:
                 newest[self.key(row)] = row
         for key, row in newest.items():
             stored = self.rows.get(key)
@@ -99,14 +114,15 @@ class TableMachine(RuleBasedStateMachine):
         self.fresh = 0
         self.past: list[tuple[str, list[Row]]] = []
 
-    @initialize(index=st.sampled_from(INDEXES), partitioned=st.booleans(), event_time=st.booleans())
-    def create(self, index: Any, partitioned: bool, event_time: bool) -> None:
-        self.kind = Kind(index, partitioned, event_time)
+    @initialize(index=st.sampled_from(INDEXES), partitioned=st.booleans(), mode=st.sampled_from(MODES))
+    def create(self, index: Any, partitioned: bool, mode: str) -> None:
+        self.kind = Kind(index, partitioned, mode)
         self.model = Model(self.kind)
         self.uri = f"memory://{uuid.uuid4().hex}/t"
         self.table: HudiTable = create_table(
-            self.uri, self.schema(), record_key="id", partition_by="city" if partitioned else (), ordering_fields="ts",
-            merge_mode="EventTime" if event_time else "CommitTime", index=index,
+            self.uri, self.schema(), record_key="id", partition_by="city" if partitioned else (), index=index,
+            ordering_fields=() if self.kind.logs else "ts", merge_mode="EventTime" if self.kind.event_time else "CommitTime",
+            type="MergeOnRead" if self.kind.logs else "CopyOnWrite",
         )  # fmt: skip
 
     def schema(self) -> pa.Schema:
@@ -201,6 +217,19 @@ class TableMachine(RuleBasedStateMachine):
     def widen_column(self, items: list[Any]) -> None:
         self.wide = True
         self.upsert(items)
+
+    @precondition(lambda self: self.kind.logs)
+    @rule()
+    def plan_compaction(self) -> None:
+        self.table.schedule_compaction(force=True)
+        self.agree(self.past[-1][0] if self.past else "")
+
+    @precondition(lambda self: self.kind.logs)
+    @rule()
+    def execute_compactions(self) -> None:
+        for instant in pending_instants(load_timeline(self.table.context)):
+            self.table.run_compaction(instant, engine=ENGINE)
+        self.agree(self.past[-1][0] if self.past else "")
 
     @rule()
     def reopen(self) -> None:
