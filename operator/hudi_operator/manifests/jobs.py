@@ -1,4 +1,4 @@
-"""JobSpecs of ingests. No secret enters: `storage.credentials` names the variables that the launcher fills."""
+"""JobSpecs of ingests and compactions. No secret enters: `storage.credentials` names the variables that the launcher fills."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of
+from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.jobspec import JobSpec
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
-"""An ingest without a transform whose files are smaller needs no JVM."""
+"""An ingest without a transform whose files are smaller, or a compaction that reads less, needs no JVM."""
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -67,6 +68,19 @@ def ingest_job(name: str, spec: HudiTableSpec, ingest: IngestSpec, attempt: str,
             "source": body["source"],
             "transform": body["transform"],
         },
+        storage=storage_of(spec),
+        engine="Local" if local else "Spark",
+        spark={} if local else {"conf": dict(spec.spark.conf)},
+    )
+
+
+def compaction_job(name: str, spec: HudiTableSpec, attempt: str, debt: CompactionDebt) -> JobSpec:
+    """The job of one compaction attempt: to execute what is planned, and to plan if that is due."""
+    local = debt.bytes_read <= LOCAL_ENGINE_BYTES_MAX
+    return JobSpec(
+        attempt=attempt,
+        table=table_of(name, spec),
+        work={"type": "Compaction", "schedule": debt.why is not None},
         storage=storage_of(spec),
         engine="Local" if local else "Spark",
         spark={} if local else {"conf": dict(spec.spark.conf)},

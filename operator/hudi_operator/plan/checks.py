@@ -47,9 +47,8 @@ def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
         )
     for i, ingest in enumerate(spec.ingest):
         found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
-    for name in ("compaction", "clustering"):
-        if getattr(spec.maintenance, name).mode is ServiceMode.AUTO:
-            found.append(FieldError(f"spec.maintenance.{name}.mode", "Auto is not run by this release; use Disabled"))
+    if spec.maintenance.clustering.mode is ServiceMode.AUTO:
+        found.append(FieldError("spec.maintenance.clustering.mode", "Auto is not run by this release; use Disabled"))
     if spec.deletion_policy is not DeletionPolicy.RETAIN:
         policy = spec.deletion_policy.value
         found.append(FieldError("spec.deletionPolicy", f"{policy} is not done by this release; use Retain"))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from hudi_operator.api.status import RunStatus
 from hudi_table.model.checkpoint import Checkpoint, SourceFile
+from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.instants import Instant
 from hudi_table.model.table_config import TableConfig
 
@@ -42,7 +43,7 @@ class CommittedCheckpoint:
 class TableObservation:
     """A table as its timeline shows it. `attempts` maps attempt names to the instants that they completed.
 
-    `moments` of instants are in UTC. `colon_keys`: whether some record key holds ':' (None: not known).
+    `compaction`: what is owed, None where no compaction is asked for. `moments` of instants are in UTC. `colon_keys`: whether some record key holds ':' (None: not known).
     """
 
     config: TableConfig
@@ -54,6 +55,7 @@ class TableObservation:
     attempts: dict[str, str] = field(default_factory=dict)
     colon_keys: bool | None = None
     suspects: tuple[str, ...] = ()
+    compaction: CompactionDebt | None = None
 
 
 @dataclass(frozen=True, slots=True)

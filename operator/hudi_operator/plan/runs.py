@@ -87,8 +87,8 @@ def verdict(
         return Verdict(number)
     last, failures = ended[0], len(ended)
     if last.phase in DONE:
-        # The job says that it is done, yet the files are not in the checkpoint: repeating would go round for ever.
-        message = f"run {last.name} ended as {last.phase}, but its files are not in the table's checkpoint"
+        # The job says that it is done, yet the table still asks for it: repeating would go round for ever.
+        message = f"run {last.name} ended as {last.phase}, but the table does not show what it was to do"
         return Verdict(number, stalled=(InvariantError.name(), message), failures=failures)
     reason, message = last.reason or JOB_LOST, last.message or "no message"
     if reason not in RETRYABLE and reason != JOB_LOST:

@@ -1,11 +1,12 @@
 """`plan_table(desired, observed, now)`: what is to be done about one HudiTable. Pure.
 
-Order of judgement: the manifest, then whether the table could be seen, then each ingest. At most one run per table is
-started, so our own jobs never contend with each other.
+Order of judgement: the manifest, then whether the table could be seen, then each ingest, then compaction. At most one run per
+table is started, so our own jobs never contend with each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,13 +15,14 @@ from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.attempts import attempt_name
-from hudi_operator.manifests.jobs import ingest_job
+from hudi_operator.manifests.jobs import compaction_job, ingest_job
 from hudi_operator.plan import checks, conditions, report
 from hudi_operator.plan.conditions import Finding, rfc3339, waiting_of
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.runs import DONE, RetryPolicy, merged, verdict
-from hudi_table.model.checkpoint import SourceFile, batch_id
+from hudi_table.model.checkpoint import batch_id
+from hudi_table.model.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
 
@@ -66,6 +68,7 @@ class _Judgement:
                 self._ingest(spec, ingest)
                 if self.launches or self.stalled:
                     return
+            self._compaction(spec)
 
     def _unseen(self, problem: Problem) -> None:
         """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
@@ -87,10 +90,39 @@ class _Judgement:
         files = waiting_of(source, self.observed.table)
         if not files:
             return
+        size = sum(f.size for f in files)
+
+        def job(attempt: str) -> JobSpec:
+            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size)
+
         work = f"Ingest/{ingest.name}"
-        batch = batch_id(ingest.name, files)
-        generation = self.desired.identity.generation
-        found = verdict(self.runs, work, generation, batch, policy=self.policy, now=self.now)
+        doing = ("Ingesting", f"{work} takes {len(files)} files, {conditions.human_bytes(size)}")
+        self._start(spec, work, batch_id(ingest.name, files), doing, job)
+
+    def _compaction(self, spec: HudiTableSpec) -> None:
+        table = self.observed.table
+        debt = table.compaction if table is not None else None
+        if table is None or debt is None or not debt.due:
+            return
+
+        def job(attempt: str) -> JobSpec:
+            return compaction_job(self.desired.identity.key.name, spec, attempt, debt)
+
+        # Whatever is done about this debt adds a commit, so that the next debt is another batch.
+        batch = debt.pending[0] if debt.pending else table.commits[-1].time
+        why = f"executes the plan of {batch}" if debt.pending else f"is due, {debt.why}"
+        doing = (
+            "Compacting",
+            f"Compaction {why}: {debt.file_groups} file groups, {conditions.human_bytes(debt.bytes_read)}",
+        )
+        self._start(spec, "Compaction", batch, doing, job)
+
+    def _start(
+        self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
+    ) -> None:
+        """Launch an attempt at `batch`, unless it has to wait or cannot succeed."""
+        identity = self.desired.identity
+        found = verdict(self.runs, work, identity.generation, batch, policy=self.policy, now=self.now)
         if found.stalled is not None:
             self.stalled = Problem(*found.stalled)
         elif found.wait_seconds > 0:
@@ -98,37 +130,14 @@ class _Judgement:
             self.busy = ("Retrying", f"{work} failed {found.failures} times; {wait}")
             self.requeues.append(RequeueAfter(found.wait_seconds, work))
         else:
-            self.launches.append(_launch(self.desired, spec, ingest, files, found.number, self.now))
-            self.busy = ("Ingesting", f"{work} takes {len(files)} files, {_size(files)}")
-
-
-def _size(files: tuple[SourceFile, ...]) -> str:
-    return conditions.human_bytes(sum(f.size for f in files))
-
-
-def _launch(
-    desired: DesiredTable,
-    spec: HudiTableSpec,
-    ingest: IngestSpec,
-    files: tuple[SourceFile, ...],
-    number: int,
-    now: datetime,
-) -> Launch:
-    identity = desired.identity
-    work = f"Ingest/{ingest.name}"
-    name = attempt_name(identity.key.name, identity.uid, work, identity.generation, number)
-    run = RunStatus(
-        name,
-        work,
-        "Running",
-        identity.generation,
-        number,
-        batch=batch_id(ingest.name, files),
-        started=rfc3339(now),
-    )
-    secret = spec.storage.credentials_secret_ref
-    job = ingest_job(identity.key.name, spec, ingest, name, sum(f.size for f in files))
-    return Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value)
+            name = attempt_name(identity.key.name, identity.uid, work, identity.generation, found.number)
+            run = RunStatus(
+                name, work, "Running", identity.generation, found.number, batch=batch, started=rfc3339(self.now)
+            )  # fmt: skip
+            secret = spec.storage.credentials_secret_ref
+            launcher = spec.spark.launcher.value
+            self.launches.append(Launch(run, job(name), secret.name if secret is not None else None, launcher))
+            self.busy = doing
 
 
 def _status(judgement: _Judgement) -> HudiTableStatus:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
-from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
+from hudi_operator.api.table import HudiTableSpec, IngestSpec, ServiceMode, SourceType
+from hudi_operator.manifests.jobs import options_of
 from hudi_operator.plan.observed import (
     CommittedCheckpoint,
     FileFact,
@@ -27,6 +28,7 @@ from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import parse_instant_time
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table_config import IndexType
+from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Clock, Storage
@@ -62,7 +64,7 @@ class Observer:
         try:
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
             context = self._context(spec.location, storage, secret)
-            return None if context is None else self._read(context)
+            return None if context is None else self._read(context, spec)
         except HudiError as error:
             return _problem(error)
 
@@ -89,12 +91,14 @@ class Observer:
         context.bodies, context.entries = known.bodies, known.entries
         return context
 
-    def _read(self, context: TableContext) -> TableObservation:
+    def _read(self, context: TableContext, spec: HudiTableSpec) -> TableObservation:
         timeline = load_timeline(context)
         commits = timeline.commits[-COMMITS_READ_MAX:]
         metadata = [(i.time, commit_metadata(context, i)) for i in reversed(commits)]
-        bases = [s for s in FileSystemView(context, timeline).latest_slices() if s.base is not None]
-        files = [s.base for s in bases if s.base is not None]
+        slices = FileSystemView(context, timeline).latest_slices()
+        files = [s.base for s in slices if s.base is not None]
+        logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
+        auto = spec.maintenance.compaction.mode is ServiceMode.AUTO
         rows = self._rows(context, files, [m for _, m in metadata])
         checkpoints, attempts = _checkpoints(metadata)
         return TableObservation(
@@ -102,11 +106,15 @@ class Observer:
             commits=timeline.commits,
             pending=timeline.pending,
             last_moment=_moment(context, timeline),
-            files=tuple(FileFact(f.partition, f.size, rows.get(f.path)) for f in files),
+            files=tuple(
+                FileFact(f.partition, f.size, None if f.path in logged else rows.get(f.path), logged.get(f.path, 0))
+                for f in files
+            ),
             checkpoints=checkpoints,
             attempts=attempts,
             colon_keys=self._colon_keys(context, files),
             suspects=_suspects(context, timeline),
+            compaction=compaction_debt(context, timeline, options_of(spec)) if auto else None,
         )
 
     def _rows(self, context: TableContext, files: list[BaseFile], commits: list[CommitMetadata]) -> dict[str, int]:

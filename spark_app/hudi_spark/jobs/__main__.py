@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
+from hudi_spark.jobs.compaction import run_compaction
 from hudi_spark.jobs.ingest import run_ingest
 from hudi_spark.jobs.progress import Progress
 from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
 from hudi_table.model.jobspec import JobResult, JobSpec
 
 USAGE = 64
+WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {"Ingest": run_ingest, "Compaction": run_compaction}
 
 
 def main(arguments: list[str]) -> int:
@@ -47,11 +50,11 @@ def _read(path: Path) -> JobSpec:
 
 
 def _run(spec: JobSpec) -> JobResult:
-    kind = spec.work.get("type")
-    if kind != "Ingest":
-        raise InvalidRequestError(f"work of type {kind!r} is not done by this release; it does Ingest")
+    kind = str(spec.work.get("type"))
+    if kind not in WORK:
+        raise InvalidRequestError(f"work of type {kind!r} is not done by this release; it does {', '.join(WORK)}")
     with Progress(spec.progress) as progress:
-        return run_ingest(spec, progress)
+        return WORK[kind](spec, progress)
 
 
 def _write(path: Path, result: JobResult) -> None:

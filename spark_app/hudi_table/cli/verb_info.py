@@ -13,9 +13,7 @@ from hudi_table.model.table_config import PartitionField, PartitionType, TableTy
 from hudi_table.model.table_properties import generator_class
 from hudi_table.read.human import age, number, size
 from hudi_table.read.reader import index_text
-from hudi_table.services.compaction.strategy import DEFAULT_FILE_SIZE, candidates, strategy_of
-from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.instants import local_now
+from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 
@@ -102,14 +100,15 @@ def _facts(table: HudiTable) -> dict[str, Any]:
 
 
 def _logs(table: HudiTable, timeline: Timeline, slices: list[FileSlice]) -> dict[str, Any]:
-    """What lies in logs, and whether Hudi's default trigger would compact it now."""
-    due = Trigger().due(timeline, local_now(table.context))
-    taken = strategy_of({})(candidates(slices, DEFAULT_FILE_SIZE))
-    cost = f"{len(taken)} file groups, reads {size(sum(c.read_bytes for c in taken))}"
+    """What lies in logs, what compaction waits, and whether Hudi's default trigger would make a new one now."""
+    debt = compaction_debt(table.context, timeline, {})
+    state = f"planned at {', '.join(debt.pending)}" if debt.pending else f"due, {debt.why}"
     return {
         "logFiles": sum(len(found.logs) for found in slices),
         "logBytes": sum(log.size for found in slices for log in found.logs),
-        "compaction": f"due, {due}: {cost}" if due and taken else "not due",
+        "compaction": f"{state}: {debt.file_groups} file groups, reads {size(debt.bytes_read)}"
+        if debt.due
+        else "not due",
     }
 
 

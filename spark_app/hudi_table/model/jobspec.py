@@ -19,7 +19,8 @@ class JobSpec:
 
     `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
     mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
-    "path", "format", "csv"}, "transform": [{"sql"}]}. `attempt`: unique name of the attempt, recorded in the checkpoint of its
+    "path", "format", "csv"}, "transform": [{"sql"}]}, or {"type": "Compaction",
+    "schedule"}, a boolean: plan too, beside executing what is planned. `attempt`: unique name of the attempt, recorded in the checkpoint of its
     commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`). `progress`: path of a JSON-lines file, or "".
     """

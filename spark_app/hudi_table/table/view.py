@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hudi_table.model.instants import Action, comparable_time
-from hudi_table.model.names import LogFileName, parse_base_file, parse_log_file
+from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.ports import ObjectInfo
@@ -43,6 +43,11 @@ class LogFile:
     path: str
     size: int
     name: LogFileName
+
+    @property
+    def instant(self) -> str | None:
+        """The instant that wrote it, as its token tells; None for a log of another engine."""
+        return instant_of_token(self.name.token)
 
     @property
     def sort_key(self) -> tuple[str, int, str]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.names import bucket_file_id, instant_of_token, new_file_id
+from hudi_table.model.names import bucket_file_id, new_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
@@ -290,11 +290,7 @@ class _Planner:
         planned = self.request.compactions.get((found.partition, found.file_id))
         instant = planned or found.instant
         # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
-        known = [
-            log
-            for log in found.logs
-            if log.name.base_instant == instant and not self._is_later(instant_of_token(log.name.token))
-        ]
+        known = [log for log in found.logs if log.name.base_instant == instant and not self._is_later(log.instant)]
         base = found.base.name if found.base is not None and planned is None else ""
         version = 1 + max((log.name.version for log in known), default=0)
         return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))

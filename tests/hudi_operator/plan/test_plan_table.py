@@ -11,6 +11,7 @@ from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.observed import Observed, Problem, SourceObservation
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.checkpoint import batch_id
+from hudi_table.model.debt import CompactionDebt
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, FILES, NOW, conditions, desired, of, seen, status_of, table
 
@@ -170,3 +171,31 @@ class TestATableThatCannotBeSeen:
         effects = plan_table(desired(), Observed(table(), sources=sources, failures=1), NOW)
         assert conditions(effects)["Fresh"] == ("Unknown", "SourceNotSeen")
         assert conditions(effects)["Stalled"] == ("True", "AccessDenied")
+
+
+class TestCompaction:
+    def owed(self, **debt: Any) -> Observed:
+        return seen(table(*FILES, compaction=CompactionDebt(**debt)))
+
+    def test_starts_when_it_is_due_and_says_why(self) -> None:
+        effects = plan_table(desired(), self.owed(why="5 deltacommits", file_groups=2, bytes_read=1 << 20), NOW)
+        (launch,) = of(Launch, effects)
+        assert launch.run.work == "Compaction"
+        assert (launch.spec.engine, launch.spec.work) == ("Local", {"type": "Compaction", "schedule": True})
+        (found,) = [c for c in status_of(effects).conditions if c.type == "Reconciling"]
+        assert found.reason == "Compacting"
+        assert "5 deltacommits: 2 file groups, 1.0 MiB" in found.message
+
+    def test_executes_a_published_plan_without_making_another(self) -> None:
+        effects = plan_table(desired(), self.owed(pending=("20260101000000001",), bytes_read=1 << 40), NOW)
+        (launch,) = of(Launch, effects)
+        assert (launch.spec.engine, launch.spec.work) == ("Spark", {"type": "Compaction", "schedule": False})
+        assert launch.run.batch == "20260101000000001"
+
+    def test_waits_for_waiting_files(self) -> None:
+        observed = seen(table(compaction=CompactionDebt(why="now")))
+        assert [launch.run.work for launch in of(Launch, plan_table(desired(), observed, NOW))] == ["Ingest/feed"]
+
+    def test_of_nothing_starts_nothing(self) -> None:
+        assert not of(Launch, plan_table(desired(), self.owed(), NOW))
+        assert not of(Launch, plan_table(desired(suspend=True), self.owed(why="now"), NOW))

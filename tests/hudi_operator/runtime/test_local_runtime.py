@@ -311,3 +311,46 @@ def test_watching_takes_new_files_as_they_come(place: Place) -> None:
     with pytest.raises(KeyboardInterrupt):
         LocalRuntime([path], place.folder / "state", Watcher(), place.lines.append, QUICK, watch=True).run()
     assert [row["ts"] for row in place.rows()] == [7, 8, 9]
+
+
+def test_a_merge_on_read_table_is_compacted_when_its_trigger_says_so(place: Place) -> None:
+    changes: dict[str, Any] = {
+        "type": "MergeOnRead",
+        "maintenance": {"compaction": {"mode": "Auto"}},
+        # The first of them is the founding commit.
+        "options": {"hoodie.compact.inline.max.delta.commits": "4"},
+    }
+    place.land("1.parquet")
+    place.apply(place.table(**changes))
+    place.land("2.parquet", pa.table({"id": ["a"], "ts": pa.array([9], pa.int64()), "city": ["y"]}))
+    logged = place.apply(place.table(**changes))
+    assert conditions(logged)["Compacted"][:2] == ("False", "LogFiles")
+    assert logged["status"]["data"]["logBytes"] > 0
+    place.land("3.parquet", pa.table({"id": ["b"], "ts": pa.array([9], pa.int64()), "city": ["y"]}))
+    done = place.apply(place.table(**changes))
+    assert [run["work"] for run in done["status"]["runs"]] == [
+        "Compaction",
+        "Ingest/feed",
+        "Ingest/feed",
+        "Ingest/feed",
+    ]
+    assert done["status"]["runs"][0]["phase"] == "Succeeded"
+    assert done["status"]["runs"][0]["figures"]["fileGroups"] >= 1
+    assert conditions(done)["Compacted"][:2] == ("True", "NoLogFiles")
+    assert done["status"]["data"]["records"] == 3
+    assert [row["ts"] for row in place.rows()] == [9, 9, 3]
+    again = place.apply(place.table(**changes))
+    assert again["status"]["runs"] == done["status"]["runs"]
+
+
+def test_a_published_plan_is_executed_by_the_next_look(place: Place) -> None:
+    changes: dict[str, Any] = {"type": "MergeOnRead", "maintenance": {"compaction": {"mode": "Auto"}}}
+    place.land("1.parquet")
+    place.apply(place.table(**changes))
+    table = open_table(str(place.location))
+    table.upsert(pa.table({"id": ["a"], "ts": pa.array([9], pa.int64()), "city": ["y"]}))
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    done = place.apply(place.table(**changes))
+    assert done["status"]["runs"][0]["instants"] == [plan.instant]
+    assert done["status"]["timeline"]["pending"] == []

@@ -150,3 +150,22 @@ def test_sources_and_tables_on_s3_need_no_hadoop_filesystem(tmp_path: Path, monk
         code, result = run(tmp_path, job)
         assert code == 0, result.message
         assert open_table(location, storage_options=server.options).scan().count() == 4
+
+
+def test_a_compaction_on_spark_makes_the_commit_that_was_planned_and_finds_nothing_more_to_do(spark, tmp_path) -> None:
+    """Planned beside the job, executed by Spark's tasks."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(ROWS, tmp_path / "in" / "1.parquet")
+    asked = spec(tmp_path, table={"type": "MergeOnRead"})
+    assert run(tmp_path, asked)[0] == 0
+    table = open_table(f"file://{tmp_path}/lake")
+    before = table.scan().to_arrow()
+    table.upsert(before.slice(0, 2))
+    job = JobSpec("two", asked.table, {"type": "Compaction", "schedule": True}, engine="Spark", progress=asked.progress)
+    code, result = run(tmp_path, job)
+    assert (code, result.outcome) == (0, "Succeeded"), result.message
+    assert result.figures["fileGroups"] >= 1
+    assert not any(row["log_files"] for row in table.files().to_pylist() if row["latest"])
+    assert sorted(map(str, table.scan().to_arrow().to_pylist())) == sorted(map(str, before.to_pylist()))
+    code, result = run(tmp_path, job)
+    assert (code, result.outcome) == (0, "NothingToDo")

@@ -12,19 +12,18 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CommitStateUnknownError, HudiError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
-from hudi_table.model.names import bucket_of_file_id, instant_of_token
-from hudi_table.model.options import WriteOptions
+from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table_config import TableType
 from hudi_table.model.touches import bucket_touch, file_touch
-from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
+from hudi_table.services.compaction.debt import choose
+from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.compactions import PlannedSlice, plan_body, planned_groups
+from hudi_table.table.compactions import PlannedSlice, plan_body
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import local_now
-from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.transaction import Transaction, begin_plan
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.view import FileSystemView
 from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 
@@ -51,7 +50,9 @@ def schedule_compaction(
     Raises InvalidRequestError for a copy-on-write table, InvalidOptionError, UnsupportedTableError, WriteConflictError
     if writers kept moving the chosen groups, and what the storage raises.
     """
-    settings = _Settings.parse(options or {})
+    given = options or {}
+    trigger = Trigger.parse(given)
+    strategy_of(given)
     refuse_unsupported(ctx.config)
     if ctx.config.type is not TableType.MERGE_ON_READ:
         raise InvalidRequestError(
@@ -61,12 +62,12 @@ def schedule_compaction(
     check_timeline(ctx, timeline)
     check_renames(ctx, timeline)
     for left in range(ATTEMPTS_MAX, 0, -1):
-        why = "asked for" if force else settings.trigger.due(timeline, local_now(ctx))
-        if why is None or not settings.choose(ctx, timeline):
+        why = "asked for" if force else trigger.due(timeline, local_now(ctx))
+        if why is None or not _chosen(ctx, timeline, given):
             return None
         txn = begin_plan(ctx, Action.COMPACTION)
         try:
-            chosen = settings.choose(ctx, txn.timeline)
+            chosen = _chosen(ctx, txn.timeline, given)
             if not chosen:
                 txn.withdraw()
                 return None
@@ -95,33 +96,8 @@ def schedule_compaction(
     raise AssertionError("unreachable")
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    trigger: Trigger
-    options: Mapping[str, str]
-    file_size: int
-
-    @classmethod
-    def parse(cls, options: Mapping[str, str]) -> _Settings:
-        strategy_of(options)
-        return cls(Trigger.parse(options), options, WriteOptions.parse(options).target_file_size)
-
-    def choose(self, ctx: TableContext, timeline: Timeline) -> list[Candidate]:
-        """The slices that the strategy takes, of those that no plan holds."""
-        slices = FileSystemView(ctx, timeline).latest_slices()
-        held = planned_groups(ctx, timeline) if slices else {}
-        visible = VisibleInstants.of(timeline)
-        free = [_with_visible_logs(item, visible) for item in slices if (item.partition, item.file_id) not in held]
-        return strategy_of(self.options)(candidates(free, self.file_size))
-
-
-def _with_visible_logs(item: FileSlice, visible: VisibleInstants) -> FileSlice:
-    logs = tuple(log for log in item.logs if _counts(instant_of_token(log.name.token), visible))
-    return FileSlice(item.partition, item.file_id, item.instant, item.base, logs)
-
-
-def _counts(instant: str | None, visible: VisibleInstants) -> bool:
-    return instant is None or instant in visible
+def _chosen(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> list[Candidate]:
+    return choose(ctx, timeline, FileSystemView(ctx, timeline), options)
 
 
 def _publish(txn: Transaction, chosen: list[Candidate]) -> None:

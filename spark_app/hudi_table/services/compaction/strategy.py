@@ -21,8 +21,6 @@ LOG_SIZE = "hoodie.compaction.logfile.size.threshold"
 LOG_NUMBER = "hoodie.compaction.logfile.num.threshold"
 DAYS = "hoodie.compaction.daybased.target.partitions"
 PARTITIONS = "hoodie.compaction.partition.path.regex"
-DEFAULT_FILE_SIZE = 120 * 1024 * 1024
-"""`hoodie.parquet.max.file.size`."""
 _MIB = 1024 * 1024
 _SUFFIX = "CompactionStrategy"
 
