@@ -87,13 +87,13 @@ class Merger:
         rows, positions = rows[wins], positions[wins]
         gone = self._deletes[positions]
         take = np.arange(len(table), dtype=np.int64)
-        take[rows] = len(table) + positions
+        take[rows] = len(table) + np.arange(len(positions))
         if gone.any():
             take = np.delete(take, rows[gone])
         self.counts.deleted += int(gone.sum())
         self.counts.updated += len(rows) - int(gone.sum())
         self.counts.kept += len(table) - len(rows)
-        return self._take(table, pa.array(take))
+        return self._take(table, pa.array(positions), pa.array(take))
 
     def rest(self) -> pa.Table:
         """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
@@ -109,10 +109,11 @@ class Merger:
         given = self._ordering.take(pa.array(positions))
         return self._always[positions] | ~strictly_less(given, stored)
 
-    def _take(self, base: pa.Table, rows: pa.Array) -> pa.Table:
+    def _take(self, base: pa.Table, positions: pa.Array, rows: pa.Array) -> pa.Table:
+        """These rows of the base with, behind it, the incoming ones at the positions."""
         arrays = []
         for field, incoming in zip(self._schema, self._columns, strict=True):
-            both = pa.concat_arrays([*base.column(field.name).chunks, incoming])
+            both = pa.concat_arrays([*base.column(field.name).chunks, incoming.take(positions)])
             arrays.append(both.take(rows))
         return pa.Table.from_arrays(arrays, schema=self._schema)
 

@@ -22,10 +22,10 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
+from hudi_table.table.parts import range_split
 from hudi_table.table.ports import Engine
-from hudi_table.write.parts import range_split
+from hudi_table.table.spill import GroupedRows
 from hudi_table.write.prepare import Prepared
-from hudi_table.write.spill import GroupedRows
 
 CHUNK_ROWS = 262_144
 _SMALL_CHUNK_ROWS = 65_536

@@ -29,10 +29,10 @@ from hudi_table.model.names import (
     join,
 )
 from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
+from hudi_table.table.parts import merge_in_parts, whole_parts
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
-from hudi_table.write.parts import merge_in_parts, whole_parts
 from hudi_table.write.workload import FileGroupTask, Mode
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
