@@ -28,7 +28,7 @@ from hudi_table.table.ports import Storage
 
 MERGE_BYTES = 256 << 20
 """Memory that merging one slice may take where nobody says."""
-_SHARES = 6
+_SHARES = 8
 """Parts of the budget: entries held, their copy when they are folded and when they are merged, base rows held and merged, and
 the blocks that are being decoded."""
 _ABSENT = -1

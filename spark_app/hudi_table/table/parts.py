@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.javahash import java_string_hash
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.merge import MergeCounts, Merger, one_chunk
-from hudi_table.table.spill import Codes, GroupedRows, joined
+from hudi_table.table.spill import Codes, GroupedRows, give_back, joined
 
 PARTS_MAX = 256
 
@@ -84,6 +84,8 @@ def merge_in_parts(
             for table in stored:
                 yield merger.apply(table), None
             yield merger.rest(), merger.counts
+            del merger
+            give_back()
 
 
 def _split(rows: GroupedRows, table: pa.Table, parts: int) -> None:

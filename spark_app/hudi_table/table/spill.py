@@ -152,6 +152,12 @@ class GroupedRows:
         self.spilled_bytes += self._held_bytes
         self._held = []
         self._held_bytes = 0
+        give_back()
+
+
+def give_back() -> None:
+    """Hand memory that Arrow has freed back to the system: its allocator keeps pages for batches of the same size."""
+    pa.default_memory_pool().release_unused()
 
 
 def joined(batches: Iterable[pa.RecordBatch], max_bytes: int) -> Iterator[pa.RecordBatch]:
