@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.table_config import MergeMode, TableConfig, TableType
+from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.table_properties import table_payload
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
@@ -180,7 +181,8 @@ def slice_merge(config: TableConfig, schema: pa.Schema) -> SliceMerge:
     if ordering not in schema.names:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         ordering = None
-    return SliceMerge(ordering, config.merge_mode is MergeMode.EVENT_TIME and ordering is not None)
+    payload = table_payload(config)
+    return SliceMerge(ordering, payload.event_time and ordering is not None, payload.partial, payload.combines)
 
 
 def _check_no_logs(ctx: TableContext, slices: Sequence[FileSlice]) -> None:

@@ -20,7 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.codec.log_blocks import LogBlock
+from hudi_table.model.merging import PartialUpdates
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
+from hudi_table.table.combine import combine
 from hudi_table.table.log_entries import entry_tables
 from hudi_table.table.merge import ALWAYS_DELETE, Mask, Merger, MergeRule, Rows, dense_ranks, flags, newest, one_chunk
 from hudi_table.table.parts import PARTS_MAX, merge_in_parts, whole_parts
@@ -36,15 +38,20 @@ _ABSENT = -1
 
 @dataclass(frozen=True, slots=True)
 class SliceMerge:
-    """How a table merges on read: `ordering` is compared between log entries, and with base rows if `event_time`."""
+    """How a table merges on read: `ordering` is compared between log entries, and with base rows if `event_time`.
+
+    `partial`: which values of the folded row leave the base row's; `combines`: entries are put together column by column too.
+    """
 
     ordering: str | None = None
     event_time: bool = False
+    partial: PartialUpdates | None = None
+    combines: bool = False
 
     @property
     def rule(self) -> MergeRule:
         """How the folded entries meet base rows."""
-        return MergeRule(self.ordering if self.event_time else None)
+        return MergeRule(self.ordering if self.event_time else None, self.partial, self.combines)
 
     def needs(self, fields: Sequence[pa.Field]) -> list[str]:
         """Columns that merging reads, of those that the table has."""
@@ -154,7 +161,12 @@ def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Tab
     encoded = one_chunk(keys.dictionary_encode())
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     deletes = np.concatenate([flags(table, ALWAYS_DELETE) for table in tables])
-    winners = np.sort(_fold(codes, len(encoded.dictionary), deletes, _ranks(tables, deletes, how.ordering)))
+    ranks = _ranks(tables, deletes, how.ordering)
+    if how.combines and len(codes) > len(encoded.dictionary):
+        rows = pa.concat_tables(tables)
+        tables.clear()
+        return combine(rows, codes, ranks, deletes)
+    winners = np.sort(_fold(codes, len(encoded.dictionary), deletes, ranks))
     if len(winners) == len(codes):
         found = pa.concat_tables(tables)
         tables.clear()

@@ -160,7 +160,7 @@ class Attempt:
 
     def _settings(self) -> WriteSettings:
         prepared, options = self.prepared, self.prepared.options
-        in_task = isinstance(prepared.index, BucketIndex) and prepared.combines
+        in_task = (isinstance(prepared.index, BucketIndex) or prepared.rule.combines) and prepared.combines
         return WriteSettings(
             schema=prepared.schema,
             avro_schema=self.avro_schema,

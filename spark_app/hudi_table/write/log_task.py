@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro_schema import with_meta, with_meta_text
 from hudi_table.codec.log_rows import avro_block, delete_block
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join
-from hudi_table.table.merge import ALWAYS_DELETE, flags, one_chunk
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join
+from hudi_table.table.merge import ALWAYS_DELETE, deleted, flags, one_chunk
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.workload import FileGroupTask, LogPlace
 
@@ -45,7 +45,7 @@ def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWri
     with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
         schema = with_meta_text(task.settings.avro_schema)
         for table in itertools.chain([first], tables):
-            gone = flags(table, ALWAYS_DELETE) | flags(table, IS_DELETED)
+            gone = deleted(table)
             if gone.any():
                 deletes.append(_keys_of(task, table.filter(pa.array(gone))))
                 table = table.filter(pa.array(~gone))
