@@ -133,6 +133,7 @@ def create_table(
     ordering_fields: str | Sequence[str] = (),
     type: str = "CopyOnWrite",  # noqa: A002 - the name of the resource's field
     merge_mode: str | None = None,
+    partial_updates: str | None = None,
     index: str | Mapping[str, Any] | IndexSpec = "Simple",
     name: str = "",
     database: str = "",
@@ -157,6 +158,7 @@ def create_table(
         ordering_fields=ordering_fields,
         type=type,
         merge_mode=merge_mode,
+        partial_updates=partial_updates,
         index=index,
         name=name,
         database=database,

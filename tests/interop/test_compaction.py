@@ -42,7 +42,7 @@ def go_on(base: Path, model: Model, steps: tuple[tuple[str, range, int], ...]) -
 
 def assert_all_queries(base: Path, oracle: HudiOracle, model: Model, since: str, moment: str) -> None:
     """Snapshot, read-optimised, time travel and incremental: as we answer, so does Hudi. hudi-rs misses what was written
-    beside a pending plan (docs/compatibility.md, case 20)."""
+    beside a pending plan (docs/compatibility.md, case 22)."""
     table = open_table(str(base))
     plans = pending(table)
     missing = table.scan(as_of=plans[0], meta=True).to_arrow() if plans else None

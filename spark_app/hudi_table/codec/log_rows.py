@@ -184,8 +184,9 @@ def _decimal_bytes(values: pa.Array) -> pa.Array:
     """Two's complement, big-endian, of the values at scale 15: as wide as the type allows, which every reader takes."""
     wide = values.cast(pa.decimal128(30, 15))
     raw = np.frombuffer(wide.buffers()[1], np.uint8).reshape(-1, 16)[wide.offset : wide.offset + len(wide)]
-    found = [None if not ok else row[::-1].tobytes() for ok, row in zip(wide.is_valid().to_pylist(), raw, strict=True)]
-    return pa.array(found, pa.binary())
+    turned = pa.py_buffer(np.ascontiguousarray(raw[:, ::-1]))
+    found = pa.Array.from_buffers(pa.binary(16), len(wide), [None, turned]).cast(pa.binary())
+    return pc.if_else(wide.is_valid(), found, None)
 
 
 def _deleted(records: Sequence[dict[str, Any]]) -> DeletedKeys:

@@ -82,6 +82,7 @@ class TableConfig:
     """A table's identity. Everything but `index` and `extra` is immutable once the table exists.
 
     `key_encoding`: how keys of one complex field are written (`Raw` as 0.15 does, `FieldPrefixed` as `f:v`).
+    `payload_class`: which of Hudi's classes merges rows, '' for the plain one of `merge_mode`.
     `extra` holds every property that is not modelled, so that rewriting the file loses nothing.
     """
 
@@ -91,6 +92,7 @@ class TableConfig:
     partition_by: tuple[PartitionField, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     merge_mode: MergeMode = MergeMode.COMMIT_TIME
+    payload_class: str = ""
     index: IndexSpec | None = None
     database: str = ""
     key_generator: str = ""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.merging import PAYLOADS, Payload, payload_of
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
@@ -48,19 +49,14 @@ _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
-EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 PAYLOAD = "hoodie.compaction.payload.class"
 MERGER = "hoodie.compaction.record.merger.strategy"
 EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """What 0.15.0 stores for both payload classes."""
 _DATASOURCE = "hoodie.datasource.write."
 MERGE_MODE = "hoodie.record.merge.mode"
-_MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
-_PAYLOAD_MODES = {
-    EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME,
-    COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME,
-}
+MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
+_CUSTOM = "CUSTOM"
 _GENERATOR_TYPES = {
     "SIMPLE": "SimpleKeyGenerator",
     "COMPLEX": "ComplexKeyGenerator",
@@ -139,8 +135,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         # Without these, Hudi 1.1.1 refuses the table, or with its check off writes every key a second time.
         out[KEY_ENCODING] = _flag(config.key_encoding != "FieldPrefixed")
         out[_KEY_CHECK] = "false"
-    ours = EVENT_TIME_PAYLOAD if config.merge_mode is MergeMode.EVENT_TIME else COMMIT_TIME_PAYLOAD
-    out.setdefault(PAYLOAD, ours)
+    out.setdefault(PAYLOAD, table_payload(config).class_name)
     if config.type is TableType.MERGE_ON_READ:
         out.setdefault(MERGER, EVENT_TIME_MERGER)
     out |= _timebased(config) | _index(config.index)
@@ -179,6 +174,7 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         partition_by=_partition_by(properties, generator),
         ordering_fields=_names(ordering),
         merge_mode=_merge_mode(properties),
+        payload_class=_payload_class(properties),
         index=_index_spec(properties, base_path),
         key_generator=generator,
         key_encoding="Raw"
@@ -204,9 +200,12 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
     strange = {
         key
-        for key, known in ((PAYLOAD, _PAYLOAD_MODES.keys()), (MERGE_MODE, _MERGE_NAMES.values()))
+        for key, known in ((PAYLOAD, PAYLOADS.keys()), (MERGE_MODE, MERGE_NAMES.values()))
         if properties.get(key) and properties[key] not in known
     }
+    if PAYLOAD in properties and PAYLOAD not in strange and properties.get(MERGE_MODE) == _CUSTOM:
+        # 1.x says so of every payload class that does more than choose a row.
+        strange.discard(MERGE_MODE)
     return {
         key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
     }
@@ -236,10 +235,27 @@ def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
 
 
 def _merge_mode(properties: Mapping[str, str]) -> MergeMode:
-    by_name = {value: mode for mode, value in _MERGE_NAMES.items()}
+    by_name = {value: mode for mode, value in MERGE_NAMES.items()}
     if properties.get(MERGE_MODE) in by_name:
         return by_name[properties[MERGE_MODE]]
-    return _PAYLOAD_MODES.get(properties.get(PAYLOAD, "")) or MergeMode.COMMIT_TIME
+    payload = PAYLOADS.get(properties.get(PAYLOAD, ""))
+    return payload.mode if payload else MergeMode.COMMIT_TIME
+
+
+def _payload_class(properties: Mapping[str, str]) -> str:
+    """The class that is stored, unless it is a plain one, of which the merge mode tells as much."""
+    payload = PAYLOADS.get(properties.get(PAYLOAD, ""))
+    return "" if payload is None else stored_class(payload)
+
+
+def stored_class(payload: Payload) -> str:
+    """`TableConfig.payload_class` of a payload."""
+    return "" if payload == payload_of(payload.mode) else payload.class_name
+
+
+def table_payload(config: TableConfig) -> Payload:
+    """How the table merges rows."""
+    return PAYLOADS[config.payload_class] if config.payload_class else payload_of(config.merge_mode)
 
 
 def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:

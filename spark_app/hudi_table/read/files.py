@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, HudiError, InvalidDataError, ObjectNotFoundError, UnavailableError
-from hudi_table.read.plan import ScanPlan
+from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.prefetch import in_order
 from hudi_table.read.pruning import matching_row_groups
 from hudi_table.table.context import TableContext
@@ -23,10 +23,9 @@ from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
 
 BATCH_ROWS = 64 * 1024
-FILES_AHEAD = 4
-"""Slices decoded at once; with `BATCHES_AHEAD` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers,
-and of slices with logs what their logs hold."""
 BATCHES_AHEAD = 2
+"""With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers, and of each slice with
+logs the plan's `merge_bytes`."""
 FOOTERS_AHEAD = 16
 
 
@@ -35,7 +34,7 @@ def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Itera
     if limit == 0:
         return
     sources = [partial(_batches, ctx, plan, found) for found in plan.slices]
-    ahead = FILES_AHEAD if limit is None else 1
+    ahead = SLICES_AT_ONCE if limit is None else 1
     left = limit
     batches = in_order(sources, ahead=ahead, depth=BATCHES_AHEAD)
     try:
@@ -56,7 +55,7 @@ def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
     footers = [partial(_footer_rows, ctx, found.base) for found in counted if found.base is not None]
     rows: int = sum(in_order(footers, ahead=FOOTERS_AHEAD, depth=1))
     sources = [partial(_batches, ctx, plan, found) for found in read]
-    for batch in in_order(sources, ahead=FILES_AHEAD, depth=BATCHES_AHEAD):
+    for batch in in_order(sources, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD):
         rows += batch.num_rows
     return rows
 
@@ -81,7 +80,7 @@ def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.
     base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, found.base, schema, prune=False))
     try:
         blocks = slice_blocks(ctx.storage, found.logs, plan.visible)
-        for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge):
+        for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
             yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
     except ObjectNotFoundError as error:
         raise _gone(ctx, found.partition, error.path or "", "log file") from error

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.table_config import MergeMode, TableConfig, TableType
+from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.table_properties import table_payload
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
@@ -18,18 +19,23 @@ from hudi_table.read.pruning import matching_partitions
 from hudi_table.read.support import check_readable
 from hudi_table.table.column_history import ColumnHistory, load_column_history
 from hudi_table.table.context import TableContext
-from hudi_table.table.log_merge import SliceMerge
+from hudi_table.table.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 
+SLICES_AT_ONCE = 4
+DEFAULT_MEMORY = SLICES_AT_ONCE * MERGE_BYTES
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows, `span` is for incremental queries."""
+    """What a scan was asked for. `as_of` is an instant time of 17 digits, `limit` a number of rows, `span` is for incremental queries.
+
+    `max_memory`: bytes that the logs of all slices read at once may take while they are merged; more waits on disk.
+    """
 
     columns: tuple[str, ...] | None = None
     filter: Filter | None = None
@@ -38,6 +44,7 @@ class Request:
     limit: int | None = None
     meta: bool = False
     span: Span | None = None
+    max_memory: int = DEFAULT_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,8 @@ class ScanPlan:
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
     write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
-    older files hold under another name. `visible` and `merge` say which log blocks count, and how; `merging` are the columns that merging needs.
+    older files hold under another name. `visible` and `merge` say which log blocks count, and how; `merging` are the columns that merging needs,
+    `merge_bytes` the memory that merging one slice may take.
     """
 
     schema: pa.Schema
@@ -62,6 +70,7 @@ class ScanPlan:
     visible: VisibleInstants | None = None
     merge: SliceMerge = field(default_factory=SliceMerge)
     merging: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    merge_bytes: int = MERGE_BYTES
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -107,6 +116,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         merging=pa.schema(
             [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
         ),
+        merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
     )
 
 
@@ -171,7 +181,8 @@ def slice_merge(config: TableConfig, schema: pa.Schema) -> SliceMerge:
     if ordering not in schema.names:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         ordering = None
-    return SliceMerge(ordering, config.merge_mode is MergeMode.EVENT_TIME and ordering is not None)
+    payload = table_payload(config)
+    return SliceMerge(ordering, payload.event_time and ordering is not None, payload.partial, payload.combines)
 
 
 def _check_no_logs(ctx: TableContext, slices: Sequence[FileSlice]) -> None:

@@ -11,7 +11,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.incremental import EARLIEST, Span
-from hudi_table.read.plan import META_FIELDS, Request, schema_as_of
+from hudi_table.read.plan import DEFAULT_MEMORY, META_FIELDS, Request, schema_as_of
 from hudi_table.read.predicates import Filter
 from hudi_table.read.scan import Scan
 from hudi_table.read.show import key_values_html
@@ -79,6 +79,7 @@ class TableReader:
         since: Moment | None = None,
         until: Moment | None = None,
         full_scan: bool = False,
+        max_memory: int = DEFAULT_MEMORY,
     ) -> Scan:
         """A lazy scan of the newest completed snapshot, or of the one at `as_of`.
 
@@ -88,13 +89,16 @@ class TableReader:
 
         `columns`: names in the wanted order, default all data columns; `meta` adds Hudi's five meta columns in
         front, which can also be named. `filter`: SQL-like text (``"city = 'sf' and ts > 5"``), tuples as pyarrow
-        takes them, or a pyarrow expression. `limit`: at most that many rows. Raises InvalidOptionError for a
+        takes them, or a pyarrow expression. `limit`: at most that many rows. `max_memory`: bytes that merging logs may take; what is
+        more waits on disk, and rows then leave the order of their base files. Raises InvalidOptionError for a
         malformed argument; names and types are checked when the scan first reads.
         """
         if isinstance(columns, str):
             raise InvalidOptionError(f"columns is the text {columns!r}: give a list of names")
         if limit is not None and limit < 0:
             raise InvalidOptionError(f"limit is {limit}: give 0 or more rows")
+        if max_memory < 1:
+            raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
         at = self.as_of if as_of is None else instant_of(as_of, self.context.config.timezone)
         names = None if columns is None else tuple(columns)
         if names is not None and len(set(names)) < len(names):
@@ -102,7 +106,7 @@ class TableReader:
         span = self._span(query, at, since, until, full_scan)
         if span is not None:
             at = span.until or at
-        return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta, span))
+        return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta, span, max_memory))
 
     def _span(
         self, query: str, at: str | None, since: Moment | None, until: Moment | None, full_scan: bool

@@ -18,10 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.model.names import IS_DELETED, RECORD_KEY
+from hudi_table.model.merging import UNAVAILABLE, PartialUpdates
+from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY
 
 ALWAYS_DELETE = "_lakeops_delete"
 """Boolean column of incoming rows: true deletes whatever the ordering. Never stored."""
+FLAGGED = "_lakeops_flagged"
+"""Boolean column of incoming rows: true is a flagged delete, like `_hoodie_is_deleted`. Never stored."""
 
 
 Mask = npt.NDArray[np.bool_]
@@ -30,9 +33,26 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """Which row wins: the incoming one (`ordering` is None), or the one with the larger ordering value."""
+    """Which row wins: the incoming one (`ordering` is None), or the one with the larger ordering value.
+
+    `partial`: values of the winner that leave the other's. `combines`: an older row too fills what is null, and takes part with its
+    meta columns. `deletes_always`: flagged deletes do not look at ordering values. `marker`: column and text, in any case, that
+    flag a delete.
+    """
 
     ordering: str | None = None
+    partial: PartialUpdates | None = None
+    combines: bool = False
+    deletes_always: bool = False
+    marker: tuple[str, str] | None = None
+
+    def flagged(self, rows: pa.Table) -> pa.Table:
+        """Incoming rows with the column `FLAGGED` where a marker tells deletes."""
+        if self.marker is None or self.marker[0] not in rows.schema.names:
+            return rows
+        column, text = self.marker
+        marked = pc.equal(pc.utf8_lower(rows.column(column).cast(pa.string())), text.lower())
+        return rows.append_column(FLAGGED, pc.fill_null(marked, False))
 
 
 @dataclass(slots=True)
@@ -56,7 +76,7 @@ class Merger:
     """Merges one file group.
 
     `incoming` has unique values in `_hoodie_record_key`, the columns of `schema` and perhaps `ALWAYS_DELETE`;
-    `schema` is what `apply` and `rest` return. Deletes are rows with `ALWAYS_DELETE` or `_hoodie_is_deleted` true.
+    `schema` is what `apply` and `rest` return. Deletes are rows with `ALWAYS_DELETE`, `FLAGGED` or `_hoodie_is_deleted` true.
     """
 
     def __init__(self, incoming: pa.Table, schema: pa.Schema, rule: MergeRule) -> None:
@@ -64,7 +84,7 @@ class Merger:
         self._schema = schema
         self._rule = rule
         self._always = flags(incoming, ALWAYS_DELETE)
-        self._deletes = self._always | flags(incoming, IS_DELETED)
+        self._deletes = deleted(incoming)
         self._columns = [one_chunk(incoming.column(name)) for name in schema.names]
         self._keys = one_chunk(incoming.column(RECORD_KEY))
         self._ordering = None if rule.ordering is None else one_chunk(incoming.column(rule.ordering))
@@ -82,16 +102,13 @@ class Merger:
         positions = found.drop_null().to_numpy().astype(np.int64)
         self._seen[positions] = True
         wins = self._wins(table, rows, positions)
-        rows, positions = rows[wins], positions[wins]
+        if not self._rule.combines:
+            rows, positions, wins = rows[wins], positions[wins], wins[wins]
         gone = self._deletes[positions]
-        take = np.arange(len(table), dtype=np.int64)
-        take[rows] = len(table) + positions
-        if gone.any():
-            take = np.delete(take, rows[gone])
         self.counts.deleted += int(gone.sum())
         self.counts.updated += len(rows) - int(gone.sum())
         self.counts.kept += len(table) - len(rows)
-        return self._take(table, pa.array(take))
+        return self._put(table, rows, positions, wins)
 
     def rest(self) -> pa.Table:
         """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
@@ -105,14 +122,37 @@ class Merger:
             return np.ones(len(rows), dtype=bool)
         stored = one_chunk(base.column(self._rule.ordering)).take(pa.array(rows))
         given = self._ordering.take(pa.array(positions))
-        return self._always[positions] | ~strictly_less(given, stored)
+        always = self._deletes if self._rule.deletes_always else self._always
+        return always[positions] | ~strictly_less(given, stored)
 
-    def _take(self, base: pa.Table, rows: pa.Array) -> pa.Table:
+    def _put(self, base: pa.Table, rows: Rows, positions: Rows, wins: Mask) -> pa.Table:
+        """The base with the incoming rows at the positions in the place of these rows, without those that are deleted."""
+        keep = np.ones(len(base), dtype=bool)
+        keep[rows[self._deletes[positions]]] = False
+        places = np.arange(len(base), dtype=np.int64)
+        places[rows] = len(base) + np.arange(len(positions))
+        plain = pa.array(places[keep])
         arrays = []
-        for field, incoming in zip(self._schema, self._columns, strict=True):
-            both = pa.concat_arrays([*base.column(field.name).chunks, incoming])
-            arrays.append(both.take(rows))
+        for field, column in zip(self._schema, self._columns, strict=True):
+            stored, given = base.column(field.name), column.take(pa.array(positions))
+            take = plain
+            if self._rule.partial is not None and field.name not in META_COLUMNS:
+                stays = self._stays(stored, given, rows, wins)
+                mixed = places.copy()
+                mixed[rows[stays]] = rows[stays]
+                take = pa.array(mixed[keep])
+            arrays.append(pa.concat_arrays([*stored.chunks, given]).take(take))
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _stays(self, stored: pa.ChunkedArray, given: pa.Array, rows: Rows, wins: Mask) -> Mask:
+        """Of each of these rows whether the stored value of a column stays."""
+        assert self._rule.partial is not None
+        missing = _missing(given, self._rule.partial)
+        if not self._rule.combines:
+            return missing
+        there = ~_missing(one_chunk(stored).take(pa.array(rows)), self._rule.partial)
+        stays: Mask = np.where(wins, missing, there)
+        return stays
 
 
 def newest(groups: Rows, ordering: pa.Array | None) -> Mask | None:
@@ -154,6 +194,27 @@ def strictly_less(left: pa.Array, right: pa.Array) -> Mask:
         right_nan = np.asarray(pc.fill_null(pc.is_nan(right), False))
         less = less | (right_nan & ~left_nan & np.asarray(left.is_valid()))
     return less
+
+
+def _missing(values: pa.Array, partial: PartialUpdates) -> Mask:
+    """Which values are not to be stored over another."""
+    if partial is PartialUpdates.IGNORE_DEFAULTS:
+        return np.asarray(values.is_null())
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not _is_text(kind):
+        return np.zeros(len(values), dtype=bool)
+    plain = values.cast(kind) if pa.types.is_dictionary(values.type) else values
+    marker = pa.scalar(UNAVAILABLE if pa.types.is_string(kind) else UNAVAILABLE.encode(), kind)
+    return np.asarray(pc.fill_null(pc.equal(plain, marker), False))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def deleted(rows: pa.Table) -> Mask:
+    """Which incoming rows are deletes."""
+    return flags(rows, ALWAYS_DELETE) | flags(rows, FLAGGED) | flags(rows, IS_DELETED)
 
 
 def flags(rows: pa.Table, column: str) -> Mask:

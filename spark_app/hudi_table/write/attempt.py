@@ -166,7 +166,7 @@ class Attempt:
 
     def _settings(self) -> WriteSettings:
         prepared, options = self.prepared, self.prepared.options
-        in_task = isinstance(prepared.index, BucketIndex) and prepared.combines
+        in_task = (isinstance(prepared.index, BucketIndex) or prepared.rule.combines) and prepared.combines
         return WriteSettings.of(
             options,
             prepared.schema,

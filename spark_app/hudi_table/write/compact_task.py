@@ -45,7 +45,9 @@ def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
     rows = row_schema(item.file, dictionaries=False)
     work = FileWork(item.file, rows, MergeCounts())
     base = base_rows(work, right, dictionaries=False) if item.file.base_path is not None else iter(())
-    tables = merged_rows(storage, base, scanned, rows, item.merge, counts=work.counts)
+    tables = merged_rows(
+        storage, base, scanned, rows, item.merge, memory_bytes=item.file.settings.memory_bytes, counts=work.counts
+    )
     stat = write_one(work, 0, tables, right)
     return replace(
         stat,

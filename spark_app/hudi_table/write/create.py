@@ -20,6 +20,7 @@ from hudi_table.errors import (
     TableNotFoundError,
     UnavailableError,
 )
+from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import COLON_RULE, QUARANTINE, SUSPECT, check_keys
 from hudi_table.model.table_config import (
@@ -31,12 +32,13 @@ from hudi_table.model.table_config import (
     TableConfig,
     TableType,
 )
+from hudi_table.model.table_properties import PAYLOAD, stored_class, table_payload
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import create_properties, open_context
 from hudi_table.write.keygen import with_inputs
-from hudi_table.write.prepare import refuse_unsupported, resolve_index
+from hudi_table.write.prepare import PAYLOAD_OPTION, refuse_merging, refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT)
@@ -53,6 +55,7 @@ class TableSpec:
     ordering_fields: str | Sequence[str] = ()
     type: str = TableType.COPY_ON_WRITE.value
     merge_mode: str | None = None
+    partial_updates: str | None = None
     index: str | Mapping[str, Any] | IndexSpec = IndexType.SIMPLE.value
     name: str = ""
     database: str = ""
@@ -100,10 +103,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     check_keys(spec.options)
     schema = normalise(without_meta(spec.schema))
     ordering = _names(spec.ordering_fields)
-    mode = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
-    if spec.merge_mode is not None:
-        mode = _member(MergeMode, spec.merge_mode, "merge_mode")
-    if mode is MergeMode.EVENT_TIME and not ordering:
+    payload = _payload(spec, ordering)
+    if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
     index = index_of(spec.index)
@@ -117,7 +118,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         record_key=_names(spec.record_key),
         partition_by=partition_fields_of(spec.partition_by),
         ordering_fields=ordering,
-        merge_mode=mode,
+        merge_mode=payload.mode,
+        payload_class=stored_class(payload),
         index=index,
         hive_style=spec.hive_style,
         url_encode=spec.url_encode,
@@ -126,6 +128,25 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     )
     _check(config, schema)
     return with_inputs(config, schema)
+
+
+def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
+    """How the table merges: a payload class among the options, or the modes."""
+    default = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+    mode = default if spec.merge_mode is None else _member(MergeMode, spec.merge_mode, "merge_mode")
+    partial = None if spec.partial_updates is None else _member(PartialUpdates, spec.partial_updates, "partial_updates")
+    name = spec.options.get(PAYLOAD_OPTION) or spec.options.get(PAYLOAD)
+    if not name:
+        return payload_of(mode, partial)
+    payload = payload_named(name)
+    told = [(spec.merge_mode, mode, payload.mode), (spec.partial_updates, partial, payload.partial)]
+    for given, asked, has in told:
+        if given is not None and asked != has:
+            raise InvalidRequestError(
+                f"payload class {name} merges by {payload.mode.value} with partial updates "
+                f"{payload.partial or 'none'}, not {given}; leave one of the two out"
+            )
+    return payload
 
 
 def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None:
@@ -142,6 +163,7 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
             ("index.type", have.index.type.value, want.index.type.value),
             ("index.buckets", have.index.buckets, want.index.buckets),
             ("mergeMode", have.merge_mode.value, want.merge_mode.value),
+            ("payload class", table_payload(have).class_name, table_payload(want).class_name),
             ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
         ]
     for what, stored, asked in pairs:
@@ -210,7 +232,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
                     f"{role} names '{name}', which is no column; there are {', '.join(schema.names)}"
                 )
     refuse_unsupported(config)
-    resolve_index(config, {})
+    index, _ = resolve_index(config, {})
+    refuse_merging(config.name, table_payload(config), next(iter(config.ordering_fields), None), index)
 
 
 def _refuse_other_content(storage: Storage) -> None:

@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
-from hudi_table.index.base import Codes, Keys, Lookup, Routed, Slot, route_by_partition
+from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot, route_by_partition
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
+from hudi_table.table.parts import range_split
 from hudi_table.table.ports import Engine
-from hudi_table.write.parts import range_split
+from hudi_table.table.spill import GroupedRows
 from hudi_table.write.prepare import Prepared
-from hudi_table.write.spill import GroupedRows
 
 CHUNK_ROWS = 262_144
 _SMALL_CHUNK_ROWS = 65_536
@@ -130,19 +129,18 @@ def needs_tagging(prepared: Prepared) -> bool:
 
 def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Taken:
     """Combine untagged rows by key and group them by where the index finds them. The result is closed by the caller."""
-    keys, survives = _combined_keys(taken, prepared)
+    keys, owners = _combined_keys(taken, prepared)
     merges = prepared.operation.merges
     routed = prepared.index.route(keys, lookup) if merges else route_by_partition(keys)
-    codes = np.full(len(survives), -1, dtype=np.int32)
-    codes[survives] = routed.codes
+    codes = np.where(owners < 0, np.int32(-1), routed.codes[owners]).astype(np.int32)
     result = Taken(GroupedRows(max_memory), slots=list(routed.slots))
-    copies = np.flatnonzero(survives)[routed.copies]
+    copies, copy_codes = _copies(owners, routed)
     at = 0
     for batch in taken.rows.read(0):
         result.rows.add(batch, codes[at : at + len(batch)])
         here = (copies >= at) & (copies < at + len(batch))
         if here.any():
-            result.rows.add(batch.take(pa.array(copies[here] - at)), routed.copy_codes[here])
+            result.rows.add(batch.take(pa.array(copies[here] - at)), copy_codes[here])
         at += len(batch)
     if len(routed.deletes):
         schema = keyed_schema(prepared)
@@ -168,8 +166,19 @@ def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
     return result
 
 
-def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, npt.NDArray[np.bool_]]:
-    """The keys that survive combining, and which rows they belong to."""
+def _copies(owners: Positions, routed: Routed) -> tuple[Positions, Codes]:
+    """Rows that go to one more group, and to which: all those of the keys that the index found again."""
+    order = np.argsort(routed.copies, kind="stable")
+    copied = routed.copies[order]
+    first = np.searchsorted(copied, owners, "left")
+    counts = np.where(owners < 0, 0, np.searchsorted(copied, owners, "right") - first)
+    rows = np.repeat(np.arange(len(owners)), counts)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, routed.copy_codes[order][np.repeat(first, counts) + nth]
+
+
+def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, Positions]:
+    """The keys as they are after combining, and of each row the number of its key, -1 for rows that are dropped now."""
     record_keys = pa.concat_arrays(taken.keys) if taken.keys else pa.array([], pa.string())
     partitions = np.concatenate(taken.partitions) if taken.partitions else np.empty(0, dtype=np.int32)
     ordering = pa.concat_arrays(taken.ordering) if taken.ordering else None
@@ -179,10 +188,15 @@ def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, npt.NDArray[
         groups = pa.array(both).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     survives = newest(groups, ordering)
     if survives is None:
-        return Keys(record_keys, tuple(taken.paths), partitions, ordering), np.ones(len(partitions), dtype=bool)
-    kept = pa.array(np.flatnonzero(survives))
+        return Keys(record_keys, tuple(taken.paths), partitions, ordering), np.arange(len(partitions))
+    places = np.flatnonzero(survives)
+    kept = pa.array(places)
     values = None if ordering is None else ordering.take(kept)
-    return Keys(record_keys.take(kept), tuple(taken.paths), partitions[survives], values), survives
+    numbers = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
+    numbers[groups[places]] = np.arange(len(places))
+    # Rows that are put together column by column all go to the task that does it.
+    owners = np.where(survives | prepared.rule.combines, numbers[groups], -1)
+    return Keys(record_keys.take(kept), tuple(taken.paths), partitions[survives], values), owners
 
 
 def _delete_column(item: pa.Field, keys: pa.Array) -> pa.Array:

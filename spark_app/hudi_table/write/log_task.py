@@ -7,7 +7,8 @@ name version, base file and all logs of the slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -16,45 +17,60 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro_schema import with_meta, with_meta_text
 from hudi_table.codec.log_rows import avro_block, delete_block
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
-from hudi_table.table.merge import ALWAYS_DELETE, flags, one_chunk
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
+from hudi_table.table.merge import ALWAYS_DELETE, deleted, flags, one_chunk
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.workload import FileGroupTask, LogPlace
 
 BLOCK_BYTES = 64 << 20
-"""Arrow bytes of the rows of one data block: what a reader has to hold at once."""
+"""Arrow bytes of the rows of one data block at most: what a reader has to hold at once."""
+_BLOCK_SHARE = 8
+"""A block takes at most this part of the task's memory, for encoding copies it."""
+_DELETE_BYTES = 1024
+"""What a delete takes where it is read: such blocks are decoded record by record."""
 
 
-def write_log(task: FileGroupTask, tables: Iterable[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
-    """Write one log file of data blocks and then delete blocks; no stat if there is nothing to write."""
+def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
+    """Write one log file of data blocks and then delete blocks; no stat if there is nothing to write.
+
+    Rows are written as they come; of deletes the keys are held to the end. No key comes twice.
+    """
     assert task.log is not None
-    rows, deletes = [], []
-    for table in tables:
-        gone = flags(table, ALWAYS_DELETE) | flags(table, IS_DELETED)
-        if gone.any():
-            deletes.append(table.filter(pa.array(gone)))
-            table = table.filter(pa.array(~gone))
-        if len(table):
-            rows.append(table)
-    if not rows and not deletes:
+    first = next((table for table in tables if len(table)), None)
+    if first is None:
         return ()
     name = str(
         LogFileName(task.file_id, task.log.base_instant, task.log.version, log_write_token(task.instant, task.attempt))
     )
-    written = 0
+    block_bytes = max(1, min(BLOCK_BYTES, task.settings.memory_bytes // _BLOCK_SHARE))
+    written, deletes = 0, []
     with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
         schema = with_meta_text(task.settings.avro_schema)
-        for table in rows:
-            step = max(1, BLOCK_BYTES // max(1, table.nbytes // len(table)))
-            for start in range(0, len(table), step):
-                piece = table.slice(start, step)
+        for table in itertools.chain([first], tables):
+            gone = deleted(table)
+            if gone.any():
+                deletes.append(_keys_of(task, table.filter(pa.array(gone))))
+                table = table.filter(pa.array(~gone))
+            for piece in _pieces(table, block_bytes // max(1, table.nbytes // max(1, len(table)))):
                 sink.write(avro_block(_stamped(task, piece, written), schema, task.instant))
                 written += len(piece)
                 right.renew_if_due()
         for table in deletes:
-            sink.write(_deletes(task, table))
+            for piece in _pieces(table, block_bytes // _DELETE_BYTES):
+                sink.write(_deletes(task, piece))
         size = sink.tell()
     return (_stat(task, task.log, name, size, written, sum(map(len, deletes))),)
+
+
+def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    step = max(1, rows)
+    return (table.slice(start, step) for start in range(0, len(table), step))
+
+
+def _keys_of(task: FileGroupTask, deletes: pa.Table) -> pa.Table:
+    """What a delete block needs of the rows."""
+    wanted = {RECORD_KEY, task.settings.combine_ordering, ALWAYS_DELETE}
+    return deletes.select([name for name in deletes.schema.names if name in wanted])
 
 
 def _stamped(task: FileGroupTask, rows: pa.Table, numbered: int) -> pa.Table:

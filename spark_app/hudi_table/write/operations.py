@@ -28,6 +28,7 @@ from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
+from hudi_table.table.spill import GroupedRows
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
 from hudi_table.write import incoming
@@ -42,7 +43,6 @@ from hudi_table.write.guards import (
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
-from hudi_table.write.spill import GroupedRows
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 

@@ -17,16 +17,18 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
+from hudi_table.model.merging import Payload, payload_named, payload_of
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
+from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, PAYLOAD, generator_class, table_payload
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
+PAYLOAD_OPTION = "hoodie.datasource.write.payload.class"
 _ENGINE = "hoodie.index.bucket.engine"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _COLON_RULES = ("0.15", "1.x")
@@ -80,12 +82,14 @@ def prepare(
             "hoodie.combine.before.upsert=false would leave several rows of one key; remove the option"
         )
     ordering = _ordering(config)
-    mode = _merge_mode(config, options)
+    payload = _payload(config, options)
+    mode = payload.mode
     if mode is MergeMode.EVENT_TIME and ordering is None:
         raise InvalidRequestError(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
     index, given = resolve_index(config, options)
+    refuse_merging(config.name, payload, ordering, index)
     anywhere = chosen is Operation.DELETE and index.is_global
     taken_from = config if not anywhere else replace(config, partition_by=())
     schema, changed, columns = _schemas(taken_from, chosen, parsed, table_schema, data_schema)
@@ -99,7 +103,7 @@ def prepare(
         options=parsed,
         index=index,
         index_given=given,
-        rule=MergeRule(ordering if mode is MergeMode.EVENT_TIME and chosen is Operation.UPSERT else None),
+        rule=_rule(payload, ordering, chosen),
         combine_ordering=ordering if chosen is not Operation.DELETE else None,
         stored=table_schema,
         schema=schema,
@@ -247,17 +251,38 @@ def _ordering(config: TableConfig) -> str | None:
     return config.ordering_fields[0] if config.ordering_fields else None
 
 
-def _merge_mode(config: TableConfig, options: Mapping[str, str]) -> MergeMode:
-    """The table's mode. Copy-on-write tables made by Hudi's DataFrame writer store none: their writers tell it."""
-    payload = options.get("hoodie.datasource.write.payload.class", "").rpartition(".")[2]
-    mode = options.get("hoodie.record.merge.mode", "").upper()
-    if mode == "EVENT_TIME_ORDERING" or payload == "DefaultHoodieRecordPayload":
-        return MergeMode.EVENT_TIME
-    if mode == "COMMIT_TIME_ORDERING" or payload == "OverwriteWithLatestAvroPayload":
-        return MergeMode.COMMIT_TIME
-    if mode or payload:
-        raise UnsupportedTableError(f"merging by {mode or payload} is not supported by this release")
-    return config.merge_mode
+def _payload(config: TableConfig, options: Mapping[str, str]) -> Payload:
+    """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
+    name = options.get(PAYLOAD_OPTION)
+    if name:
+        return payload_named(name)
+    mode = options.get(MERGE_MODE, "").upper()
+    if not mode:
+        return table_payload(config)
+    if mode not in MERGE_NAMES.values():
+        raise UnsupportedTableError(f"merging by {mode} is not supported by this release")
+    return payload_of(next(known for known, text in MERGE_NAMES.items() if text == mode))
+
+
+def _rule(payload: Payload, ordering: str | None, operation: Operation) -> MergeRule:
+    if operation is Operation.DELETE:
+        return MergeRule()
+    compared = ordering if payload.event_time and operation is Operation.UPSERT else None
+    return MergeRule(compared, payload.partial, payload.combines, payload.deletes_always, payload.marker)
+
+
+def refuse_merging(name: str, payload: Payload, ordering: str | None, index: Index) -> None:
+    """Raise UnsupportedTableError for a way of merging that does not go with the table's ordering field or index."""
+    if payload.ordering not in (None, ordering):
+        raise UnsupportedTableError(
+            f"table {name!r} merges by {payload.class_name.rpartition('.')[2]}, which orders by {payload.ordering}, "
+            f"and names {ordering or 'no ordering field'}; create it with ordering_fields={payload.ordering!r}"
+        )
+    if payload.partial is not None and index.is_global:
+        raise UnsupportedTableError(
+            f"table {name!r} has partial updates and a global index, where a key that moves would leave the stored values "
+            "behind; use a Bucket or Simple index"
+        )
 
 
 def _schemas(

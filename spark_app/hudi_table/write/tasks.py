@@ -21,18 +21,18 @@ from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import (
     COMMIT_SEQNO,
     COMMIT_TIME,
-    IS_DELETED,
     META_COLUMNS,
     RECORD_KEY,
     BaseFileName,
     MarkerType,
     join,
 )
-from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, Merger, flags, newest_per_key
+from hudi_table.table.combine import combined_per_key
+from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
+from hudi_table.table.parts import merge_in_parts, whole_parts
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
-from hudi_table.write.parts import merge_in_parts, whole_parts
 from hudi_table.write.workload import FileGroupTask, Mode
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
@@ -136,7 +136,7 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
     task = work.task
 
     def start(rows: pa.Table) -> Merger:
-        return Merger(_stamped(work, rows, keep=(ALWAYS_DELETE,)), work.rows, task.settings.rule)
+        return Merger(_stamped(work, rows, keep=(ALWAYS_DELETE, FLAGGED)), work.rows, task.settings.rule)
 
     incoming = _incoming(task, batches, dropping_deletes=False)
     if task.parts > 1:
@@ -233,7 +233,10 @@ def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, droppin
     if settings.combine or settings.sort:
         tables = whole_parts(batches, task.parts, ordered=settings.sort, max_bytes=settings.memory_bytes)
     for table in tables:
-        rows = newest_per_key(table, RECORD_KEY, settings.combine_ordering) if settings.combine else table
+        rows = settings.rule.flagged(table)
+        if settings.combine:
+            one = combined_per_key if settings.rule.combines else newest_per_key
+            rows = one(rows, RECORD_KEY, settings.combine_ordering)
         if settings.sort:
             rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY)))
         rows = _without_deletes(rows) if dropping_deletes else rows
@@ -242,8 +245,8 @@ def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, droppin
 
 
 def _without_deletes(table: pa.Table) -> pa.Table:
-    deleted = flags(table, ALWAYS_DELETE) | flags(table, IS_DELETED)
-    return table.filter(pa.array(~deleted)) if deleted.any() else table
+    gone = deleted(table)
+    return table.filter(pa.array(~gone)) if gone.any() else table
 
 
 def _stamped(work: FileWork, table: pa.Table, keep: tuple[str, ...] = ()) -> pa.Table:

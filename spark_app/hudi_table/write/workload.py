@@ -25,13 +25,13 @@ from hudi_table.model.names import bucket_file_id, new_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
+from hudi_table.table.parts import PARTS_MAX
 from hudi_table.table.view import BaseFile, FileSlice
 
 MEASURED_BYTES_LEAST = 1_000_000
 """Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""
 ARROW_TO_PARQUET = 0.35
 """Parquet size of a row over its Arrow size, assumed until something was measured."""
-PARTS_MAX = 256
 _ROLLOVERS_MAX = 1_000_000
 
 

@@ -198,7 +198,7 @@ FEATURES = {
     "hoodie.partition.metafile.use.base.format": "true",
     "hoodie.bootstrap.base.path": "/elsewhere",
     "hoodie.table.precombine.field": "ts,value",
-    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.FirstValueAvroPayload",
     "hoodie.record.merge.mode": "CUSTOM",
 }
 

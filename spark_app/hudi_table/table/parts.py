@@ -1,4 +1,4 @@
-"""File groups whose incoming rows are more than a task may hold: the same work in parts that fit, by way of disk.
+"""File groups whose new rows are more than may be held at once: the same work in parts that fit, by way of disk.
 
 Rows of one key always fall into the same part, so each part is combined and merged on its own. Sorted rows are cut
 by key range, so that the parts in their order are sorted as a whole.
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.javahash import java_string_hash
-from hudi_table.index.base import Codes
-from hudi_table.model.names import COMMIT_TIME, RECORD_KEY
+from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.merge import MergeCounts, Merger, one_chunk
-from hudi_table.write.spill import GroupedRows
+from hudi_table.table.spill import Codes, GroupedRows, give_back, joined
+
+PARTS_MAX = 256
 
 # Buckets are a hash modulo their number; a multiplicative mix keeps parts independent of them.
 _MIX = np.uint32(0x9E3779B1)
@@ -60,27 +61,31 @@ def merge_in_parts(
 ) -> Iterator[tuple[pa.Table, MergeCounts | None]]:
     """Merged tables, and with the last table of each part its counts. Rows leave their place: parts follow each other.
 
-    `start` makes a merger of one part's incoming rows.
+    `start` makes a merger of one part's incoming rows. While rows are taken in, at most `max_bytes` of them are held.
     """
     with GroupedRows(max_bytes) as new, GroupedRows(max_bytes) as old:
         for table in incoming:
             _split(new, table, parts)
+        new.flush()
         schema: pa.Schema | None = None
         for table in base:
             schema = table.schema
             # A spill file cannot change a column's dictionary from batch to batch.
-            position = schema.get_field_index(COMMIT_TIME)
-            _split(old, table.set_column(position, COMMIT_TIME, table.column(position).cast(pa.string())), parts)
+            _split(old, table.cast(_plain(schema)), parts)
+        old.flush()
         for code in range(parts):
+            stored = (_encoded(batch, schema) for batch in joined(old.read(code), max_bytes // 4))
             given = list(new.read(code))
             if not given:
-                for batch in old.read(code):
-                    yield _encoded(batch, schema), None
+                yield from ((table, None) for table in stored)
                 continue
             merger = start(pa.Table.from_batches(given).combine_chunks())
-            for batch in old.read(code):
-                yield merger.apply(_encoded(batch, schema)), None
+            del given
+            for table in stored:
+                yield merger.apply(table), None
             yield merger.rest(), merger.counts
+            del merger
+            give_back()
 
 
 def _split(rows: GroupedRows, table: pa.Table, parts: int) -> None:
@@ -90,12 +95,16 @@ def _split(rows: GroupedRows, table: pa.Table, parts: int) -> None:
 
 def _encoded(batch: pa.RecordBatch, schema: pa.Schema | None) -> pa.Table:
     assert schema is not None
-    table = pa.Table.from_batches([batch])
-    position = schema.get_field_index(COMMIT_TIME)
-    times = table.column(position).dictionary_encode()
+    columns = zip(schema, batch.columns, strict=True)
     return pa.Table.from_arrays(
-        [times if name == COMMIT_TIME else table.column(name) for name in schema.names], schema=schema
+        [column.dictionary_encode() if column.type != field.type else column for field, column in columns],
+        schema=schema,
     )
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    kinds = (field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema)
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, kinds, strict=True)])
 
 
 def _boundaries(keys: pa.Array, parts: int) -> list[pa.Scalar]:

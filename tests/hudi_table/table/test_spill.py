@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from hudi_table.write.spill import GroupedRows
+from hudi_table.table.spill import GroupedRows
 
 
 def batch(*values: int) -> pa.RecordBatch:

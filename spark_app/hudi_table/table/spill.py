@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 Codes = npt.NDArray[np.int32]
-_FILE_BATCH_ROWS = 65_536
+_FILE_BATCH_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class GroupedRows:
 
     def _batches(self, code: int) -> Iterator[pa.RecordBatch]:
         for run in self._runs.get(code, ()):
-            with pa.memory_map(str(run.path)) as source:
+            with pa.OSFile(str(run.path)) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(run.first, run.last):
                     yield reader.get_batch(number)
@@ -125,6 +125,11 @@ class GroupedRows:
             batch = held.read(code)
             if batch is not None:
                 yield batch
+
+    def flush(self) -> None:
+        """Put what is held on disk too, if anything is there already."""
+        if self._held and self._folder is not None:
+            self._spill()
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -139,29 +144,38 @@ class GroupedRows:
         ):
             for code in codes:
                 first = written
-                for batch in _pieces(held.read(code) for held in self._held):
+                found = (held.read(code) for held in self._held)
+                for batch in joined((batch for batch in found if batch is not None), _FILE_BATCH_BYTES):
                     out.write_batch(batch)
                     written += 1
                 self._runs.setdefault(code, []).append(_Run(path, first, written))
         self.spilled_bytes += self._held_bytes
         self._held = []
         self._held_bytes = 0
+        give_back()
 
 
-def _pieces(batches: Iterator[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
-    """The batches in pieces of a bounded number of rows, small ones joined."""
+def give_back() -> None:
+    """Hand memory that Arrow has freed back to the system: its allocator keeps pages for batches of the same size."""
+    pa.default_memory_pool().release_unused()
+
+
+def joined(batches: Iterable[pa.RecordBatch], max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The batches, small ones joined until they have about so many bytes."""
     pending: list[pa.RecordBatch] = []
-    rows = 0
+    size = 0
     for batch in batches:
-        if batch is None:
-            continue
+        if pending and size + batch.nbytes > max_bytes:
+            yield _one(pending)
+            pending, size = [], 0
         pending.append(batch)
-        rows += len(batch)
-        if rows >= _FILE_BATCH_ROWS:
-            yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=_FILE_BATCH_ROWS)
-            pending, rows = [], 0
+        size += batch.nbytes
     if pending:
-        yield from pa.Table.from_batches(pending).combine_chunks().to_batches(max_chunksize=_FILE_BATCH_ROWS)
+        yield _one(pending)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _arrange(batch: pa.RecordBatch, codes: Codes) -> _Held:

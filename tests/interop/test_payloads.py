@@ -1,0 +1,158 @@
+"""Hudi's payload classes: the same batches end in the same rows in Apache Hudi 0.15.0 and in ours, and each reads the other's.
+
+Every key is a history of its own: a stored row, then what two upserts bring. Ordering values tell in the names what is older.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import create_table, open_table
+from hudi_table.model.merging import PAYLOADS, UNAVAILABLE
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.support.hudi_oracle import HudiFailedError, HudiOracle
+
+pytestmark = pytest.mark.interop
+
+Row = tuple[Any, ...]
+"""Ordering value, a, b, then perhaps c, the operation, and whether it is a flagged delete."""
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("ts", pa.int64()),
+        ("a", pa.string()),
+        ("b", pa.int64()),
+        ("c", pa.string()),
+        ("_event_lsn", pa.int64()),
+        ("_change_operation_type", pa.string()),
+        ("Op", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+STORED: Row = (100, "A0", 10)
+U = UNAVAILABLE
+HISTORIES: dict[str, tuple[Row | None, list[Row], list[Row]]] = {
+    "newer null": (STORED, [(200, None, 11)], []),
+    "older null": (STORED, [(50, None, 11)], []),
+    "older fills": (STORED, [(50, "A1", None, "C1")], []),
+    "equal null": (STORED, [(100, None, 11)], []),
+    "in disorder": (STORED, [(200, None, 11)], [(150, "A2", None, "C2")]),
+    "in order": (STORED, [(150, None, 11, "C1")], [(200, "A2", None)]),
+    "delete, older row": (STORED, [(200, "A1", 11, None, "u", True)], [(150, "A2", None)]),
+    "row, older delete": (STORED, [(200, None, 11)], [(150, "A2", None, None, "u", True)]),
+    "row, newer delete": (STORED, [(200, None, 11)], [(250, None, None, None, "u", True)]),
+    "older delete": (STORED, [(50, "A1", 11, None, "u", True)], []),
+    "newer delete": (STORED, [(150, None, 11, None, "u", True)], []),
+    "insert, update": (None, [(100, "A1", None, "C1")], [(200, None, 12)]),
+    "insert, older": (None, [(100, None, 11)], [(50, "A2", 12, "C2")]),
+    "twice in order": (STORED, [(150, "A1", None), (200, None, 12)], []),
+    "twice in disorder": (STORED, [(200, "A1", None), (150, None, 12, "C1")], []),
+    "twice equal": (STORED, [(200, "A1", None), (200, None, 12)], []),
+    "twice new": (None, [(200, "A1", None), (150, None, 12, "C1")], []),
+    "three times": (STORED, [(200, None, None), (120, "A1", 1), (150, "A2", 2, "C2")], []),
+    "row, newer delete in one": (STORED, [(150, "A1", None), (200, None, 12, "C", "u", True)], []),
+    "row, older delete in one": (STORED, [(200, "A1", None), (150, None, 12, "C", "u", True)], []),
+    "delete, newer row in one": (STORED, [(150, None, 12, "C", "u", True), (200, "A1", None)], []),
+    "delete, older row in one": (STORED, [(200, None, 12, "C", "u", True), (150, "A1", None)], []),
+    "three equal": (STORED, [(100, "A1", None)], [(100, None, 12)]),
+    "unavailable": (STORED, [(200, U, 11)], []),
+    "unavailable and older": (STORED, [(50, U, 11)], []),
+    "unavailable later": (STORED, [(150, "A1", 11)], [(200, U, 12)]),
+    "unavailable twice": (STORED, [(150, U, 11)], [(200, U, 12)]),
+    "unavailable stored": ((100, U, 10), [(200, "A1", None)], []),
+    "unavailable stored, older": ((100, U, 10), [(50, "A1", None)], []),
+    "unavailable insert": (None, [(100, U, 11)], []),
+    "unavailable, then older": (STORED, [(200, U, 11)], [(150, "A2", 12)]),
+    "unavailable in one": (STORED, [(150, "A1", 11), (200, U, 12)], []),
+    "marked delete": (STORED, [(200, "A1", 11, None, "d")], []),
+    "marked in capitals": (STORED, [(200, "A1", 11, None, "D")], []),
+    "marked, older": (STORED, [(50, "A1", 11, None, "d")], []),
+    "marked, then older row": (STORED, [(200, "A1", 11, None, "d")], [(150, "A2", 12)]),
+    "row, then marked and older": (STORED, [(200, "A1", 11)], [(150, "A2", 12, None, "d")]),
+    "marked, then newer": (STORED, [(200, "A1", 11, None, "d")], [(250, None, 12)]),
+    "marked insert": (None, [(100, "A1", 11, None, "d")], []),
+}
+NAMES = {name.rpartition(".")[2]: name for name in PAYLOADS}
+DMS = "AWSDmsAvroPayload"
+CASES = [(name, kind) for name in NAMES for kind in ("CopyOnWrite", "MergeOnRead")]
+
+
+def batch(step: int, *, without: str = "") -> pa.Table:
+    rows: list[tuple[Any, ...]] = []
+    for key, history in HISTORIES.items():
+        given = ([history[0]] if history[0] else []) if step == 0 else history[step]
+        for ts, a, b, *rest in given if key != without else []:
+            c, op, flagged = [*rest, *(None, "u", False)[len(rest) :]]
+            rows.append((key, ts, a, b, c, ts, op, op.upper(), flagged))
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def ordering_of(payload: str) -> str:
+    return PAYLOADS[NAMES[payload]].ordering or "ts"
+
+
+def told(payload: str, kind: str) -> dict[str, str]:
+    return {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": {"CopyOnWrite": "COPY_ON_WRITE", "MergeOnRead": "MERGE_ON_READ"}[kind],
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        "hoodie.datasource.write.precombine.field": ordering_of(payload),
+        "hoodie.datasource.write.payload.class": NAMES[payload],
+        "hoodie.metadata.enable": "false",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+    }
+
+
+def of_hudi(oracle: HudiOracle, base: Path, payload: str, kind: str, *, without: str = "") -> None:
+    for step in range(3):
+        operation = {"hoodie.datasource.write.operation": "upsert" if step else "insert"}
+        oracle.write(base, batch(step, without=without), told(payload, kind) | operation)
+
+
+def of_ours(base: Path, payload: str, kind: str, *, without: str = "") -> None:
+    create_table(
+        base, SCHEMA, record_key="id", ordering_fields=ordering_of(payload), type=kind,
+        index={"type": "Bucket", "buckets": 1}, options={"hoodie.datasource.write.payload.class": NAMES[payload]},
+    )  # fmt: skip
+    for step in range(3):
+        ours.write(base, "upsert" if step else "insert", batch(step, without=without))
+
+
+def shown(rows: pa.Table) -> dict[str, Row]:
+    """Of each key its values, and which of the visible commits is the row's."""
+    times = sorted(set(rows["_hoodie_commit_time"].to_pylist()))
+    columns = [rows[name].to_pylist() for name in ("ts", "a", "b", "c", "_hoodie_commit_time")]
+    values = zip(*columns, strict=True)
+    return {key: (*row[:-1], times.index(row[-1])) for key, row in zip(rows["id"].to_pylist(), values, strict=True)}
+
+
+@pytest.mark.parametrize(("payload", "kind"), CASES)
+def test_a_payload_class_merges_as_in_hudi(hudis: Hudis, tmp_path: Path, payload: str, kind: str) -> None:
+    oracle = hudis["0.15.0"]
+    without = "marked insert" if (payload, kind) == (DMS, "MergeOnRead") else ""
+    of_hudi(oracle, tmp_path / "theirs", payload, kind, without=without)
+    of_ours(tmp_path / "ours", payload, kind, without=without)
+    expected = shown(oracle.read(tmp_path / "theirs"))
+    assert len(expected) > 20
+    assert shown(open_table(str(tmp_path / "ours")).scan(meta=True).to_arrow()) == expected
+    assert shown(open_table(str(tmp_path / "theirs")).scan(meta=True).to_arrow()) == expected
+    assert shown(oracle.read(tmp_path / "ours")) == expected
+
+
+def test_hudi_cannot_read_the_log_of_a_delete_of_an_unknown_key_by_this_class(hudis: Hudis, tmp_path: Path) -> None:
+    """Case 20 of docs/compatibility.md: its own logs and ours alike."""
+    oracle = hudis["0.15.0"]
+    of_hudi(oracle, tmp_path / "theirs", DMS, "MergeOnRead")
+    of_ours(tmp_path / "ours", DMS, "MergeOnRead")
+    for base in (tmp_path / "theirs", tmp_path / "ours"):
+        with pytest.raises(HudiFailedError, match="No value present"):
+            oracle.read(base)
+        assert "marked insert" not in shown(open_table(str(base)).scan(meta=True).to_arrow())
