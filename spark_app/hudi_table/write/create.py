@@ -38,13 +38,8 @@ from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import create_properties, open_context
 from hudi_table.write.keygen import with_inputs
-from hudi_table.write.prepare import (
-    PAYLOAD_OPTION,
-    refuse_custom_keys,
-    refuse_merging,
-    refuse_unsupported,
-    resolve_index,
-)
+from hudi_table.write.merging import PAYLOAD_OPTION, refuse_custom_keys, refuse_merging
+from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CUSTOM_MERGER, CUSTOM_KEYS)
