@@ -20,6 +20,7 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table_config import PartitionType, TableConfig
 from hudi_table.write import keygen
+from hudi_table.write.keymaker import TableKeys
 
 # The stubs name evaluation types that only Spark itself passes.
 _udf: Any = arrow_udf
@@ -28,8 +29,9 @@ _PLAIN = (st.StringType, st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 
 def record_key_column(frame: DataFrame, config: TableConfig) -> Column:
     """The record key of every row, null where it is missing."""
-    if not _all_plain(frame, config.record_key):
-        return _in_python(config.record_key, lambda table: keygen.record_keys(table, config))
+    maker = TableKeys.of(config)
+    if maker.function is not None or not _all_plain(frame, config.record_key):
+        return _in_python(config.record_key, maker.record_keys)
     if len(config.record_key) == 1 and not keygen.prefixes_fields(config):
         return sf.col(quoted(config.record_key[0])).cast("string")
     parts = []

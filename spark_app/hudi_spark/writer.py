@@ -116,7 +116,7 @@ def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
         attempt.planned[0].task.settings, combine=attempt.prepared.combines or attempt.planned[0].task.settings.combine
     )
     tasks = [replace(item.task, settings=settings) for item in attempt.planned]
-    rows = _Rows(TableKeys(attempt.ctx.config), routing.columns)
+    rows = _Rows(TableKeys.of(attempt.ctx.config), routing.columns)
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=rows)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []

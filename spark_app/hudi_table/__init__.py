@@ -8,9 +8,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_table.api import CommitResult, HudiTable, create_table, open_table, write_hudi
+    from hudi_table.api import (
+        CommitResult,
+        HudiTable,
+        create_table,
+        open_table,
+        register_key_generator,
+        register_merger,
+        write_hudi,
+    )
 
-__all__ = ["CommitResult", "HudiTable", "create_table", "open_table", "write_hudi"]
+__all__ = [
+    "CommitResult",
+    "HudiTable",
+    "create_table",
+    "open_table",
+    "register_key_generator",
+    "register_merger",
+    "write_hudi",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
@@ -20,6 +21,7 @@ from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.create import TableSpec, create
+from hudi_table.write.functions import register_key_generator, register_merger
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "HudiTable",
     "create_table",
     "open_table",
+    "register_key_generator",
+    "register_merger",
     "write_hudi",
 ]
 
@@ -134,6 +138,8 @@ def create_table(
     type: str = "CopyOnWrite",  # noqa: A002 - the name of the resource's field
     merge_mode: str | None = None,
     partial_updates: str | None = None,
+    merger: str | None = None,
+    key_generator: str | None = None,
     index: str | Mapping[str, Any] | IndexSpec = "Simple",
     name: str = "",
     database: str = "",
@@ -147,10 +153,13 @@ def create_table(
 
     `partition_by`: field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
     `"GlobalSimple"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
-    value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `name`: the last
+    value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"`
+    (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions
+    that `register_merger` and `register_key_generator` made known. `name`: the last
     part of `uri` unless given. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
     the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
     """
+    own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
     spec = TableSpec(
         schema=schema,
         record_key=record_key,
@@ -164,7 +173,7 @@ def create_table(
         database=database,
         hive_style=hive_style,
         url_encode=url_encode,
-        options=options or {},
+        options=dict(options or {}) | {key: name for key, name in own.items() if name},
     )
     return HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
 

@@ -83,11 +83,11 @@ CASES = [(name, kind) for name in NAMES for kind in ("CopyOnWrite", "MergeOnRead
 
 
 def batch(step: int, *, without: str = "") -> pa.Table:
-    rows: list[tuple[Any, ...]] = []
-    for key, history in HISTORIES.items():
-        given = ([history[0]] if history[0] else []) if step == 0 else history[step]
+    rows = []
+    for key, (stored, first, second) in HISTORIES.items():
+        given = ([stored] if stored else [], first, second)[step]
         for ts, a, b, *rest in given if key != without else []:
-            c, op, flagged = [*rest, *(None, "u", False)[len(rest) :]]
+            c, op, flagged = [*rest, *[None, "u", False][len(rest) :]]
             rows.append((key, ts, a, b, c, ts, op, op.upper(), flagged))
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 

@@ -19,6 +19,8 @@ from hudi_table.errors import InvalidOptionError
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
 SUSPECT = "hoodie.lakeops.txn.suspect.seconds"
+CUSTOM_MERGER = "hoodie.lakeops.merger"
+CUSTOM_KEYS = "hoodie.lakeops.key.generator"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 
@@ -26,6 +28,8 @@ OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
     QUARANTINE: "3600",
     SUSPECT: "900",
+    CUSTOM_MERGER: "",
+    CUSTOM_KEYS: "",
     ROW_GROUP_ROWS: "250000",
     COMPRESSION_LEVEL: "1",
 }

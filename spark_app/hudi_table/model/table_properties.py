@@ -56,7 +56,6 @@ EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _DATASOURCE = "hoodie.datasource.write."
 MERGE_MODE = "hoodie.record.merge.mode"
 MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
-_CUSTOM = "CUSTOM"
 _GENERATOR_TYPES = {
     "SIMPLE": "SimpleKeyGenerator",
     "COMPLEX": "ComplexKeyGenerator",
@@ -203,9 +202,6 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
         for key, known in ((PAYLOAD, PAYLOADS.keys()), (MERGE_MODE, MERGE_NAMES.values()))
         if properties.get(key) and properties[key] not in known
     }
-    if PAYLOAD in properties and PAYLOAD not in strange and properties.get(MERGE_MODE) == _CUSTOM:
-        # 1.x says so of every payload class that does more than choose a row.
-        strange.discard(MERGE_MODE)
     return {
         key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
     }

@@ -11,6 +11,7 @@ place, new rows follow at the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,8 @@ class MergeRule:
 
     `partial`: values of the winner that leave the other's. `combines`: an older row too fills what is null, and takes part with its
     meta columns. `deletes_always`: flagged deletes do not look at ordering values. `marker`: column and text, in any case, that
-    flag a delete.
+    flag a delete. `function`: what makes one row of a stored and an incoming one, for tables of them, row by row; what it marks by
+    `_hoodie_is_deleted` goes.
     """
 
     ordering: str | None = None
@@ -45,6 +47,7 @@ class MergeRule:
     combines: bool = False
     deletes_always: bool = False
     marker: tuple[str, str] | None = None
+    function: Callable[[pa.Table, pa.Table], pa.Table] | None = None
 
     def flagged(self, rows: pa.Table) -> pa.Table:
         """Incoming rows with the column `FLAGGED` where a marker tells deletes."""
@@ -105,10 +108,17 @@ class Merger:
         if not self._rule.combines:
             rows, positions, wins = rows[wins], positions[wins], wins[wins]
         gone = self._deletes[positions]
-        self.counts.deleted += int(gone.sum())
-        self.counts.updated += len(rows) - int(gone.sum())
-        self.counts.kept += len(table) - len(rows)
-        return self._put(table, rows, positions, wins)
+        removed, rows, positions, wins = rows[gone], rows[~gone], positions[~gone], wins[~gone]
+        given = [column.take(pa.array(positions)) for column in self._columns]
+        if self._rule.function is not None and len(rows):
+            given, more = self._made(table, rows, given)
+            removed = np.concatenate([removed, rows[more]])
+        self.counts.deleted += len(removed)
+        self.counts.updated += len(rows) + int(gone.sum()) - len(removed)
+        self.counts.kept += len(table) - len(rows) - int(gone.sum())
+        keep = np.ones(len(table), dtype=bool)
+        keep[removed] = False
+        return self._put(table, rows, wins, given, keep)
 
     def rest(self) -> pa.Table:
         """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
@@ -125,24 +135,34 @@ class Merger:
         always = self._deletes if self._rule.deletes_always else self._always
         return always[positions] | ~strictly_less(given, stored)
 
-    def _put(self, base: pa.Table, rows: Rows, positions: Rows, wins: Mask) -> pa.Table:
-        """The base with the incoming rows at the positions in the place of these rows, without those that are deleted."""
-        keep = np.ones(len(base), dtype=bool)
-        keep[rows[self._deletes[positions]]] = False
+    def _put(self, base: pa.Table, rows: Rows, wins: Mask, given: list[pa.Array], keep: Mask) -> pa.Table:
+        """Those rows of the base that are kept, with the given ones in the place of `rows`."""
         places = np.arange(len(base), dtype=np.int64)
-        places[rows] = len(base) + np.arange(len(positions))
+        places[rows] = len(base) + np.arange(len(rows))
         plain = pa.array(places[keep])
         arrays = []
-        for field, column in zip(self._schema, self._columns, strict=True):
-            stored, given = base.column(field.name), column.take(pa.array(positions))
-            take = plain
+        for field, new in zip(self._schema, given, strict=True):
+            stored, take = base.column(field.name), plain
             if self._rule.partial is not None and field.name not in META_COLUMNS:
-                stays = self._stays(stored, given, rows, wins)
+                stays = self._stays(stored, new, rows, wins)
                 mixed = places.copy()
                 mixed[rows[stays]] = rows[stays]
                 take = pa.array(mixed[keep])
-            arrays.append(pa.concat_arrays([*stored.chunks, given]).take(take))
+            arrays.append(pa.concat_arrays([*stored.chunks, new]).take(take))
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _made(self, base: pa.Table, rows: Rows, given: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
+        """What the rule's function makes of these rows of the base and the given ones, and which of them are to go."""
+        assert self._rule.function is not None
+        fields = [(i, field.name) for i, field in enumerate(self._schema) if field.name not in META_COLUMNS]
+        names = [name for _, name in fields]
+        stored = base.select(names).take(pa.array(rows))
+        found = self._rule.function(_plain(stored), _plain(pa.table([given[i] for i, _ in fields], names=names)))
+        made = list(given)
+        for i, name in fields:
+            column = one_chunk(found.column(name))
+            made[i] = column.dictionary_encode() if pa.types.is_dictionary(self._schema.field(i).type) else column
+        return made, flags(found, IS_DELETED)
 
     def _stays(self, stored: pa.ChunkedArray, given: pa.Array, rows: Rows, wins: Mask) -> Mask:
         """Of each of these rows whether the stored value of a column stays."""
@@ -194,6 +214,17 @@ def strictly_less(left: pa.Array, right: pa.Array) -> Mask:
         right_nan = np.asarray(pc.fill_null(pc.is_nan(right), False))
         less = less | (right_nan & ~left_nan & np.asarray(left.is_valid()))
     return less
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without dictionaries."""
+    return pa.table(
+        [
+            column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+            for column in rows.columns
+        ],
+        names=rows.schema.names,
+    )
 
 
 def _missing(values: pa.Array, partial: PartialUpdates) -> Mask:

@@ -22,7 +22,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
-from hudi_table.model.options import COLON_RULE, QUARANTINE, SUSPECT, check_keys
+from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT, check_keys
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
@@ -38,10 +38,11 @@ from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import create_properties, open_context
 from hudi_table.write.keygen import with_inputs
-from hudi_table.write.prepare import PAYLOAD_OPTION, refuse_merging, refuse_unsupported, resolve_index
+from hudi_table.write.merging import PAYLOAD_OPTION, refuse_custom_keys, refuse_merging
+from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
-_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT)
+_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CUSTOM_MERGER, CUSTOM_KEYS)
 _CREATE_ATTEMPTS_MAX = 5
 
 
@@ -132,7 +133,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
 
 def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
     """How the table merges: a payload class among the options, or the modes."""
-    default = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+    custom = bool(spec.options.get(CUSTOM_MERGER))
+    default = MergeMode.EVENT_TIME if ordering and not custom else MergeMode.COMMIT_TIME
     mode = default if spec.merge_mode is None else _member(MergeMode, spec.merge_mode, "merge_mode")
     partial = None if spec.partial_updates is None else _member(PartialUpdates, spec.partial_updates, "partial_updates")
     name = spec.options.get(PAYLOAD_OPTION) or spec.options.get(PAYLOAD)
@@ -159,6 +161,7 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
     ]
     if have.index is not None and want.index is not None:
         # Only tables of ours store these; of others they are not known.
+        pairs += [(key, have.extra.get(key, ""), want.extra.get(key, "")) for key in (CUSTOM_MERGER, CUSTOM_KEYS)]
         pairs += [
             ("index.type", have.index.type.value, want.index.type.value),
             ("index.buckets", have.index.buckets, want.index.buckets),
@@ -233,7 +236,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
                 )
     refuse_unsupported(config)
     index, _ = resolve_index(config, {})
-    refuse_merging(config.name, table_payload(config), next(iter(config.ordering_fields), None), index)
+    refuse_merging(config, table_payload(config), index)
+    refuse_custom_keys(config)
 
 
 def _refuse_other_content(storage: Storage) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_table.model.table_config import TableConfig
 from hudi_table.write import keygen
+from hudi_table.write.functions import custom_keys
+from hudi_table.write.key_text import column
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,12 @@ class TableKeys:
     """Keys and partition paths by the table's own rules."""
 
     config: TableConfig
+    function: Callable[[pa.Table], pa.Array] | None = None
+
+    @classmethod
+    def of(cls, config: TableConfig) -> TableKeys:
+        """The rules of a table. Raises InvalidRequestError for a key generator that is not registered here."""
+        return cls(config, custom_keys(config))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -23,7 +32,10 @@ class TableKeys:
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.Array:
         """One record key per row. Raises InvalidDataError for null keys."""
-        return keygen.record_keys(batch, self.config)
+        if self.function is None:
+            return keygen.record_keys(batch, self.config)
+        columns = {name: column(batch, name) for name in self.config.record_key}
+        return self.function(pa.table(columns))
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:
         """One partition path per row."""

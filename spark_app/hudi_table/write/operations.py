@@ -100,7 +100,7 @@ def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -
     if reader is None:
         return _attempts(ctx, Taken(GroupedRows(request.max_memory)), prepared, request, engine)
     taken = incoming.take_in(
-        reader, prepared, TableKeys(with_timebased(ctx.config, request.options)), engine, request.max_memory
+        reader, prepared, TableKeys.of(with_timebased(ctx.config, request.options)), engine, request.max_memory
     )
     with taken.rows:
         if taken.rows.rows_total == 0 and not prepared.operation.replaces and not prepared.options.allow_empty_commit:

@@ -17,18 +17,18 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
-from hudi_table.model.merging import Payload, payload_named, payload_of
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
+from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, PAYLOAD, generator_class, table_payload
+from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
+from hudi_table.write.functions import custom_keys, custom_merger
+from hudi_table.write.merging import merge_rule, ordering_field, payload_asked, refuse_custom_keys, refuse_merging
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
-PAYLOAD_OPTION = "hoodie.datasource.write.payload.class"
 _ENGINE = "hoodie.index.bucket.engine"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _COLON_RULES = ("0.15", "1.x")
@@ -81,15 +81,18 @@ def prepare(
         raise InvalidOptionError(
             "hoodie.combine.before.upsert=false would leave several rows of one key; remove the option"
         )
-    ordering = _ordering(config)
-    payload = _payload(config, options)
+    ordering = ordering_field(config)
+    payload = payload_asked(config, options)
     mode = payload.mode
     if mode is MergeMode.EVENT_TIME and ordering is None:
         raise InvalidRequestError(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
     index, given = resolve_index(config, options)
-    refuse_merging(config.name, payload, ordering, index)
+    refuse_merging(config, payload, index)
+    refuse_custom_keys(config)
+    merger = custom_merger(config)
+    custom_keys(config)
     anywhere = chosen is Operation.DELETE and index.is_global
     taken_from = config if not anywhere else replace(config, partition_by=())
     schema, changed, columns = _schemas(taken_from, chosen, parsed, table_schema, data_schema)
@@ -103,7 +106,7 @@ def prepare(
         options=parsed,
         index=index,
         index_given=given,
-        rule=_rule(payload, ordering, chosen),
+        rule=merge_rule(payload, ordering, chosen, merger),
         combine_ordering=ordering if chosen is not Operation.DELETE else None,
         stored=table_schema,
         schema=schema,
@@ -237,6 +240,8 @@ def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> N
         "hoodie.table.version": str(config.version),
         "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": str(config.url_encode).lower(),
+        CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
+        CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
     }
     for key, have in stored.items():
         want = options.get(key)
@@ -245,44 +250,6 @@ def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> N
             raise InvalidOptionError(
                 f"option {key}={want} contradicts the table, which stores {have!r}; remove the option"
             )
-
-
-def _ordering(config: TableConfig) -> str | None:
-    return config.ordering_fields[0] if config.ordering_fields else None
-
-
-def _payload(config: TableConfig, options: Mapping[str, str]) -> Payload:
-    """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
-    name = options.get(PAYLOAD_OPTION)
-    if name:
-        return payload_named(name)
-    mode = options.get(MERGE_MODE, "").upper()
-    if not mode:
-        return table_payload(config)
-    if mode not in MERGE_NAMES.values():
-        raise UnsupportedTableError(f"merging by {mode} is not supported by this release")
-    return payload_of(next(known for known, text in MERGE_NAMES.items() if text == mode))
-
-
-def _rule(payload: Payload, ordering: str | None, operation: Operation) -> MergeRule:
-    if operation is Operation.DELETE:
-        return MergeRule()
-    compared = ordering if payload.event_time and operation is Operation.UPSERT else None
-    return MergeRule(compared, payload.partial, payload.combines, payload.deletes_always, payload.marker)
-
-
-def refuse_merging(name: str, payload: Payload, ordering: str | None, index: Index) -> None:
-    """Raise UnsupportedTableError for a way of merging that does not go with the table's ordering field or index."""
-    if payload.ordering not in (None, ordering):
-        raise UnsupportedTableError(
-            f"table {name!r} merges by {payload.class_name.rpartition('.')[2]}, which orders by {payload.ordering}, "
-            f"and names {ordering or 'no ordering field'}; create it with ordering_fields={payload.ordering!r}"
-        )
-    if payload.partial is not None and index.is_global:
-        raise UnsupportedTableError(
-            f"table {name!r} has partial updates and a global index, where a key that moves would leave the stored values "
-            "behind; use a Bucket or Simple index"
-        )
 
 
 def _schemas(

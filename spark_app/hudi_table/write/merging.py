@@ -1,0 +1,75 @@
+"""How a write merges rows: what the table and the options say of it, and what does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import UnsupportedTableError
+from hudi_table.index.base import Index
+from hudi_table.model.merging import Payload, payload_named, payload_of
+from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
+from hudi_table.model.table_config import IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, table_payload
+from hudi_table.table.merge import MergeRule
+from hudi_table.write.functions import Merger
+
+PAYLOAD_OPTION = "hoodie.datasource.write.payload.class"
+
+
+def ordering_field(config: TableConfig) -> str | None:
+    """The one ordering field of a table, if it names any."""
+    return config.ordering_fields[0] if config.ordering_fields else None
+
+
+def payload_asked(config: TableConfig, options: Mapping[str, str]) -> Payload:
+    """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
+    name = options.get(PAYLOAD_OPTION)
+    if name:
+        return payload_named(name)
+    mode = options.get(MERGE_MODE, "").upper()
+    if not mode:
+        return table_payload(config)
+    if mode not in MERGE_NAMES.values():
+        raise UnsupportedTableError(f"merging by {mode} is not supported by this release")
+    return payload_of(next(known for known, text in MERGE_NAMES.items() if text == mode))
+
+
+def merge_rule(payload: Payload, ordering: str | None, operation: Operation, merger: Merger | None) -> MergeRule:
+    """What an operation does with rows of one key."""
+    if operation is Operation.DELETE:
+        return MergeRule()
+    if merger is not None:
+        return MergeRule(function=merger)
+    compared = ordering if payload.event_time and operation is Operation.UPSERT else None
+    return MergeRule(compared, payload.partial, payload.combines, payload.deletes_always, payload.marker)
+
+
+def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
+    """Raise UnsupportedTableError for a way of merging that does not go with the table's type, ordering field or index."""
+    ordering, custom = ordering_field(config), config.extra.get(CUSTOM_MERGER)
+    if payload.ordering not in (None, ordering):
+        raise UnsupportedTableError(
+            f"table {config.name!r} merges by {payload.class_name.rpartition('.')[2]}, which orders by {payload.ordering}, "
+            f"and names {ordering or 'no ordering field'}; create it with ordering_fields={payload.ordering!r}"
+        )
+    if custom and (config.type is TableType.MERGE_ON_READ or payload != payload_of(MergeMode.COMMIT_TIME)):
+        raise UnsupportedTableError(
+            f"table {config.name!r} merges by the function {custom!r}: this goes with copy-on-write tables by CommitTime alone, "
+            "since other engines could not repeat it when they read"
+        )
+    if (custom or payload.partial is not None) and index.is_global:
+        raise UnsupportedTableError(
+            f"table {config.name!r} has a global index, where a key that moves leaves the stored row behind, so new rows cannot "
+            "be merged with it column by column; use a Bucket or Simple index"
+        )
+
+
+def refuse_custom_keys(config: TableConfig) -> None:
+    """Raise UnsupportedTableError where a key generator of one's own does not work."""
+    name = config.extra.get(CUSTOM_KEYS)
+    composite = config.index is not None and config.index.type is IndexType.BUCKET and len(config.record_key) > 1
+    if name and (composite or not config.populate_meta_fields):
+        why = "a Bucket index over several key fields" if composite else "no meta columns that would store the keys"
+        raise UnsupportedTableError(
+            f"table {config.name!r} makes its keys by the function {name!r} and has {why}; use a Simple index"
+        )
