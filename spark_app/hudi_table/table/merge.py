@@ -26,6 +26,7 @@ ALWAYS_DELETE = "_lakeops_delete"
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
+_NOTHING = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Merger:
         self._keys = one_chunk(incoming.column(RECORD_KEY))
         self._ordering = None if rule.ordering is None else one_chunk(incoming.column(rule.ordering))
         self._seen = np.zeros(len(self._keys), dtype=bool)
+        self.met: tuple[Rows, Mask] = _NOTHING
+        """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them it deleted."""
 
     def apply(self, base: pa.RecordBatch | pa.Table) -> pa.Table:
         """The rows of one batch of the base after the merge; `base` has the columns of `schema`."""
@@ -80,12 +83,14 @@ class Merger:
         rows = np.flatnonzero(np.asarray(found.is_valid()))
         if len(rows) == 0:
             self.counts.kept += len(table)
+            self.met = _NOTHING
             return table.select(self._schema.names)
         positions = found.drop_null().to_numpy().astype(np.int64)
         self._seen[positions] = True
         wins = self._wins(table, rows, positions)
         rows, positions = rows[wins], positions[wins]
         gone = self._deletes[positions]
+        self.met = (rows, gone)
         take = np.arange(len(table), dtype=np.int64)
         take[rows] = len(table) + positions
         if gone.any():

@@ -68,7 +68,7 @@ class Transaction:
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
-        recovery.reconcile_attempts(self.ctx, self.time, {stat.path for stat in metadata.stats})
+        recovery.reconcile_attempts(self.ctx, self.time, metadata.paths)
         keys = tuple(sorted(set(touches)))
         body = metadata.to_json()
         name = self.instant.with_state(State.COMPLETED).file_name

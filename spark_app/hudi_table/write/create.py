@@ -20,6 +20,7 @@ from hudi_table.errors import (
     TableNotFoundError,
     UnavailableError,
 )
+from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import COLON_RULE, QUARANTINE, SUSPECT, check_keys
 from hudi_table.model.table_config import (
@@ -39,7 +40,7 @@ from hudi_table.write.keygen import with_inputs
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
-_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT)
+_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE)
 _CREATE_ATTEMPTS_MAX = 5
 
 
@@ -110,6 +111,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type is IndexType.BUCKET:
         stored.setdefault(COLON_RULE, "0.15")
+    if CDC_ENABLED in stored:
+        stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     config = TableConfig(
         name=name,
         database=spec.database,
