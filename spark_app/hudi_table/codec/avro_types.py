@@ -64,10 +64,8 @@ def _flat(column: dict[str, Any], field: pa.Field, named: _Named, space: str) ->
     wire = kind if isinstance(kind, str) else kind.get("type")
     if wire not in FLAT:
         return None
-    children: tuple[AvroField, ...] | None = ()
-    if wire == "record":
-        children = _fields(kind, field.type, named, inner)
-        if not children:
-            return None
+    children = _fields(kind, field.type, named, inner) if wire == "record" else ()
+    if children is None or (wire == "record" and not children):
+        return None
     size = kind["size"] if wire == "fixed" else 0
     return AvroField(column["name"], wire, field.type, size, null_branch, field.nullable, children)

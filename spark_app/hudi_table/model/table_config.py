@@ -109,10 +109,10 @@ class TableConfig:
 
     @property
     def cdc(self) -> Images | None:
-        """What writes log of each change, None without change data capture. Raises ValueError for an unknown mode."""
-        if self.extra.get(CDC_ENABLED, "false").strip().lower() != "true":
-            return None
-        return Images(self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower())
+        """What writes log of each change; None without change data capture, and for a mode that is not known."""
+        mode = self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower()
+        enabled = self.extra.get(CDC_ENABLED, "false").strip().lower() == "true"
+        return Images(mode) if enabled and mode in set(Images) else None
 
     @property
     def partition_fields(self) -> tuple[str, ...]:

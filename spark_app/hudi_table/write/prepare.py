@@ -18,7 +18,7 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, Operation, SortMode, WriteOptions
 from hudi_table.model.preview import merge_on_read
@@ -156,7 +156,7 @@ def refuse_unsupported(config: TableConfig) -> None:
         (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
         (not config.record_key, "has no record key"),
         (
-            _true(extra, CDC_ENABLED) and extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).lower() not in set(Images),
+            _true(extra, CDC_ENABLED) and config.cdc is None,
             f"logs changes in mode {extra.get(CDC_MODE)} ({CDC_MODE})",
         ),
         (PAYLOAD in extra, f"merges rows by {extra.get(PAYLOAD)}"),
