@@ -59,7 +59,7 @@ def test_changes_whose_files_were_cleaned_name_the_instant_and_begin_anew_if_ask
     tmp_path: Path, logged: str | None
 ) -> None:
     table = new_table(tmp_path / "t", logged)
-    first, second, third = instants(table)
+    first, second, _ = instants(table)
     assert ops(table.changes()) == EVERYTHING
     clean_before(table, tmp_path / "t", second)
     with pytest.raises(
@@ -97,11 +97,9 @@ def test_changes_of_logs_are_refused_when_their_slice_was_cleaned(
 def test_a_replaced_group_that_was_cleaned_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t")
     kept = set((tmp_path / "t").glob("0*.parquet"))
-    found = table.write(rows("z"), operation="insert_overwrite_table")
-    assert ops(table.changes(instants(table)[2])) == []
     since = instants(table)[2]
-    told = table.changes(since, found.instant)
-    assert sorted(ops(told)) == [("d", "b"), ("d", "c"), ("i", "z")]
+    found = table.write(rows("z"), operation="insert_overwrite_table")
+    assert ops(table.changes(since)) == [("d", "b"), ("d", "c"), ("i", "z")]
     for path in kept:
         path.unlink()
     with pytest.raises(InvalidOptionError, match=f"the changes of {found.instant} can no longer be told"):
@@ -122,7 +120,6 @@ def test_changes_of_the_archived_part_are_refused_and_begin_anew_if_asked(tmp_pa
         if change["after"] is not None:
             state[change["after"]["id"]] = change["after"]
     assert state == {row["id"]: row for row in opened.scan().to_arrow().to_pylist()}
-    assert (min(row["ts_ms"] for row in seen) == opened.context.storage and False) or len(seen) >= len(state)
 
 
 @pytest.mark.parametrize("name", [*golden.COPY_ON_WRITE, *golden.MERGE_ON_READ])
