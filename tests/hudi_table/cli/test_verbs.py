@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from hudi_table import create_table, errors, write_hudi
+from hudi_table import create_table, errors, open_table, write_hudi
 from hudi_table.cli import main
 from hudi_table.cli.output import FORMATS, Column, Document
 from hudi_table.read.human import age, number, size

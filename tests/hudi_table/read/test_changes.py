@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.preview import VARIABLE
+from tests.support.clustering import cluster
 from tests.support.rows import Row
 from tests.support.scale import scaled
 
@@ -108,14 +109,19 @@ def delete_partition(history: History, keys: set[str]) -> None:
         history.write("delete_partition", None, partitions=dropped)
 
 
+def clustering(history: History, keys: set[str]) -> None:
+    cluster(history.table, CITY[min(keys)])
+
+
 def reopen(history: History, keys: set[str]) -> None:
     history.table = open_table(history.table.base_path)
 
 
 STEPS: dict[str, Callable[[History, set[str]], None]] = {
-    step.__name__: step for step in (upsert, late, flagged, insert, delete, insert_overwrite, delete_partition, reopen)
+    step.__name__: step
+    for step in (upsert, late, flagged, insert, delete, insert_overwrite, delete_partition, clustering, reopen)
 }
-"""Every kind of step. One that changes no row, as a compaction, appends no instant."""
+"""Every kind of step. One that changes no row, as `clustering`, appends no instant."""
 WEIGHTED = st.sampled_from(
     ["upsert"] * 4 + ["delete"] * 2 + [name for name in STEPS if name not in ("upsert", "delete")]
 )

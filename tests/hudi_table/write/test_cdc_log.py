@@ -60,7 +60,7 @@ def test_every_rewrite_logs_inserts_updates_and_deletes_with_the_images_of_the_t
     found = table.upsert(rows([2, 4], n=5))
     old, new = ({"id": "k2", "n": n, "text": "same"} for n in (0, 5))
     inserted = {"id": "k4", "n": 5, "text": "same"}
-    whole = [
+    whole: list[dict[str, Any]] = [
         {"op": "u", "ts_ms": found.instant, "record_key": "k2", "before": old, "after": new},
         {"op": "i", "ts_ms": found.instant, "record_key": "k4", "before": None, "after": inserted},
     ]
@@ -93,6 +93,30 @@ def test_inserts_into_a_small_file_are_logged_beside_the_rows_that_stay() -> Non
     table.insert(rows([2, 3], n=1))
     assert [(change["op"], change["after"]["id"]) for change in logged(table)] == [("i", "k2"), ("i", "k3")]
     assert [row["op"] for row in table.changes().to_arrow().to_pylist()] == ["i"] * 4
+
+
+def test_an_update_behind_a_delete_is_logged_with_its_own_rows() -> None:
+    flagged = pa.schema([*SCHEMA, ("_hoodie_is_deleted", pa.bool_())])
+    table = create_table(
+        f"memory://{uuid.uuid4().hex}/t", flagged, record_key="id", index={"type": "Bucket", "buckets": 1},
+        options={CDC_ENABLED: "true"},
+    )  # fmt: skip
+    table.upsert(rows(range(6)).append_column("_hoodie_is_deleted", pa.array([None] * 6, pa.bool_())))
+    gone = pa.array([True, False, True, False])
+    table.upsert(rows([0, 1, 3, 5], n=7).append_column("_hoodie_is_deleted", gone))
+    found = [(c["op"], (c["before"] or {}).get("id"), (c["after"] or {}).get("id")) for c in logged(table)]
+    assert sorted(found, key=str) == [("d", "k0", None), ("d", "k3", None), ("u", "k1", "k1"), ("u", "k5", "k5")]
+
+
+@pytest.mark.parametrize("options", [{}, {CDC_ENABLED: "true"}], ids=["compared", "logged"])
+def test_rows_of_one_key_are_updated_and_deleted_each(options: dict[str, str]) -> None:
+    table = new_table(index="Simple", options=options)
+    table.insert(rows([1, 2]))
+    table.insert(rows([1]))
+    since = table.upsert(rows([1], n=5)).instant
+    assert [(c["op"], c["after"]["n"]) for c in table.changes().to_arrow().to_pylist()][3:] == [("u", 5), ("u", 5)]
+    table.delete(rows([1]).select(["id"]))
+    assert [(c["op"], c["before"]["n"]) for c in table.changes(since).to_arrow().to_pylist()] == [("d", 5), ("d", 5)]
 
 
 def test_a_merge_in_parts_with_little_memory_logs_every_change_in_several_blocks() -> None:
