@@ -16,7 +16,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import Instant, comparable_time
-from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
+from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_base_file, parse_log_file
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_active, check_commit_times
 from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, slice_merge, unknown_column
@@ -124,23 +124,22 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
     steps: list[Step] | None = [] if known else None
     error: InvalidOptionError | None = None
     for instant in timeline.commits:
-        metadata = commit_metadata(ctx, instant)
-        if instant.time in span:
-            try:
-                if steps is None:
-                    raise _GoneError("what was there before it is not known")
-                steps += planner.steps(instant, metadata)
-            except _GoneError as gone:
-                error = InvalidOptionError(
-                    f"the changes of {instant.time} can no longer be told: {gone}. Ask for changes since a later instant, or "
-                    "for a full scan (full_scan=True, --full-scan), which begins with all rows as inserts",
-                    base_path=ctx.base_path,
-                    instant=instant.time,
-                )
-                if not span.full_scan:
-                    raise error from gone
-                steps = _all_rows(ctx, timeline, instant)
-        planner.remember(metadata)
+        if instant.time not in span:
+            continue
+        try:
+            if steps is None:
+                raise _GoneError("what was there before it is not known")
+            steps += planner.steps(instant, commit_metadata(ctx, instant))
+        except _GoneError as gone:
+            error = InvalidOptionError(
+                f"the changes of {instant.time} can no longer be told: {gone}. Ask for changes since a later instant, or "
+                "for a full scan (full_scan=True, --full-scan), which begins with all rows as inserts",
+                base_path=ctx.base_path,
+                instant=instant.time,
+            )
+            if not span.full_scan:
+                raise error from gone
+            steps = _all_rows(ctx, timeline, instant)
     if steps is None and error is not None:
         raise error
     return tuple(steps or ())
@@ -158,7 +157,7 @@ def _all_rows(ctx: TableContext, timeline: Timeline, instant: Instant) -> list[S
 
 @dataclass(slots=True)
 class _Planner:
-    """Knows every listed file by its group, and of each group the newest file that the commits so far wrote."""
+    """Knows every listed file by its group."""
 
     ctx: TableContext
     timeline: Timeline
@@ -166,7 +165,6 @@ class _Planner:
     plan: ScanPlan
     paths: set[str] = field(default_factory=set)
     files: dict[_Group, list[ObjectInfo]] = field(default_factory=dict)
-    newest: dict[_Group, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for info in list_data_files(self.ctx.storage):
@@ -175,15 +173,6 @@ class _Planner:
             if parsed is not None:
                 self.paths.add(info.path)
                 self.files.setdefault((partition, parsed.file_id), []).append(info)
-
-    def remember(self, metadata: CommitMetadata) -> None:
-        """Go on past a commit."""
-        for stat in metadata.stats:
-            if stat.path:
-                self.newest[stat.partition_path, stat.file_id] = stat.path
-        for partition, ids in (metadata.replaced or {}).items():
-            for file_id in ids:
-                self.newest.pop((partition, file_id), None)
 
     def steps(self, instant: Instant, metadata: CommitMetadata) -> list[Step]:
         """What the commit did, replaced groups first. Raises _GoneError."""
@@ -197,6 +186,7 @@ class _Planner:
         files = [info for group in {*stats, *replaced} for info in self.files.get(group, ())]
         before = self._slices(files, just_before(instant.time))
         after = self._slices(files, instant.time)
+        self._check_replaced(instant.time, set(replaced))
         steps = [self._replaced(instant.time, group, before.get(group)) for group in sorted(replaced)]
         written = sorted(stats.keys() - set(replaced))
         return steps + [self._written(instant.time, stats[g], before.get(g), after.get(g)) for g in written]
@@ -206,7 +196,6 @@ class _Planner:
         return {(group.partition, group.file_id): group.latest for found in groups.values() for group in found}
 
     def _replaced(self, time: str, group: _Group, before: FileSlice | None) -> Step:
-        self._check_known(group)
         if before is None:
             raise _GoneError(f"the files of group {group[1]} in {group[0] or 'the table'} were cleaned")
         return Step(time, before, None)
@@ -218,20 +207,27 @@ class _Planner:
             return Step(time, before, after, cdc=cdc)
         if lost or after is None:
             raise _GoneError(f"{lost or stats[0].path} was cleaned")
-        self._check_known((after.partition, after.file_id))
         logs = tuple(log for log in after.logs if any(log.path == stat.path for stat in stats))
         previous = stats[0].prev_commit
         if previous not in ("null", "", time) and (
             before is None or (not logs and comparable_time(before.instant) != comparable_time(previous))
         ):
             raise _GoneError(f"the file of {previous} in group {after.file_id} was cleaned")
+        bases = {join(after.partition, stat.extra.get("baseFile") or "") for stat in stats} - {after.partition}
+        if not bases <= self.paths:
+            raise _GoneError(f"{min(bases)} was cleaned")
         return Step(time, before, after, logs if len(logs) == len(stats) else ())
 
-    def _check_known(self, group: _Group) -> None:
-        """The newest file before the commit is there. Older ones of its slice are cleaned after it, if at all."""
-        path = self.newest.get(group)
-        if path is not None and path not in self.paths:
-            raise _GoneError(f"{path} was cleaned")
+    def _check_replaced(self, time: str, groups: set[_Group]) -> None:
+        """The newest file of each group before the commit is there: nothing in the commit itself names it."""
+        for instant in reversed(self.timeline.until(just_before(time)).commits):
+            if not groups:
+                return
+            for stat in commit_metadata(self.ctx, instant).stats:
+                group = (stat.partition_path, stat.file_id)
+                if group in groups and stat.path and stat.path not in self.paths:
+                    raise _GoneError(f"{stat.path} was cleaned")
+                groups.discard(group)
 
     def _tells(self, time: str) -> bool:
         """Whether change data logs of the table's mode hold what is asked for, under the names of today."""
