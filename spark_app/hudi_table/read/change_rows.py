@@ -28,9 +28,13 @@ from hudi_table.table.log_scan import slice_blocks
 from hudi_table.table.merge import one_chunk
 from hudi_table.table.view import FileSlice
 
+LOOKUPS = 8
+"""How often the rows that stayed are looked through: every time they are hashed anew."""
+
 
 def step_batches(ctx: TableContext, plan: ChangesPlan, step: Step) -> Iterator[pa.RecordBatch]:
-    """Batches of `plan.schema`; of one file group no more is held than its changed rows and the row numbers that stayed."""
+    """Batches of `plan.schema`. Of one file group its changed rows are held, the sequence numbers of those that stayed, and an
+    eighth of the rows before."""
     for table in _tables(_Reader(ctx, plan, step)):
         yield from table.combine_chunks().to_batches()
 
@@ -73,11 +77,26 @@ class _Reader:
         for batch in stream(self.ctx, one):
             yield pa.Table.from_batches([batch])
 
-    def written(self, after: FileSlice, only: Bound | None = None) -> pa.Table:
+    def written(self, after: FileSlice) -> pa.Table:
         """The rows that the commit wrote."""
         time = Bound(pc.field(COMMIT_TIME) == self.step.instant, (COMMIT_TIME,))
-        found = list(self.rows(after, self.step.instant, time if only is None else time.both(only)))
-        return pa.concat_tables(found) if found else self.plan.slice_plan.schema.empty_table()
+        return self._whole(self.rows(after, self.step.instant, time), self.plan.slice_plan.schema)
+
+    def written_and_kept(self, after: FileSlice, only: Bound | None) -> tuple[pa.Table, pa.ChunkedArray]:
+        """The rows that the commit wrote, and the sequence numbers of those that it left, of all rows or `only` some."""
+        instant = self.step.instant
+        if only is None:
+            older = Bound(pc.field(COMMIT_TIME) != instant, (COMMIT_TIME,))
+            numbers = pa.schema([self.plan.slice_plan.schema.field(COMMIT_SEQNO)])
+            kept = self._whole(self.rows(after, instant, older, (COMMIT_SEQNO,)), numbers)
+            return self.written(after), kept.column(0)
+        found = self._whole(self.rows(after, instant, only), self.plan.slice_plan.schema)
+        mine = pc.equal(found.column(COMMIT_TIME), instant)
+        return found.filter(mine), found.filter(pc.invert(mine)).column(COMMIT_SEQNO)
+
+    @staticmethod
+    def _whole(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
+        return pa.concat_tables([schema.empty_table(), *tables])
 
     def changes(self, op: str, before: pa.Table | None, after: pa.Table | None) -> pa.Table:
         """Changes of one kind."""
@@ -101,16 +120,12 @@ class _Reader:
 
 
 def _compared(reader: _Reader, before: FileSlice, after: FileSlice) -> Iterator[pa.Table]:
-    instant = reader.step.instant
     only = reader.logged_keys()
-    added = reader.written(after, only)
-    older = Bound(pc.field(COMMIT_TIME) != instant, (COMMIT_TIME,))
-    stayed = list(reader.rows(after, instant, older if only is None else older.both(only), (COMMIT_SEQNO,)))
-    kept = pa.chunked_array([part for table in stayed for part in table.column(0).chunks], pa.string())
+    added, kept = reader.written_and_kept(after, only)
     keys = one_chunk(added.column(RECORD_KEY))
     first = pc.index_in(keys, value_set=keys).to_numpy(zero_copy_only=False)
     met = np.zeros(len(added), dtype=bool)
-    for rows in reader.rows(before, just_before(instant), only):
+    for rows in _gathered(reader.rows(before, just_before(reader.step.instant), only), len(kept) // LOOKUPS):
         removed = rows.filter(pc.invert(pc.is_in(rows.column(COMMIT_SEQNO), value_set=kept)))
         if not len(removed):
             continue
@@ -124,6 +139,18 @@ def _compared(reader: _Reader, before: FileSlice, after: FileSlice) -> Iterator[
     new = added.filter(pa.array(~met[first], pa.bool_()))
     if len(new):
         yield reader.changes(INSERT, None, new)
+
+
+def _gathered(tables: Iterator[pa.Table], least: int) -> Iterator[pa.Table]:
+    """The same rows in tables of at least so many rows, but for the last."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(map(len, held)) >= least:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _logged(reader: _Reader) -> Iterator[pa.Table]:
