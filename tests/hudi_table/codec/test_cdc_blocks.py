@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec.avro_schema import arrow_to_avro
@@ -23,6 +23,7 @@ from hudi_table.model.cdc import Images
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.table.changes import change_schema
 from tests.support import golden
+from tests.support.scale import scaled
 
 FLAT = pa.schema(
     [
@@ -80,6 +81,7 @@ def records(rows: pa.Table, schema: str) -> bytes:
 
 
 @pytest.mark.parametrize("images", Images)
+@settings(max_examples=scaled(40))
 @given(rows=st.lists(CHANGE, max_size=8))
 def test_changes_have_the_bytes_of_fastavro_and_come_back(images: Images, rows: list[dict[str, Any]]) -> None:
     schema = cdc_avro_schema(arrow_to_avro(FLAT, table_name="t"), images)
