@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from hudi_spark.datasource import HudiDataSource
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
-from hudi_table.api import open_table
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import InvalidOptionError
+from hudi_table.read.change_rows import step_batches
+from hudi_table.read.changes import Changes
 from hudi_table.read.files import stream
-from hudi_table.read.plan import ScanPlan
+from hudi_table.table.context import TableContext
 
 _FILE_NUMBER = "number int"
 
@@ -49,13 +52,17 @@ def read(
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The newest snapshot of a table, or the one at `as_of`, as a DataFrame; `query`, `since`, `until` and `full_scan` are
-    those of `HudiTable.scan`.
+    those of `HudiTable.scan`. `query="cdc"` gives what `HudiTable.changes` does; rows come in no order, `ts_ms` tells it.
 
     On local paths Spark reads the chosen base files itself, so column pruning, push-down and counts come free; on
     object stores tasks read them with pyarrow, and no Hadoop file system is needed. `filter` (SQL-like text) prunes
     partitions, row groups and rows. Raises what `hudi_table.open_table` and its scan raise.
     """
     table = open_table(uri, as_of=as_of, storage_options=storage_options)
+    if query == "cdc":
+        if filter is not None or meta:
+            raise InvalidOptionError("filter and meta do not go with query='cdc'; leave them out")
+        return _changes(spark, table, table.changes(since, until, columns=columns, full_scan=full_scan))
     plan = table.scan(columns, filter, meta=meta, query=query, since=since, until=until, full_scan=full_scan).plan
     bases = [found.base for found in plan.slices if found.base is not None and not found.logs]
     if _is_local(table.base_path) and plan.bound is None and 0 < len(bases) == len(plan.slices):
@@ -63,22 +70,42 @@ def read(
         # Explicit files hold partition-like folder names: base paths would make Spark infer columns from them.
         reader = spark.read.schema(from_arrow_schema(plan.schema)).option("recursiveFileLookup", "true")
         return reader.parquet(*(_escaped(path) for path in paths))
-    return _in_tasks(spark, TableHandle.of(table.context), plan)
+
+    def slice_rows(context: TableContext, number: int) -> Iterator[pa.RecordBatch]:
+        return stream(context, replace(plan, slices=(plan.slices[number],)))
+
+    return _in_tasks(spark, table, plan.schema, len(plan.slices), slice_rows)
 
 
-def _in_tasks(spark: SparkSession, handle: TableHandle, plan: ScanPlan) -> DataFrame:
-    schema = from_arrow_schema(plan.schema)
-    if not plan.slices:
+def _changes(spark: SparkSession, table: HudiTable, changes: Changes) -> DataFrame:
+    plan = changes.plan
+
+    def step_rows(context: TableContext, number: int) -> Iterator[pa.RecordBatch]:
+        return step_batches(context, plan, plan.steps[number])
+
+    return _in_tasks(spark, table, plan.schema, len(plan.steps), step_rows)
+
+
+def _in_tasks(
+    spark: SparkSession,
+    table: HudiTable,
+    arrow: pa.Schema,
+    parts: int,
+    read_part: Callable[[TableContext, int], Iterator[pa.RecordBatch]],
+) -> DataFrame:
+    """One task for each of the numbered parts."""
+    schema, handle = from_arrow_schema(arrow), TableHandle.of(table.context)
+    if not parts:
         return spark.createDataFrame([], schema)
-    numbers = spark.createDataFrame([(number,) for number in range(len(plan.slices))], _FILE_NUMBER)
+    numbers = spark.createDataFrame([(number,) for number in range(parts)], _FILE_NUMBER)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from stream(handle.open(), replace(plan, slices=(plan.slices[number],)))
+                yield from read_part(handle.open(), number)
 
-    return numbers.repartitionById(len(plan.slices), "number").mapInArrow(rows, schema)
+    return numbers.repartitionById(parts, "number").mapInArrow(rows, schema)
 
 
 def _is_local(base_path: str) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 import hudi_spark
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import InvalidDataError, InvalidSchemaError
+from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidSchemaError
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 from tests.support.s3 import running_s3
@@ -91,6 +91,26 @@ def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_ro
     assert seen == {"snapshot": set(model.values()), "read_optimized": base}
     changed = hudi_spark.read(spark, path, query="incremental", since=first.instant).collect()
     assert {tuple(row) for row in changed} == {row for row in changes if row[0] in model}
+    told = hudi_spark.read(spark, path, query="cdc", since=first.instant).collect()
+    assert {tuple(row["before"]) for row in told if row["op"] == "d"} == set(gone)
+    assert {tuple(row["after"]) for row in told if row["op"] == "u"} == set(changes)
+    assert len(told) == len(gone) + len(changes)
+
+
+def test_spark_logs_the_changes_of_a_table_that_asks_for_it_and_tells_them(spark, tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.table.cdc.enabled": "true"}
+    create_table(path, SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], options=options)
+    hudi_spark.write(frame(spark, ("a", "x", 1), ("b", "x", 1), ("c", "y", 1)), path, "insert")
+    second = hudi_spark.write(frame(spark, ("a", "x", 2), ("d", "x", 2)), path, "upsert")
+    assert list(tmp_path.rglob("*.cdc"))
+    told = hudi_spark.read(spark, path, query="cdc", columns=["id", "ts"]).collect()
+    assert {(row["op"], row["before"] and tuple(row["before"]), tuple(row["after"])) for row in told} == {
+        ("i", None, ("a", 1)), ("i", None, ("b", 1)), ("i", None, ("c", 1)), ("u", ("a", 1), ("a", 2)), ("i", None, ("d", 2)),
+    }  # fmt: skip
+    assert {row["ts_ms"] for row in told if row["op"] == "u"} == {second.instant}
+    with pytest.raises(InvalidOptionError, match="filter and meta do not go with query='cdc'"):
+        hudi_spark.read(spark, path, query="cdc", filter="ts > 1")
 
 
 def test_a_key_that_changes_its_partition_under_a_global_index_is_deleted_in_the_old_one(spark, tmp_path):

@@ -23,6 +23,7 @@ from hudi_table.table.ports import Storage
 from hudi_table.write.create import create
 from tests.support import hudi_rs
 from tests.support.crashes import (
+    CHANGE_LAYOUTS,
     FIRST,
     LAYOUTS,
     LOG_LAYOUTS,
@@ -36,6 +37,7 @@ from tests.support.crashes import (
     opened,
     prepared,
     read,
+    replayed,
     rows,
     shape_of,
     spec,
@@ -63,6 +65,16 @@ def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_ne
     figure(len(run.shapes), "layouts read by hudi-rs")
 
 
+@pytest.mark.parametrize("name", ["upsert", "delete"])
+@pytest.mark.parametrize("layout", CHANGE_LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_of_a_write_that_logs_its_changes_leaves_rows_and_changes_that_agree(
+    layout, name, tmp_path, figure
+):
+    run = Run(prepared(layout), layout, name, 900.0, tmp_path)
+    figure(run.every_point(), "crash points")
+    figure(len(run.shapes), "layouts read by hudi-rs")
+
+
 @pytest.mark.parametrize("name", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("layout", LAYOUTS[:3], ids=str)
 def test_a_fault_while_a_failed_write_is_recovered_changes_nothing_else(layout, name, tmp_path, figure):
@@ -77,6 +89,7 @@ class Run:
     def __init__(self, start: Storage, layout: Layout, name: str, suspect: float, folder: Path) -> None:
         self.operation, expected = OPERATIONS[name]
         self.start, self.suspect, self.folder = start, suspect, folder
+        self.logs_changes = layout.logs_changes
         self.old, self.new = read(start), frozenset(expected(layout))
         self.shapes: set[tuple[str, ...]] = set()
         assert self.old == frozenset(FIRST)
@@ -99,9 +112,16 @@ class Run:
         where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
         found = read(store)
         check_outcome(found, self.old, self.new, outcome, where)
+        if self.logs_changes:
+            assert replayed(store) == found, f"{where}: the changes are not those of the rows"
         self._check_foreign(store, found, where)
         for suspect in (900.0, 0.0):
-            check_next_write(copied(store), self.old, self.new, suspect, where)
+            after = copied(store)
+            check_next_write(after, self.old, self.new, suspect, where)
+            if self.logs_changes:
+                assert replayed(after) == read(after), (
+                    f"{where}: the changes after the next write are not those of the rows"
+                )
 
     def _operate(self, store: Storage, plan: FaultPlan) -> None:
         self.operation(opened(FaultyStorage(store, plan), suspect=self.suspect))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.api import CommitResult, CompactionResult, HudiTable
+from hudi_table.model.cdc import CDC_ENABLED
 from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexSpec, IndexType, TableType
 from hudi_table.table.context import TxnSettings
@@ -34,10 +35,12 @@ class Layout:
     index: IndexType
     partitioned: bool
     type: TableType = TableType.COPY_ON_WRITE
+    logs_changes: bool = False
 
     def __str__(self) -> str:
         logs = "-logs" if self.type is TableType.MERGE_ON_READ else ""
-        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}"
+        changes = "-changes" if self.logs_changes else ""
+        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}{changes}"
 
 
 def rows(*items: tuple[str, str, int]) -> pa.Table:
@@ -81,6 +84,9 @@ LOG_LAYOUTS = [
 ]
 """Tables whose updates go to logs."""
 
+CHANGE_LAYOUTS = [Layout(IndexType.BUCKET, True, logs_changes=True), Layout(IndexType.SIMPLE, False, logs_changes=True)]
+"""Tables whose rewrites log their changes."""
+
 
 def new_store() -> Storage:
     return open_storage(f"memory://{uuid.uuid4().hex}/t")
@@ -110,8 +116,9 @@ def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:
 def spec(layout: Layout) -> TableSpec:
     index = IndexSpec(layout.index, 2 if layout.index is IndexType.BUCKET else None)
     return TableSpec(
-        SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value
-    )
+        SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value,
+        options={CDC_ENABLED: "true"} if layout.logs_changes else {},
+    )  # fmt: skip
 
 
 def prepared(layout: Layout) -> Storage:
@@ -138,6 +145,18 @@ def read(store: Storage) -> Rows:
     listed = [tuple(row[name] for name in SCHEMA.names) for row in found.to_pylist()]
     assert len(listed) == len(set(listed)), f"a row came twice: {sorted(listed)}"
     return frozenset(listed)
+
+
+def replayed(store: Storage) -> Rows:
+    """The rows that all changes of the table make, one after the other."""
+    state: dict[str, tuple[str, str, int]] = {}
+    for change in opened(store).changes().to_arrow().to_pylist():
+        if change["before"] is not None:
+            assert state.pop(change["before"]["id"]) == tuple(change["before"].values()), f"{change} of another row"
+        if change["after"] is not None:
+            assert change["after"]["id"] not in state, f"{change} of a row that is there"
+            state[change["after"]["id"]] = tuple(change["after"].values())
+    return frozenset(state.values())
 
 
 def with_a_failed_write(store: Storage) -> Storage:

@@ -124,12 +124,16 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
-    queries = ("snapshot", "read_optimized", "incremental")
+    queries = ("snapshot", "read_optimized", "incremental", "cdc")
     parser.add_argument("--query", choices=queries, default="snapshot", help="query type (snapshot)")
-    parser.add_argument("--since", metavar="INSTANT", help="incremental: what changed after it, or 'earliest'")
-    parser.add_argument("--until", metavar="INSTANT", help="incremental: the last instant of the range (the newest)")
+    parser.add_argument("--since", metavar="INSTANT", help="incremental, cdc: what changed after it, or 'earliest'")
     parser.add_argument(
-        "--full-scan", action="store_true", help="incremental: read all files where the timeline is archived"
+        "--until", metavar="INSTANT", help="incremental, cdc: the last instant of the range (the newest)"
+    )
+    images = ("data_before_after", "data_before", "op_key_only")
+    parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
+    parser.add_argument(
+        "--full-scan", action="store_true", help="incremental, cdc: read all files where the timeline is archived"
     )
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)

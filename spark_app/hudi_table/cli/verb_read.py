@@ -17,7 +17,8 @@ from hudi_table.cli.json_lines import json_lines
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, note, styled
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.scan import Scan
+from hudi_table.model.cdc import Images
+from hudi_table.read.exports import ArrowResult
 
 TABLE_ROWS = 100
 """What `--format table` prints without `--limit`: a table is for eyes, and its widths need all rows at hand."""
@@ -32,10 +33,7 @@ def run(args: argparse.Namespace) -> int:
     limit = args.limit
     if limit is None and args.format == "table":
         limit = TABLE_ROWS + 1
-    scan = opened(args).scan(
-        columns, args.filter, as_of=args.as_of, query=args.query, limit=limit, meta=args.meta,
-        since=args.since, until=args.until, full_scan=args.full_scan,
-    )  # fmt: skip
+    scan = _asked(args, columns, limit)
     with _sink(args.to) as sink:
         if args.format == "table":
             _table(scan, sink, cut=args.limit is None)
@@ -47,7 +45,20 @@ def run(args: argparse.Namespace) -> int:
     return exits.GOOD
 
 
-def _table(scan: Scan, sink: BinaryIO, *, cut: bool) -> None:
+def _asked(args: argparse.Namespace, columns: list[str] | None, limit: int | None) -> ArrowResult:
+    table = opened(args)
+    span = {"since": args.since, "until": args.until, "full_scan": args.full_scan}
+    if args.query != "cdc":
+        if args.images is not None:
+            raise InvalidOptionError("--images belongs to --query cdc; leave it out")
+        return table.scan(columns, args.filter, as_of=args.as_of, query=args.query, limit=limit, meta=args.meta, **span)
+    for name, given in (("--filter", args.filter), ("--as-of", args.as_of), ("--meta", args.meta)):
+        if given:
+            raise InvalidOptionError(f"{name} does not go with --query cdc; leave it out")
+    return table.changes(images=args.images or Images.DATA_BEFORE_AFTER, columns=columns, limit=limit, **span)
+
+
+def _table(scan: ArrowResult, sink: BinaryIO, *, cut: bool) -> None:
     found = scan.to_arrow()
     shown = found.slice(0, TABLE_ROWS) if cut else found
     columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in found.schema)
@@ -67,7 +78,7 @@ def _cell(value: Any) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def _parquet(scan: Scan, sink: BinaryIO) -> None:
+def _parquet(scan: ArrowResult, sink: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(sink, scan.schema, compression="zstd") as writer:

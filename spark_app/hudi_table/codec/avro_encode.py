@@ -1,6 +1,6 @@
 """Arrow to Avro binary records, column by column: each column becomes its bytes, and one join makes the records.
 
-Flat fields only (see `avro_types.flat_fields`); the bytes are those of fastavro, 26 times as fast (measured).
+Flat fields and records of them only (see `avro_types.flat_fields`); the bytes are those of fastavro, 26 times as fast (measured).
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> pa.Array:
         data = data.view(pa.large_binary())
         lengths = varints(pc.binary_length(data).to_numpy().astype(np.int64), prefix)
         return join(lengths, data)
+    if field.wire == "record":
+        inside = [_column(part, child) for part, child in zip(values.flatten(), field.children, strict=True)]
+        return join(pa.scalar(prefix, pa.large_binary()), *inside)
     return _fixed_width(_bytes_of(values, field), prefix)
 
 

@@ -217,7 +217,7 @@ class _Parser:
         return (self.type_of(values[0], space, path) if values else pa.null()), nullable
 
     def _record(self, avro: dict[str, Any], space: str, path: str) -> pa.DataType:
-        full, inner = _full_name(avro, space)
+        full, inner = full_name(avro, space)
         self.named[full] = None
         columns = []
         for column in avro["fields"]:
@@ -236,7 +236,7 @@ class _Parser:
         return pa.binary(avro["size"])
 
     def _remember(self, avro: dict[str, Any], space: str, kind: pa.DataType) -> pa.DataType:
-        self.named[_full_name(avro, space)[0]] = kind
+        self.named[full_name(avro, space)[0]] = kind
         return kind
 
     def _reference(self, name: str, space: str, path: str) -> pa.DataType:
@@ -249,7 +249,7 @@ class _Parser:
         return found
 
 
-def _full_name(avro: dict[str, Any], space: str) -> tuple[str, str]:
+def full_name(avro: dict[str, Any], space: str) -> tuple[str, str]:
     """(full name, namespace for the names inside) of a named type met inside namespace `space`."""
     name = avro["name"]
     if "." in name:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_to_arrow
+from hudi_table.codec.avro_schema import avro_to_arrow, full_name
 
-FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed")
+FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "record")
 
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
     """One field: `wire` is one of `FLAT`, `size` the bytes of a fixed, `null_branch` the number of null in the union
-    (None: no union), `branches` how many there are. `type` is the Arrow type."""
+    (None: no union), `children` the fields of a record. `type` is the Arrow type."""
 
     name: str
     wire: str
@@ -25,34 +25,47 @@ class AvroField:
     size: int = 0
     null_branch: int | None = None
     nullable: bool = False
+    children: tuple[AvroField, ...] = ()
 
 
 @functools.lru_cache(maxsize=64)
 def flat_fields(avro_schema: str) -> tuple[AvroField, ...] | None:
-    """The fields of a record schema; None if one is nested, an enum or a union of several types.
+    """The fields of a record schema; None if one is or holds a list, a map, an enum or a union of several types.
 
     Raises what `avro_to_arrow` raises.
     """
-    arrow = avro_to_arrow(avro_schema)
-    named: dict[str, Any] = {}
-    found = [_flat(column, arrow.field(column["name"]), named) for column in json.loads(avro_schema)["fields"]]
+    record = json.loads(avro_schema)
+    return _fields(record, avro_to_arrow(avro_schema), {}, full_name(record, "")[1])
+
+
+_Named = dict[str, tuple[dict[str, Any], str]]
+"""Definition and inner namespace of each named type, by full name."""
+
+
+def _fields(record: dict[str, Any], arrow: Any, named: _Named, space: str) -> tuple[AvroField, ...] | None:
+    """The fields of a record whose Arrow fields are those of `arrow`, a schema or a struct type."""
+    found = [_flat(column, arrow.field(column["name"]), named, space) for column in record["fields"]]
     return None if any(field is None for field in found) else tuple(field for field in found if field is not None)
 
 
-def _flat(column: dict[str, Any], field: pa.Field, named: dict[str, Any]) -> AvroField | None:
+def _flat(column: dict[str, Any], field: pa.Field, named: _Named, space: str) -> AvroField | None:
     kind, null_branch = column["type"], None
     if isinstance(kind, list):
         if len(kind) != 2 or "null" not in kind:
             return None
         null_branch = kind.index("null")
         kind = kind[1 - null_branch]
-    if isinstance(kind, dict) and kind.get("type") == "fixed":
-        for name in (kind["name"], f"{kind.get('namespace', '')}.{kind['name']}"):
-            named[name] = kind
-    if isinstance(kind, str) and kind in named:
-        kind = named[kind]
+    inner = space
+    if isinstance(kind, str):
+        kind, inner = named.get(f"{space}.{kind}") or named.get(kind) or (kind, space)
+    elif kind.get("type") in ("fixed", "record"):
+        full, inner = full_name(kind, space)
+        named[full] = named[kind["name"]] = (kind, inner)
     wire = kind if isinstance(kind, str) else kind.get("type")
     if wire not in FLAT:
         return None
+    children = _fields(kind, field.type, named, inner) if wire == "record" else ()
+    if children is None or (wire == "record" and not children):
+        return None
     size = kind["size"] if wire == "fixed" else 0
-    return AvroField(column["name"], wire, field.type, size, null_branch, field.nullable)
+    return AvroField(column["name"], wire, field.type, size, null_branch, field.nullable, children)

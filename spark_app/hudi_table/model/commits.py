@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 SCHEMA_KEY = "schema"
+CDC_STATS = "cdcStats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class WriteStat:
     total_write_errors: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def cdc_files(self) -> tuple[str, ...]:
+        """Change data logs that the same task wrote, relative to the base path."""
+        return tuple(self.extra.get(CDC_STATS) or ())
+
 
 _STAT_KEYS = {
     f.name: "".join(word if i == 0 else word.capitalize() for i, word in enumerate(f.name.split("_")))
@@ -39,7 +45,7 @@ _STAT_KEYS = {
     if f.name != "extra"
 }
 _STAT_DEFAULTS: dict[str, Any] = {
-    "cdcStats": None,
+    CDC_STATS: None,
     "tempPath": None,
     "totalLogRecords": 0,
     "totalLogFilesCompacted": 0,
@@ -67,6 +73,11 @@ class CommitMetadata:
     replaced: Mapping[str, tuple[str, ...]] | None = None
     compacted: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> set[str]:
+        """Every data file of the commit, relative to the base path."""
+        return {path for stat in self.stats for path in (stat.path, *stat.cdc_files)}
 
     @property
     def avro_schema(self) -> str | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
+
 
 class TableType(StrEnum):
     """How updates are stored; the value is the one of the resource, `hudi_name` the one of the properties."""
@@ -106,6 +108,13 @@ class TableConfig:
     metadata_partitions: tuple[str, ...] = ()
     create_schema: str | None = None
     extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def cdc(self) -> Images | None:
+        """What writes log of each change; None without change data capture, and for a mode that is not known."""
+        mode = self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower()
+        enabled = self.extra.get(CDC_ENABLED, "false").strip().lower() == "true"
+        return Images(mode) if enabled and mode in set(Images) else None
 
     @property
     def partition_fields(self) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.
         for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
             yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
     except ObjectNotFoundError as error:
-        raise _gone(ctx, found.partition, error.path or "", "log file") from error
+        raise gone(ctx, found.partition, error.path or "", "log file") from error
 
 
 def _of_base(
@@ -126,13 +126,14 @@ def _opened(ctx: TableContext, file: BaseFile) -> Iterator[Any]:
         with ctx.storage.open_read(file.path) as source:
             yield source
     except ObjectNotFoundError as error:
-        raise _gone(ctx, file.partition, file.path, "base file") from error
+        raise gone(ctx, file.partition, file.path, "base file") from error
     except HudiError as error:
         error.base_path = error.base_path or ctx.base_path
         raise
 
 
-def _gone(ctx: TableContext, partition: str, path: str, what: str) -> HudiError:
+def gone(ctx: TableContext, partition: str, path: str, what: str) -> HudiError:
+    """The error for a file that was planned and is not there: cleaned since, unless it is still listed."""
     slices = FileSystemView(ctx, load_timeline(ctx)).latest_slices([partition])
     if any(path in _paths(found) for found in slices):
         return CorruptTableError(f"{what} {path} is listed and cannot be opened", base_path=ctx.base_path, path=path)

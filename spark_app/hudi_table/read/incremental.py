@@ -60,21 +60,27 @@ def check_commit_times(ctx: TableContext) -> None:
         )
 
 
+def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
+    """Whether the timeline holds every commit of the span. Raises InvalidOptionError if not, unless a full scan was asked for."""
+    start = timeline.start or ""
+    if (span.since and comparable_time(span.since) >= comparable_time(start)) or not _was_archived(ctx):
+        return True
+    if span.full_scan:
+        return False
+    raise InvalidOptionError(
+        f"the commits after {span.since or 'the first'} are partly archived, and which files they changed is no longer "
+        f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
+        base_path=ctx.base_path,
+    )
+
+
 def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
     """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline does not reach back.
 
     Raises InvalidOptionError then, unless a full scan was asked for.
     """
-    start = timeline.start or ""
-    before = not span.since or comparable_time(span.since) < comparable_time(start)
-    if before and _was_archived(ctx):
-        if span.full_scan:
-            return slices
-        raise InvalidOptionError(
-            f"the commits after {span.since or 'the first'} are partly archived, and which files they changed is no longer "
-            f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
-            base_path=ctx.base_path,
-        )
+    if not check_active(ctx, timeline, span):
+        return slices
     touched = {
         (stat.partition_path, stat.file_id)
         for instant in timeline.commits

@@ -156,7 +156,7 @@ def _output(ctx: TableContext, schema: pa.Schema, request: Request) -> pa.Schema
     known = {field.name: field for field in [*META_FIELDS, *schema]}
     for name in request.columns:
         if name not in known:
-            raise InvalidOptionError(_unknown(name, schema.names), base_path=ctx.base_path)
+            raise InvalidOptionError(unknown_column(name, schema.names), base_path=ctx.base_path)
         if name in META_COLUMNS:
             _check_meta(ctx)
     names = [*META_COLUMNS, *request.columns] if request.meta else list(request.columns)
@@ -170,7 +170,8 @@ def _check_meta(ctx: TableContext) -> None:
         )
 
 
-def _unknown(name: str, names: Sequence[str]) -> str:
+def unknown_column(name: str, names: Sequence[str]) -> str:
+    """What to say of a column that is not there, with the nearest one."""
     near = difflib.get_close_matches(name, names, n=1)
     return f"no column {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}")
 

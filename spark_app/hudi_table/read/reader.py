@@ -8,8 +8,11 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.cdc import Images
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.read.as_of import instant_of
+from hudi_table.read.change_plan import ChangesRequest
+from hudi_table.read.changes import Changes
 from hudi_table.read.incremental import EARLIEST, Span
 from hudi_table.read.plan import DEFAULT_MEMORY, META_FIELDS, Request, schema_as_of
 from hudi_table.read.predicates import Filter
@@ -93,20 +96,50 @@ class TableReader:
         more waits on disk, and rows then leave the order of their base files. Raises InvalidOptionError for a
         malformed argument; names and types are checked when the scan first reads.
         """
-        if isinstance(columns, str):
-            raise InvalidOptionError(f"columns is the text {columns!r}: give a list of names")
-        if limit is not None and limit < 0:
-            raise InvalidOptionError(f"limit is {limit}: give 0 or more rows")
+        self._check_names(columns, limit)
         if max_memory < 1:
             raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
         at = self.as_of if as_of is None else instant_of(as_of, self.context.config.timezone)
         names = None if columns is None else tuple(columns)
-        if names is not None and len(set(names)) < len(names):
-            raise InvalidOptionError(f"columns {list(names)} name a column twice")
         span = self._span(query, at, since, until, full_scan)
         if span is not None:
             at = span.until or at
         return Scan(self.context, Request(names, Filter.of(filter), at, query, limit, meta, span, max_memory))
+
+    def changes(
+        self,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        *,
+        images: str = "data_before_after",
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        full_scan: bool = False,
+    ) -> Changes:
+        """What every commit after `since` and up to `until` (default: all of the timeline) changed, lazily.
+
+        `images`: ``"data_before_after"``, ``"data_before"`` or ``"op_key_only"``; the latter two give `op`, `record_key` and
+        perhaps `before`. `columns`: which columns the images have. The table need not log change data: what its file slices
+        tell is enough. Where commits are archived or their files cleaned InvalidOptionError names the instant; `full_scan`
+        then begins with all rows of the first commit that can be told, as inserts of it. Raises InvalidOptionError for a
+        malformed argument, and for a table without meta columns when it first reads.
+        """
+        if images not in set(Images):
+            raise InvalidOptionError(f"images is {images!r}: use one of {', '.join(Images)}")
+        self._check_names(columns, limit)
+        span = self._span("incremental", self.as_of, since, until, full_scan)
+        assert span is not None
+        names = None if columns is None else tuple(columns)
+        return Changes(self.context, ChangesRequest(span, Images(images), names, limit))
+
+    @staticmethod
+    def _check_names(columns: Sequence[str] | None, limit: int | None) -> None:
+        if isinstance(columns, str):
+            raise InvalidOptionError(f"columns is the text {columns!r}: give a list of names")
+        if limit is not None and limit < 0:
+            raise InvalidOptionError(f"limit is {limit}: give 0 or more rows")
+        if columns is not None and len(set(columns)) < len(columns):
+            raise InvalidOptionError(f"columns {list(columns)} name a column twice")
 
     def _span(
         self, query: str, at: str | None, since: Moment | None, until: Moment | None, full_scan: bool

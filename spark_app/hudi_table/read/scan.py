@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_table.read.exports import ArrowResult
 from hudi_table.read.files import count_rows, stream
 from hudi_table.read.human import number, size
 from hudi_table.read.plan import Request, ScanPlan, make_plan
@@ -15,8 +16,6 @@ from hudi_table.read.show import key_values_html
 from hudi_table.table.context import TableContext
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
     import polars as pl
 
 FILE_SCHEMA = pa.schema(
@@ -31,8 +30,8 @@ FILE_SCHEMA = pa.schema(
 )
 
 
-class Scan:
-    """Rows of one snapshot of a table. Any Arrow consumer takes it as it is, as often as it likes.
+class Scan(ArrowResult):
+    """Rows of one snapshot of a table.
 
     The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch); every later stream
     of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError,
@@ -53,31 +52,14 @@ class Scan:
         """The result's Arrow schema."""
         return self.plan.schema
 
-    def to_batches(self) -> pa.RecordBatchReader:
-        """A stream of record batches; closing or dropping it stops the reading threads."""
-        batches = stream(self._context, self.plan, self._request.limit)
-        return pa.RecordBatchReader.from_batches(self.schema, batches)
-
-    def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
-        return pa.Table.from_batches(list(stream(self._context, self.plan, self._request.limit)), self.schema)
-
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame; `options` are those of `pyarrow.Table.to_pandas`."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
-        return frame
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return stream(self._context, self.plan, self._request.limit)
 
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
         from hudi_table.read.polars_source import lazy_frame
 
         return lazy_frame(self._context, self.plan, self._request.limit)
-
-    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run."""
-        import duckdb
-
-        return (connection or duckdb.default_connection()).from_arrow(self)
 
     def count(self) -> int:
         """The number of rows; without a filter from the files' footers alone."""
@@ -101,14 +83,6 @@ class Scan:
     def explain(self) -> str:
         """The plan in words: snapshot, columns, filter, partitions and files that are read."""
         return "\n".join([f"Scan of {self._context.base_path}", *(f"  {key:<12}{text}" for key, text in self._facts())])
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A new Arrow stream of the rows."""
-        return self.to_batches().__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        """The result's schema as an Arrow capsule."""
-        return self.schema.__arrow_c_schema__()
 
     def __repr__(self) -> str:
         asked = self._request
@@ -138,6 +112,3 @@ class Scan:
             *([("log files", number(logs))] if logs else []),
         ]
         return facts if asked.limit is None else [*facts, ("limit", f"{number(asked.limit)} rows")]
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return iter(self.to_batches())

@@ -30,6 +30,7 @@ FLAGGED = "_lakeops_flagged"
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
+_NOTHING = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ class Merger:
         self._keys = one_chunk(incoming.column(RECORD_KEY))
         self._ordering = None if rule.ordering is None else one_chunk(incoming.column(rule.ordering))
         self._seen = np.zeros(len(self._keys), dtype=bool)
+        self.met: tuple[Rows, Mask] = _NOTHING
+        """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them it deleted."""
 
     def apply(self, base: pa.RecordBatch | pa.Table) -> pa.Table:
         """The rows of one batch of the base after the merge; `base` has the columns of `schema`."""
@@ -101,6 +104,7 @@ class Merger:
         rows = np.flatnonzero(np.asarray(found.is_valid()))
         if len(rows) == 0:
             self.counts.kept += len(table)
+            self.met = _NOTHING
             return table.select(self._schema.names)
         positions = found.drop_null().to_numpy().astype(np.int64)
         self._seen[positions] = True
@@ -116,6 +120,8 @@ class Merger:
         self.counts.deleted += len(removed)
         self.counts.updated += len(rows) + int(gone.sum()) - len(removed)
         self.counts.kept += len(table) - len(rows) - int(gone.sum())
+        touched = np.union1d(rows, removed)
+        self.met = (touched, np.isin(touched, removed))
         keep = np.ones(len(table), dtype=bool)
         keep[removed] = False
         return self._put(table, rows, wins, given, keep)

@@ -67,7 +67,7 @@ class Transaction:
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
-        reconcile_attempts(self.ctx, self.time, {stat.path for stat in metadata.stats})
+        reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
         self._decide(Kind.COMMIT, touches, name, metadata.to_json())
         self._clear()

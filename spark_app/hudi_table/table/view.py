@@ -9,7 +9,7 @@ missing one first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from hudi_table.model.instants import Action, comparable_time
@@ -121,23 +121,32 @@ class FileSystemView:
         return self._groups
 
     def _build(self, files: list[ObjectInfo]) -> dict[str, list[FileGroup]]:
-        visible = _Visible(self.timeline, self.as_of)
         past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
-        hidden = replaced_groups(self.ctx, past)
-        bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
-        logs: dict[tuple[str, str], list[LogFile]] = {}
-        for info in files:
-            partition, _, name = info.path.rpartition("/")
-            base = parse_base_file(name)
-            if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
-                # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
-                found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)
-                bases.setdefault((partition, base.file_id), {})[base.instant] = found
-                continue
-            log = parse_log_file(name)
-            if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
-                logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
-        return _assemble(bases, logs, visible)
+        return groups_of(files, self.timeline, self.as_of, replaced_groups(self.ctx, past))
+
+
+def groups_of(
+    files: Iterable[ObjectInfo],
+    timeline: Timeline,
+    as_of: str | None = None,
+    hidden: Container[tuple[str, str]] = frozenset(),
+) -> dict[str, list[FileGroup]]:
+    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out."""
+    visible = _Visible(timeline, as_of)
+    bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
+    logs: dict[tuple[str, str], list[LogFile]] = {}
+    for info in files:
+        partition, _, name = info.path.rpartition("/")
+        base = parse_base_file(name)
+        if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
+            # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
+            found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)
+            bases.setdefault((partition, base.file_id), {})[base.instant] = found
+            continue
+        log = parse_log_file(name)
+        if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
+            logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
+    return _assemble(bases, logs, visible)
 
 
 class _Visible:

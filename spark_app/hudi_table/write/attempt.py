@@ -177,6 +177,7 @@ class Attempt:
             sort=prepared.operation is Operation.BULK_INSERT and prepared.sort_mode is not SortMode.NONE,
             virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
             memory_bytes=self.task_memory,
+            cdc=self.ctx.config.cdc,
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

@@ -20,6 +20,7 @@ from hudi_table.errors import (
     TableNotFoundError,
     UnavailableError,
 )
+from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT, check_keys
@@ -42,7 +43,7 @@ from hudi_table.write.merging import PAYLOAD_OPTION, refuse_custom_keys, refuse_
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 Kind = TypeVar("Kind", bound=StrEnum)
-_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CUSTOM_MERGER, CUSTOM_KEYS)
+_STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
 _CREATE_ATTEMPTS_MAX = 5
 
 
@@ -112,6 +113,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type is IndexType.BUCKET:
         stored.setdefault(COLON_RULE, "0.15")
+    if CDC_ENABLED in stored:
+        stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     config = TableConfig(
         name=name,
         database=spec.database,

@@ -17,6 +17,7 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.simple import SimpleIndex
+from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
@@ -147,6 +148,10 @@ def refuse_unsupported(config: TableConfig) -> None:
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
         (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
         (not config.record_key, "has no record key"),
+        (
+            _true(extra, CDC_ENABLED) and config.cdc is None,
+            f"logs changes in mode {extra.get(CDC_MODE)} ({CDC_MODE})",
+        ),
         (PAYLOAD in extra, f"merges rows by {extra.get(PAYLOAD)}"),
         (MERGE_MODE in extra, f"merges rows by mode {extra.get(MERGE_MODE)}"),
     ]  # fmt: skip

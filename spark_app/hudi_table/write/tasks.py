@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro_schema import with_meta
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import BaseFileWriter, constant_column, read_batches
-from hudi_table.model.commits import WriteStat
+from hudi_table.model.cdc import INSERT
+from hudi_table.model.commits import CDC_STATS, WriteStat
 from hudi_table.model.names import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -31,6 +32,7 @@ from hudi_table.table.combine import combined_per_key
 from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.parts import merge_in_parts, whole_parts
 from hudi_table.table.right import RightToWrite
+from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
 from hudi_table.write.workload import FileGroupTask, Mode
@@ -64,6 +66,7 @@ class FileWork:
     rows: pa.Schema
     counts: MergeCounts
     numbered: int = 0
+    changes: ChangeLog | None = None
 
 
 def row_schema(task: FileGroupTask, *, dictionaries: bool = True) -> pa.Schema:
@@ -89,6 +92,16 @@ def _create(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
 
 
 def _rewrite(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> WriteStat:
+    images = work.task.settings.cdc
+    if images is None:
+        return _rewritten(work, batches, right)
+    with change_log(work.task, images, right) as log:
+        work.changes = log
+        stat = _rewritten(work, batches, right)
+    return replace(stat, extra={**stat.extra, CDC_STATS: log.stats})
+
+
+def _rewritten(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> WriteStat:
     tables = _merged(work, batches, right) if work.task.mode is Mode.MERGE else _appended(work, batches, right)
     return write_one(work, 0, tables, right)
 
@@ -136,7 +149,10 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
     task = work.task
 
     def start(rows: pa.Table) -> Merger:
-        return Merger(_stamped(work, rows, keep=(ALWAYS_DELETE, FLAGGED)), work.rows, task.settings.rule)
+        given, rule = _stamped(work, rows, keep=(ALWAYS_DELETE, FLAGGED)), task.settings.rule
+        if work.changes is not None:
+            return RecordingMerger(given, work.rows, rule, work.changes)
+        return Merger(given, work.rows, rule)
 
     incoming = _incoming(task, batches, dropping_deletes=False)
     if task.parts > 1:
@@ -167,7 +183,10 @@ def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToW
     yield from base_rows(work, right)
     for table in _incoming(work.task, batches, dropping_deletes=True):
         work.counts.inserted += len(table)
-        yield _stamped(work, table)
+        rows = _stamped(work, table)
+        if work.changes is not None:
+            work.changes.put(INSERT, after=rows)
+        yield rows
 
 
 def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True) -> Iterator[pa.Table]:

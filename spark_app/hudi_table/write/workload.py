@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.index.base import Slot
+from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
 from hudi_table.model.options import WriteOptions
@@ -55,7 +56,8 @@ class WriteSettings:
     `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
     even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
     stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
-    `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk.
+    `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk. `cdc`: what a
+    rewrite logs of each change, None for nothing.
     """
 
     schema: pa.Schema
@@ -71,6 +73,7 @@ class WriteSettings:
     bloom: BloomFilterSpec | None
     virtual_keys: TableConfig | None = None
     memory_bytes: int = 1 << 28
+    cdc: Images | None = None
 
     @classmethod
     def of(cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, **more: Any) -> WriteSettings:

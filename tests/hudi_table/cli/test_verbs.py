@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from hudi_table import create_table, errors, write_hudi
+from hudi_table import create_table, errors, open_table, write_hudi
 from hudi_table.cli import main
 from hudi_table.cli.output import FORMATS, Column, Document
 from hudi_table.read.human import age, number, size
@@ -161,6 +161,19 @@ class TestRead:
         assert main(["read", str(base), "--as-of", instants[1], "--format", "jsonl", "--to", str(target)]) == 0
         rows = {row["id"]: row["n"] for row in map(json.loads, target.read_text().splitlines())}
         assert (len(rows), rows["k001"]) == (150, 1)
+
+    def test_changes_between_two_instants(self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        asked = ["read", str(base), "--query", "cdc", "--columns", "n", "--format", "jsonl"]
+        last, *earlier = [row["instant"] for row in open_table(str(base)).history().to_pylist()]
+        assert main([*asked, "--since", earlier[0]]) == 0
+        changes = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+        assert {change["ts_ms"] for change in changes} == {last}
+        assert [c for c in changes if c["op"] == "u"] == [
+            {"op": "u", "ts_ms": last, "before": {"n": 1}, "after": {"n": -1}}
+        ]
+        assert main([*asked, "--since", earlier[0], "--images", "op_key_only", "--limit", "1"]) == 0
+        (only,) = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+        assert list(only) == ["op", "record_key"]
 
     def test_every_type_becomes_json(self, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         row: dict[str, Any] = {

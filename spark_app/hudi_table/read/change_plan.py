@@ -1,0 +1,251 @@
+"""Which files tell what each commit changed: one step for each file group that a commit wrote to or replaced.
+
+Facts (measured on Hudi 0.15.0): its reader takes the `.cdc` logs that a write stat names, else compares the file group before
+and after the commit; compactions and clusterings change nothing; a group that a commit replaces is deleted row by row, even
+where the same keys come back in another group. Hudi fails where an update logged no change data; here the file slices tell,
+as long as they are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.cdc import Images
+from hudi_table.model.commits import CommitMetadata, WriteStat
+from hudi_table.model.instants import Instant, comparable_time
+from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.read.as_of import check_retained
+from hudi_table.read.incremental import Span, check_active, check_commit_times
+from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, slice_merge, unknown_column
+from hudi_table.read.support import check_readable
+from hudi_table.table.changes import change_schema
+from hudi_table.table.column_history import load_column_history
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.view import FileSlice, FileSystemView, LogFile, groups_of
+
+IDENTITY = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
+"""Meta columns that tell one version of a row from all others, and whose it is."""
+_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA"})
+_Group = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesRequest:
+    """What is asked: the commits of `span`, `images` of each change with `columns` (None: all), at most `limit` rows."""
+
+    span: Span
+    images: Images = Images.DATA_BEFORE_AFTER
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one commit did to one file group: the slices before and after it, None where there is none.
+
+    `logs` are the log files by which it did it, if it was not by a base file; `cdc` the change data logs that tell all.
+    """
+
+    instant: str
+    before: FileSlice | None
+    after: FileSlice | None
+    logs: tuple[LogFile, ...] = ()
+    cdc: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPlan:
+    """`schema` is the result's. `slice_plan` reads a slice once it is given one, with `IDENTITY` and the columns of the images."""
+
+    schema: pa.Schema
+    steps: tuple[Step, ...]
+    slice_plan: ScanPlan
+    visible: VisibleInstants
+
+
+class _GoneError(Exception):
+    """A file that tells a change has been cleaned away."""
+
+
+def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan:
+    """Load the timeline, list the table once, and choose the files.
+
+    Raises InvalidOptionError for an unknown column, and where commits of the span are archived or their files cleaned,
+    naming the instant; UnsupportedTableError, CorruptTableError.
+    """
+    check_readable(ctx)
+    check_commit_times(ctx)
+    timeline = load_timeline(ctx)
+    schema = schema_as_of(ctx, timeline, request.span.until or None)
+    image = schema
+    if request.columns is not None:
+        for name in request.columns:
+            if name not in schema.names:
+                raise InvalidOptionError(unknown_column(name, schema.names), base_path=ctx.base_path)
+        image = pa.schema([schema.field(name) for name in request.columns])
+    slice_plan = _slice_plan(ctx, timeline, schema, image, request.span.until)
+    steps = _steps(ctx, timeline, request, slice_plan)
+    return ChangesPlan(change_schema(image, request.images.columns), steps, slice_plan, VisibleInstants.of(timeline))
+
+
+def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image: pa.Schema, until: str) -> ScanPlan:
+    everything = pa.schema([*META_FIELDS, *schema])
+    how = slice_merge(ctx.config, everything)
+    reads = pa.schema([*(everything.field(name) for name in IDENTITY), *image])
+    newest = (timeline.until(until) if until else timeline).last_commit
+    return ScanPlan(
+        schema=reads,
+        reads=reads,
+        bound=None,
+        slices=(),
+        instant=newest.time if newest else "",
+        columns_total=len(schema),
+        slices_total=0,
+        partitions=0,
+        partitions_total=0,
+        history=load_column_history(ctx),
+        merge=how,
+        merging=pa.schema([everything.field(name) for name in how.needs(everything)]),
+    )
+
+
+def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan: ScanPlan) -> tuple[Step, ...]:
+    """The steps of all commits of the span. With a full scan they begin at the first commit whose rows can be told."""
+    span = request.span
+    known = check_active(ctx, timeline, span)
+    planner = _Planner(ctx, timeline, request.images, plan)
+    steps: list[Step] | None = [] if known else None
+    error: InvalidOptionError | None = None
+    for instant in timeline.commits:
+        if instant.time not in span:
+            continue
+        try:
+            if steps is None:
+                raise _GoneError("what was there before it is not known")
+            steps += planner.steps(instant, commit_metadata(ctx, instant))
+        except _GoneError as gone:
+            error = InvalidOptionError(
+                f"the changes of {instant.time} can no longer be told: {gone}. Ask for changes since a later instant, or "
+                "for a full scan (full_scan=True, --full-scan), which begins with all rows as inserts",
+                base_path=ctx.base_path,
+                instant=instant.time,
+            )
+            if not span.full_scan:
+                raise error from gone
+            steps = _all_rows(ctx, timeline, instant)
+    if steps is None and error is not None:
+        raise error
+    return tuple(steps or ())
+
+
+def _all_rows(ctx: TableContext, timeline: Timeline, instant: Instant) -> list[Step] | None:
+    """Every row as of an instant, as if that commit had inserted them all; None if some of their files are gone."""
+    try:
+        check_retained(ctx, timeline, instant.time)
+    except InvalidOptionError:
+        return None
+    slices = FileSystemView(ctx, timeline, instant.time).latest_slices()
+    return [Step(instant.time, None, found) for found in slices]
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Knows every listed file by its group."""
+
+    ctx: TableContext
+    timeline: Timeline
+    images: Images
+    plan: ScanPlan
+    paths: set[str] = field(default_factory=set)
+    files: dict[_Group, list[ObjectInfo]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for info in list_data_files(self.ctx.storage):
+            partition, _, name = info.path.rpartition("/")
+            parsed = parse_base_file(name) or parse_log_file(name)
+            if parsed is not None:
+                self.paths.add(info.path)
+                self.files.setdefault((partition, parsed.file_id), []).append(info)
+
+    def steps(self, instant: Instant, metadata: CommitMetadata) -> list[Step]:
+        """What the commit did, replaced groups first. Raises _GoneError."""
+        if metadata.compacted or metadata.operation_type in _SERVICES:
+            return []
+        stats: dict[_Group, list[WriteStat]] = {}
+        for stat in metadata.stats:
+            if stat.path:
+                stats.setdefault((stat.partition_path, stat.file_id), []).append(stat)
+        replaced = [(partition, file_id) for partition, ids in (metadata.replaced or {}).items() for file_id in ids]
+        files = [info for group in {*stats, *replaced} for info in self.files.get(group, ())]
+        before = self._slices(files, just_before(instant.time))
+        after = self._slices(files, instant.time)
+        self._check_replaced(instant.time, set(replaced))
+        steps = [self._replaced(instant.time, group, before.get(group)) for group in sorted(replaced)]
+        written = sorted(stats.keys() - set(replaced))
+        return steps + [self._written(instant.time, stats[g], before.get(g), after.get(g)) for g in written]
+
+    def _slices(self, files: list[ObjectInfo], as_of: str) -> dict[_Group, FileSlice]:
+        groups = groups_of(files, self.timeline, as_of)
+        return {(group.partition, group.file_id): group.latest for found in groups.values() for group in found}
+
+    def _replaced(self, time: str, group: _Group, before: FileSlice | None) -> Step:
+        if before is None:
+            raise _GoneError(f"the files of group {group[1]} in {group[0] or 'the table'} were cleaned")
+        return Step(time, before, None)
+
+    def _written(self, time: str, stats: list[WriteStat], before: FileSlice | None, after: FileSlice | None) -> Step:
+        cdc = tuple(path for stat in stats for path in stat.cdc_files)
+        lost = next((stat.path for stat in stats if stat.path not in self.paths), None)
+        if cdc and self._tells(time) and self.paths.issuperset(cdc) and not (lost and self._needs_after):
+            return Step(time, before, after, cdc=cdc)
+        if lost or after is None:
+            raise _GoneError(f"{lost or stats[0].path} was cleaned")
+        logs = tuple(log for log in after.logs if any(log.path == stat.path for stat in stats))
+        previous = stats[0].prev_commit
+        if previous not in ("null", "", time) and (
+            before is None or (not logs and comparable_time(before.instant) != comparable_time(previous))
+        ):
+            raise _GoneError(f"the file of {previous} in group {after.file_id} was cleaned")
+        bases = {join(after.partition, stat.extra.get("baseFile") or "") for stat in stats} - {after.partition}
+        if not bases <= self.paths:
+            raise _GoneError(f"{min(bases)} was cleaned")
+        return Step(time, before, after, logs if len(logs) == len(stats) else ())
+
+    def _check_replaced(self, time: str, groups: set[_Group]) -> None:
+        """The newest file of each group before the commit is there: nothing in the commit itself names it."""
+        for instant in reversed(self.timeline.until(just_before(time)).commits):
+            if not groups:
+                return
+            for stat in commit_metadata(self.ctx, instant).stats:
+                group = (stat.partition_path, stat.file_id)
+                if group in groups and stat.path and stat.path not in self.paths:
+                    raise _GoneError(f"{stat.path} was cleaned")
+                groups.discard(group)
+
+    def _tells(self, time: str) -> bool:
+        """Whether change data logs of the table's mode hold what is asked for, under the names of today."""
+        mode, wanted = self.ctx.config.cdc, self.images
+        history = self.plan.history
+        if mode is None or (history is not None and history.stored_names(time, self.plan.instant)):
+            return False
+        if wanted is Images.OP_KEY_ONLY:
+            return mode is not Images.DATA_BEFORE_AFTER
+        return mode is wanted or self._needs_after
+
+    @property
+    def _needs_after(self) -> bool:
+        """Whether the logs hold images before and keys, so that the new base file has to tell the images after."""
+        return self.images is Images.DATA_BEFORE_AFTER and self.ctx.config.cdc is Images.DATA_BEFORE
+
+
+def just_before(time: str) -> str:
+    """The greatest text that any instant before `time` may have, to compare with alone."""
+    full = comparable_time(time)
+    return str(int(full) - 1).zfill(len(full))

@@ -1,0 +1,60 @@
+"""`Changes`: a lazy query of what every commit changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+
+import pyarrow as pa
+
+from hudi_table.read.change_plan import ChangesPlan, ChangesRequest, make_changes_plan
+from hudi_table.read.change_rows import step_batches
+from hudi_table.read.exports import ArrowResult
+from hudi_table.read.prefetch import in_order
+from hudi_table.table.context import TableContext
+
+STEPS_AHEAD = 2
+BATCHES_AHEAD = 2
+
+
+class Changes(ArrowResult):
+    """Changes of rows, commit after commit, oldest first; within a commit by file group, with replaced groups first.
+
+    `op` is `i`, `u` or `d`, `ts_ms` the instant of the commit (Hudi's name for it), `before` and `after` structs of the
+    table's columns, null where there is none. The commits are fixed when the plan is first needed. Methods that read raise
+    InvalidOptionError where files of a commit were cleaned, else what those of `Scan` raise.
+    """
+
+    def __init__(self, context: TableContext, request: ChangesRequest) -> None:
+        self._context = context
+        self._request = request
+
+    @cached_property
+    def plan(self) -> ChangesPlan:
+        """The files that will be read."""
+        return make_changes_plan(self._context, self._request)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The result's Arrow schema."""
+        return self.plan.schema
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        left = self._request.limit
+        if left == 0:
+            return
+        sources = [partial(step_batches, self._context, self.plan, step) for step in self.plan.steps]
+        batches = in_order(sources, ahead=STEPS_AHEAD if left is None else 1, depth=BATCHES_AHEAD)
+        try:
+            for batch in batches:
+                if left is not None and batch.num_rows >= left:
+                    yield batch.slice(0, left)
+                    return
+                left = None if left is None else left - batch.num_rows
+                yield batch
+        finally:
+            batches.close()
+
+    def __repr__(self) -> str:
+        span = self._request.span
+        return f"Changes({self._context.base_path!r}, since={span.since!r}, until={span.until!r})"
