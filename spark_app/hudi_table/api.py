@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
-from hudi_table.services.compaction.schedule import CompactionPlan, schedule_compaction
+from hudi_table.services.compaction.schedule import CompactionPlan, schedule_compaction, schedule_log_compaction
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
@@ -103,6 +104,26 @@ class HudiTable(TableReader):
         """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
         self._check_writable()
         return run_compaction(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+
+    def compact_logs(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        force: bool = False,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> list[CompactionResult]:
+        """Log compaction: slices with many logs get one log that stands for them, a fraction of what rewriting the base file
+        costs. Executes what is pending, oldest first, and then a new plan where `hoodie.log.compaction.blocks.threshold`
+        logs lie (`force`: two)."""
+        self._check_writable()
+        action, engine = Action.LOG_COMPACTION, engine or LocalEngine()
+        pending = pending_instants(load_timeline(self.context), action)
+        planned = schedule_log_compaction(self.context, options, force=force)
+        return [
+            run_compaction(self.context, instant, engine, options, max_memory=max_memory, action=action)
+            for instant in [*pending, *([planned.instant] if planned else [])]
+        ]
 
     def compact(
         self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any

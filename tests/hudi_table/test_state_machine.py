@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.services.compaction.execute import pending_instants
+from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.timeline import load_timeline
 from tests.support.scale import scaled
@@ -229,6 +230,18 @@ class TableMachine(RuleBasedStateMachine):
     def execute_compactions(self) -> None:
         for instant in pending_instants(load_timeline(self.table.context)):
             self.table.run_compaction(instant, engine=ENGINE)
+        self.agree(self.past[-1][0] if self.past else "")
+
+    @precondition(lambda self: self.kind.logs)
+    @rule()
+    def plan_log_compaction(self) -> None:
+        schedule_log_compaction(self.table.context, force=True)
+        self.agree(self.past[-1][0] if self.past else "")
+
+    @precondition(lambda self: self.kind.logs)
+    @rule()
+    def compact_logs(self) -> None:
+        self.table.compact_logs(force=True)
         self.agree(self.past[-1][0] if self.past else "")
 
     @rule()

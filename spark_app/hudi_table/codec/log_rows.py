@@ -29,7 +29,14 @@ from hudi_table.codec.avro_encode import encode_flat, join, varints
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.codec.avro_types import flat_fields
 from hudi_table.codec.conform import conform
-from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, LogBlock, encode_block
+from hudi_table.codec.log_blocks import (
+    COMPACTED_BLOCK_TIMES,
+    INSTANT_TIME,
+    SCHEMA,
+    BlockType,
+    LogBlock,
+    encode_block,
+)
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3
@@ -100,8 +107,18 @@ def read_deletes(source: Any, block: LogBlock) -> DeletedKeys:
         raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
 
 
-def avro_block(rows: pa.Table, avro_schema: str, instant: str, kind: BlockType = BlockType.AVRO) -> bytes:
-    """A block of rows that have the columns of `avro_schema`, meta columns included where it names them."""
+def avro_block(
+    rows: pa.Table,
+    avro_schema: str,
+    instant: str,
+    kind: BlockType = BlockType.AVRO,
+    *,
+    compacted: Sequence[str] = (),
+) -> bytes:
+    """A block of rows that have the columns of `avro_schema`, meta columns included where it names them.
+
+    `compacted`: instants whose blocks it replaces, for a log compaction.
+    """
     rows = conform(rows, avro_to_arrow(avro_schema))
     fields = flat_fields(avro_schema)
     records = _nested_records(rows, avro_schema) if fields is None else encode_flat(rows, fields)
@@ -112,7 +129,7 @@ def avro_block(rows: pa.Table, avro_schema: str, instant: str, kind: BlockType =
     )
     data = _joined(join(ahead, records)) if len(rows) else b""
     content = _TWO_INTS.pack(CONTENT_VERSION, len(rows)) + data
-    return encode_block(kind, {INSTANT_TIME: instant, SCHEMA: avro_schema}, content)
+    return encode_block(kind, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, content)
 
 
 def parquet_block(rows: pa.Table, avro_schema: str, instant: str) -> bytes:
@@ -123,8 +140,15 @@ def parquet_block(rows: pa.Table, avro_schema: str, instant: str) -> bytes:
     return encode_block(BlockType.PARQUET, {INSTANT_TIME: instant, SCHEMA: avro_schema}, sink.getvalue())
 
 
-def delete_block(keys: pa.Array, partition: str, instant: str, ordering: pa.Array | None = None) -> bytes:
-    """A block of deletes; without `ordering`, or where it is null, they are unconditional."""
+def delete_block(
+    keys: pa.Array,
+    partition: str,
+    instant: str,
+    ordering: pa.Array | None = None,
+    *,
+    compacted: Sequence[str] = (),
+) -> bytes:
+    """A block of deletes; without `ordering`, or where it is null, they are unconditional. `compacted`: see `avro_block`."""
     text = partition.encode()
     place = b"\x02" + varints(np.array([len(text)]))[0].as_py() + text
     keys = keys.cast(pa.large_string()).view(pa.large_binary())
@@ -132,7 +156,12 @@ def delete_block(keys: pa.Array, partition: str, instant: str, ordering: pa.Arra
     items = join(lengths, keys, pa.scalar(place, pa.large_binary()), _orderings(ordering, len(keys)))
     count = varints(np.array([len(keys)]))[0].as_py() if len(keys) else b""
     body = count + (_joined(items) if len(keys) else b"") + b"\x00"
-    return encode_block(BlockType.DELETE, {INSTANT_TIME: instant}, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
+    header = {INSTANT_TIME: instant, **_replaced(compacted)}
+    return encode_block(BlockType.DELETE, header, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
+
+
+def _replaced(instants: Sequence[str]) -> dict[int, str]:
+    return {COMPACTED_BLOCK_TIMES: ",".join(sorted(instants, reverse=True))} if instants else {}
 
 
 def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:

@@ -1,24 +1,33 @@
-"""What a task of a compaction does: the logs of one planned slice merged into a new base file of the plan's instant.
+"""What a task of a compaction does with one planned slice: its logs merged into a new base file, or folded into one log.
 
 The file's name and rows follow from the plan alone, so that any executor writes the same file, and may write it again.
-Rows keep their commit time and sequence number (measured on Hudi 0.15.0). Unlike Hudi 0.15.0, a slice whose logs hold
-nothing gets its base file too: newer logs carry the plan's instant as their base, and would hide the older file.
+Rows keep their commit time and sequence number (measured on Hudi 0.15.0). Unlike Hudi 0.15.0, a compaction of logs that
+hold nothing makes a base file too: newer logs carry the plan's instant as their base, and would hide the older file.
+
+A log compaction's log has the version of the last log that it replaces, and by its token follows right behind it: before
+everything that was written beside the plan. Readers that apply both, as 0.15.0 does, come to the same rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.codec.avro_schema import with_meta
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import LogFileName, parse_log_file
+from hudi_table.model.names import RECORD_KEY, LogFileName, MarkerType, log_write_token, parse_log_file
 from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.log_merge import SliceMerge, merged_rows
+from hudi_table.table.log_merge import SliceMerge, folded_entries, merged_rows
 from hudi_table.table.log_scan import VisibleInstants, slice_blocks
-from hudi_table.table.merge import MergeCounts
+from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, flags
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.view import LogFile
+from hudi_table.write.log_file import LogWriter
+from hudi_table.write.log_task import log_stat
 from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one
-from hudi_table.write.workload import FileGroupTask
+from hudi_table.write.workload import FileGroupTask, LogPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,48 @@ def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
             "totalLogBlocks": len(scanned),
         },
     )
+
+
+def compact_logs(item: CompactionTask, right: RightToWrite) -> WriteStat:
+    """Write the log that stands for the planned ones. Raises as `compact_file_group`."""
+    task, storage = item.file, right.storage
+    assert task.log is not None
+    scanned = slice_blocks(storage, item.logs(), item.visible)
+    replaced = {instant for block in scanned for instant in (block.instant, *block.compacted)}
+    token = log_write_token(task.instant, task.attempt)
+    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, token))
+    schema = with_meta(task.settings.schema)
+    gone: list[pa.Table] = []
+    with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
+        log = LogWriter(sink, task, right, sorted(replaced))
+        for table in folded_entries(storage, scanned, schema, item.merge, memory_bytes=task.settings.memory_bytes):
+            deletes = pa.array(flags(table, ALWAYS_DELETE))
+            for piece in log.pieces(table.select(schema.names).filter(pc.invert(deletes))):
+                log.put(piece)
+            wanted = [RECORD_KEY, *([item.merge.ordering] if item.merge.ordering else [])]
+            gone.append(table.select(wanted).filter(deletes))
+        for keys in gone:
+            log.put_deletes(keys, item.merge.ordering)
+        size = sink.tell()
+    return log_stat(
+        task,
+        name,
+        size,
+        log,
+        totalLogRecords=log.rows + log.deletes,
+        totalLogFilesCompacted=len(item.planned.logs),
+        totalLogSizeCompacted=int(item.planned.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+        totalUpdatedRecordsCompacted=log.rows,
+        totalLogBlocks=len(scanned),
+    )
+
+
+def log_place(planned: PlannedSlice) -> LogPlace:
+    """Where the log of a log compaction goes. Raises ValueError for a plan without logs, or with another name."""
+    if not planned.logs:
+        raise ValueError(f"group {planned.file_id} has no logs to compact")
+    last = _parsed(planned.logs[-1])
+    return LogPlace(last.version, last.base_instant, planned.base or "", planned.logs)
 
 
 def _parsed(name: str) -> LogFileName:

@@ -22,7 +22,7 @@ from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.timeline import Timeline, body
 from hudi_table.table.view import FileSlice, FileSystemView
 
-_SERVICES = frozenset({Action.CLUSTERING, Action.COMPACTION, Action.LOG_COMPACTION, Action.INDEXING, Action.RESTORE})
+_SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
 _SAMPLED_FILES = 4
 
 
@@ -37,7 +37,7 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
         if instant.action is Action.REPLACE_COMMIT and requested.file_name in timeline.files:
             data = body(ctx, requested)
             clustering = bool(data) and any(plan.get("clusteringPlan") for plan in read_container(data))
-        if clustering or instant.action in _SERVICES - {Action.COMPACTION}:
+        if clustering or instant.action in _SERVICES:
             what = "clustering" if clustering else instant.action.value
             raise UnsupportedTableError(
                 f"a {what} of Hudi is pending at {instant.time}; let Hudi finish it or roll it back, then write again",

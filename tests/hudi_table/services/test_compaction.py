@@ -9,6 +9,7 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action, planner_claim
+from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table import recovery
 from hudi_table.table.compactions import plan_body, planned_slices
 from hudi_table.table.context import TxnSettings
@@ -209,6 +210,56 @@ def test_the_claim_of_a_dead_planner_is_aborted_and_deleted(table: HudiTable) ->
     with pytest.raises(Exception, match="aborted"):
         txn.plan(plan_body([]), {"instant:" + txn.time})
     assert pending(table) == []
+
+
+def test_a_log_compaction_puts_one_log_in_the_place_of_many_and_changes_no_row(table: HudiTable) -> None:
+    before = meta_rows(table)
+    table.upsert(rows(("a", "x", 10)))
+    expected = meta_rows(table)
+    (done,) = table.compact_logs(force=True)
+    assert done.log_files >= 2
+    assert meta_rows(table) == expected
+    assert before.keys() == expected.keys()
+    newest = load_timeline(table.context).last_commit
+    assert newest is not None
+    assert newest.file_name == f"{done.instant}.deltacommit"
+    assert commit_metadata(table.context, newest).operation_type == "LOG_COMPACT"
+    table.upsert(rows(("a", "x", 11)))
+    assert ("a", "x", 11) in contents(table)
+    table.compact(force=True)
+    assert ("a", "x", 11) in contents(table)
+    assert not any(found.logs for found in slices(table))
+
+
+def test_what_is_written_beside_a_log_compaction_stays_behind_it(table: HudiTable) -> None:
+    """Its log comes right behind those that it stands for, however late it is written."""
+    plan = schedule_log_compaction(table.context, force=True)
+    table.upsert(rows(("a", "x", 11), ("c", "x", 33)))
+    expected = contents(table)
+    assert plan is None or table.compact_logs()[0].instant == plan.instant
+    assert contents(table) == expected
+    assert table.compact_logs(force=True)
+    assert contents(table) == expected
+    assert ("a", "x", 11) in expected
+
+
+def test_a_log_compaction_takes_slices_with_as_many_logs_as_the_options_say(table: HudiTable) -> None:
+    asked = {"hoodie.log.compaction.blocks.threshold": "4"}
+    assert schedule_log_compaction(table.context, asked) is None
+    for value in range(3):
+        options = {"hoodie.log.compaction.inline": "true", **asked}
+        table.upsert(rows(("a", "x", 100 + value)), options=options)
+    assert (
+        len(
+            [
+                i
+                for i in load_timeline(table.context).commits
+                if "LOG_COMPACT" in commit_metadata(table.context, i).operation_type
+            ]
+        )
+        == 1
+    )
+    assert ("a", "x", 102) in contents(table)
 
 
 def test_an_all_deleted_group_is_compacted_to_a_file_without_rows(table: HudiTable) -> None:

@@ -25,7 +25,7 @@ def compaction_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str,
     view = FileSystemView(ctx, timeline)
     pending = pending_instants(timeline)
     why = Trigger.parse(options).due(timeline, local_now(ctx))
-    chosen = choose(ctx, timeline, view, options) if why else []
+    chosen = strategy_of(options)(free_candidates(ctx, timeline, view, options)) if why else []
     held = {
         (item.partition, item.file_id)
         for instant in timeline.pending
@@ -41,15 +41,15 @@ def compaction_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str,
     )
 
 
-def choose(ctx: TableContext, timeline: Timeline, view: FileSystemView, options: Mapping[str, str]) -> list[Candidate]:
-    """The slices that the strategy takes, of those that no plan holds, with the logs that a reader sees."""
-    file_size = WriteOptions.parse(options).target_file_size
-    take = strategy_of(options)
+def free_candidates(
+    ctx: TableContext, timeline: Timeline, view: FileSystemView, options: Mapping[str, str]
+) -> list[Candidate]:
+    """The slices with logs that no plan holds, with those of their logs that a reader sees."""
     slices = view.latest_slices()
     held = planned_groups(ctx, timeline)
     visible = VisibleInstants.of(timeline)
     free = [_with_visible_logs(item, visible) for item in slices if (item.partition, item.file_id) not in held]
-    return take(candidates(free, file_size))
+    return candidates(free, WriteOptions.parse(options).target_file_size)
 
 
 def _with_visible_logs(item: FileSlice, visible: VisibleInstants) -> FileSlice:

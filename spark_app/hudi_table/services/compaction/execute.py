@@ -1,4 +1,4 @@
-"""Executing a published compaction: each slice's logs merged into a new base file, then one commit.
+"""Executing a published plan: each slice's logs merged into a new base file, or into one log, then one commit.
 
 A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
 the chain commits them. A compaction excludes nobody: whoever wrote after its plan has seen it.
@@ -28,7 +28,7 @@ from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.transaction import Transaction, resume
-from hudi_table.write.compact_task import CompactionTask, compact_file_group
+from hudi_table.write.compact_task import CompactionTask, compact_file_group, compact_logs, log_place
 from hudi_table.write.guards import check_renames, drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
@@ -47,16 +47,22 @@ class CompactionResult:
 
 
 def run_compaction(
-    ctx: TableContext, instant: str, engine: Engine, options: Mapping[str, str] | None = None, *, max_memory: int
+    ctx: TableContext,
+    instant: str,
+    engine: Engine,
+    options: Mapping[str, str] | None = None,
+    *,
+    max_memory: int,
+    action: Action = Action.COMPACTION,
 ) -> CompactionResult:
-    """Execute the plan of `instant`, or find it executed.
+    """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed.
 
     Raises InvalidRequestError if there is no such plan, CommitStateUnknownError if the store stopped answering: run it
     again. Whatever it raises, the plan stays, and may be executed again.
     """
     refuse_unsupported(ctx.config)
     parsed = WriteOptions.parse(options or {})
-    plan = Instant(instant, Action.COMPACTION, State.REQUESTED)
+    plan = Instant(instant, action, State.REQUESTED)
     txn = resume(ctx, plan)
     if txn is None:
         return _result(ctx, instant, replayed=True)
@@ -67,7 +73,7 @@ def run_compaction(
         with txn.signs_of_life():
             txn.inflight()
             stats = engine.map(partial(_run, txn.right), tasks)
-            txn.commit(_metadata(ctx, txn.timeline, instant, stats), ())
+            txn.commit(_metadata(ctx, txn, stats), ())
     except (WriteAbortedError, InvariantError):
         # Another executor may have been faster: its commit is this one's too, and its markers are gone.
         if resume(ctx, plan) is None:
@@ -76,13 +82,14 @@ def run_compaction(
     return _result(ctx, instant)
 
 
-def pending_instants(timeline: Timeline) -> list[str]:
+def pending_instants(timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
     """The instants of published plans that wait for their execution, oldest first."""
-    return [found.time for found in timeline.pending if found.action is Action.COMPACTION]
+    return [found.time for found in timeline.pending if found.action is action]
 
 
 def _run(right: RightToWrite, task: CompactionTask) -> WriteStat:
-    return compact_file_group(task, right.for_thread())
+    work = compact_file_group if task.file.log is None else compact_logs
+    return work(task, right.for_thread())
 
 
 def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: int) -> list[CompactionTask]:
@@ -104,23 +111,25 @@ def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: i
 
 
 def _file(txn: Transaction, number: int, item: PlannedSlice, settings: WriteSettings) -> FileGroupTask:
+    log = log_place(item) if txn.instant.action is Action.LOG_COMPACTION else None
     return FileGroupTask(
         partition=item.partition,
         file_id=item.file_id,
         instant=txn.time,
         index=number,
-        mode=Mode.CREATE if item.base is None else Mode.MERGE,
+        mode=Mode.LOG if log else Mode.CREATE if item.base is None else Mode.MERGE,
         settings=settings,
         seed=uuid.UUID(int=0),
         base_path=item.base_path,
         prev_commit=item.base_instant,
+        log=log,
     )
 
 
-def _metadata(ctx: TableContext, timeline: Timeline, instant: str, stats: list[WriteStat]) -> CommitMetadata:
-    text = table_avro_schema(ctx, timeline.until(instant))
+def _metadata(ctx: TableContext, txn: Transaction, stats: list[WriteStat]) -> CommitMetadata:
+    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
     return CommitMetadata(
-        operation_type="COMPACT",
+        operation_type="LOG_COMPACT" if txn.instant.action is Action.LOG_COMPACTION else "COMPACT",
         stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
         extra_metadata={SCHEMA_KEY: text} if text else {},
         compacted=True,

@@ -1,19 +1,22 @@
-"""Compaction that a writer does itself after its commit, as `hoodie.compact.inline` and `hoodie.compact.schedule.inline` ask."""
+"""Compaction that a writer does itself after its commit, as `hoodie.compact.inline`, `hoodie.compact.schedule.inline` and
+`hoodie.log.compaction.inline` ask."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.model.instants import Action
 from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
-from hudi_table.services.compaction.schedule import schedule_compaction
+from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 
 INLINE = "hoodie.compact.inline"
 SCHEDULE_INLINE = "hoodie.compact.schedule.inline"
+LOG_INLINE = "hoodie.log.compaction.inline"
 
 
 def check_inline(options: Mapping[str, str]) -> None:
@@ -26,13 +29,21 @@ def compact_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
     """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
-    if ctx.config.type is not TableType.MERGE_ON_READ or not (_on(options, INLINE) or _on(options, SCHEDULE_INLINE)):
+    if ctx.config.type is not TableType.MERGE_ON_READ:
         return
+
+    def run(action: Action) -> None:
+        for instant in pending_instants(load_timeline(ctx), action):
+            run_compaction(ctx, instant, engine, options, max_memory=max_memory, action=action)
+
     try:
-        schedule_compaction(ctx, options)
+        if _on(options, INLINE) or _on(options, SCHEDULE_INLINE):
+            schedule_compaction(ctx, options)
         if _on(options, INLINE):
-            for instant in pending_instants(load_timeline(ctx)):
-                run_compaction(ctx, instant, engine, options, max_memory=max_memory)
+            run(Action.COMPACTION)
+        if _on(options, LOG_INLINE):
+            schedule_log_compaction(ctx, options)
+            run(Action.LOG_COMPACTION)
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the compaction after it failed, run it again")
         raise

@@ -1,4 +1,4 @@
-"""Scheduling a compaction: its plan as an entry of the decision chain, published as `T.compaction.requested`.
+"""Scheduling a compaction or log compaction: its plan as an entry of the decision chain, published as its requested file.
 
 Nothing is claimed if nothing is due. A plan takes no group that another plan holds, and of its logs only those that a
 reader sees: whoever is still writing one has a snapshot older than the plan, and will fail on it.
@@ -7,7 +7,7 @@ reader sees: whoever is still writing one has a snapshot older than the plan, an
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import CommitStateUnknownError, HudiError, InvalidRequestError, WriteConflictError
@@ -15,8 +15,8 @@ from hudi_table.model.instants import Action
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table_config import TableType
 from hudi_table.model.touches import bucket_touch, file_touch
-from hudi_table.services.compaction.debt import choose
-from hudi_table.services.compaction.strategy import Candidate, strategy_of
+from hudi_table.services.compaction.debt import free_candidates
+from hudi_table.services.compaction.strategy import Candidate, strategy_of, whole_number
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.compactions import PlannedSlice, plan_body
 from hudi_table.table.context import TableContext
@@ -28,6 +28,8 @@ from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 
 ATTEMPTS_MAX = 10
+LOG_BLOCKS = "hoodie.log.compaction.blocks.threshold"
+_LOG_EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,16 @@ class CompactionPlan:
     bytes_written: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """What is planned: `due` says why it is, `chosen` which slices it takes, both of a timeline."""
+
+    action: Action
+    due: Callable[[Timeline], str | None]
+    chosen: Callable[[Timeline], list[Candidate]]
+    executor: str | None = None
+
+
 def schedule_compaction(
     ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
 ) -> CompactionPlan | None:
@@ -51,8 +63,35 @@ def schedule_compaction(
     if writers kept moving the chosen groups, and what the storage raises.
     """
     given = options or {}
-    trigger = Trigger.parse(given)
-    strategy_of(given)
+    trigger, strategy = Trigger.parse(given), strategy_of(given)
+
+    def due(timeline: Timeline) -> str | None:
+        return "asked for" if force else trigger.due(timeline, local_now(ctx))
+
+    def chosen(timeline: Timeline) -> list[Candidate]:
+        return strategy(free_candidates(ctx, timeline, FileSystemView(ctx, timeline), given))
+
+    return _schedule(ctx, _Service(Action.COMPACTION, due, chosen))
+
+
+def schedule_log_compaction(
+    ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
+) -> CompactionPlan | None:
+    """Publish a plan for the slices with at least `hoodie.log.compaction.blocks.threshold` logs (`force`: two); else as
+    `schedule_compaction`."""
+    given = options or {}
+    least = 2 if force else whole_number(given, LOG_BLOCKS, 5, least=2)
+
+    def chosen(timeline: Timeline) -> list[Candidate]:
+        found = free_candidates(ctx, timeline, FileSystemView(ctx, timeline), given)
+        return [candidate for candidate in found if len(candidate.slice.logs) >= least]
+
+    return _schedule(
+        ctx, _Service(Action.LOG_COMPACTION, lambda _: f"slices with at least {least} logs", chosen, _LOG_EXECUTOR)
+    )
+
+
+def _schedule(ctx: TableContext, service: _Service) -> CompactionPlan | None:
     refuse_unsupported(ctx.config)
     if ctx.config.type is not TableType.MERGE_ON_READ:
         raise InvalidRequestError(
@@ -62,45 +101,44 @@ def schedule_compaction(
     check_timeline(ctx, timeline)
     check_renames(ctx, timeline)
     for left in range(ATTEMPTS_MAX, 0, -1):
-        why = "asked for" if force else trigger.due(timeline, local_now(ctx))
-        if why is None or not _chosen(ctx, timeline, given):
+        why = service.due(timeline)
+        if why is None or not service.chosen(timeline):
             return None
-        txn = begin_plan(ctx, Action.COMPACTION)
         try:
-            chosen = _chosen(ctx, txn.timeline, given)
-            if not chosen:
-                txn.withdraw()
-                return None
-            _publish(txn, chosen)
+            return _attempt(ctx, service, why)
         except WriteConflictError:
             # A writer decided first: it may have added to the chosen groups.
-            txn.withdraw()
             if left == 1:
                 raise
             timeline = load_timeline(ctx)
-        except CommitStateUnknownError:
-            raise
-        except HudiError:
-            with contextlib.suppress(HudiError):
-                txn.withdraw()
-            raise
-        else:
-            return CompactionPlan(
-                txn.time,
-                why,
-                len(chosen),
-                sum(len(c.slice.logs) for c in chosen),
-                sum(c.read_bytes for c in chosen),
-                sum(c.write_bytes for c in chosen),
-            )
     raise AssertionError("unreachable")
 
 
-def _chosen(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> list[Candidate]:
-    return choose(ctx, timeline, FileSystemView(ctx, timeline), options)
+def _attempt(ctx: TableContext, service: _Service, why: str) -> CompactionPlan | None:
+    txn = begin_plan(ctx, service.action)
+    try:
+        chosen = service.chosen(txn.timeline)
+        if not chosen:
+            txn.withdraw()
+            return None
+        _publish(txn, chosen, service.executor)
+    except CommitStateUnknownError:
+        raise
+    except HudiError:
+        with contextlib.suppress(HudiError):
+            txn.withdraw()
+        raise
+    return CompactionPlan(
+        txn.time,
+        why,
+        len(chosen),
+        sum(len(c.slice.logs) for c in chosen),
+        sum(c.read_bytes for c in chosen),
+        sum(c.write_bytes for c in chosen),
+    )
 
 
-def _publish(txn: Transaction, chosen: list[Candidate]) -> None:
+def _publish(txn: Transaction, chosen: list[Candidate], executor: str | None) -> None:
     slices = [_planned(candidate) for candidate in chosen]
     touches = {f"instant:{txn.time}"}
     for item in slices:
@@ -108,7 +146,7 @@ def _publish(txn: Transaction, chosen: list[Candidate]) -> None:
         bucket = bucket_of_file_id(item.file_id)
         if bucket is not None:
             touches.add(bucket_touch(item.partition, bucket))
-    txn.plan(plan_body(slices), touches)
+    txn.plan(plan_body(slices, executor), touches)
 
 
 def _planned(candidate: Candidate) -> PlannedSlice:

@@ -73,15 +73,15 @@ def strategy_of(options: Mapping[str, str]) -> Select:
     several, separated by commas, apply one after the other. Raises InvalidOptionError that names key and value."""
     known: dict[str, Select] = {
         "UnBounded": list,
-        "BoundedIO": partial(_bounded, target=_number(options, TARGET_IO, 512_000) * _MIB),
-        "DayBased": partial(_newest_days, days=_number(options, DAYS, 10)),
+        "BoundedIO": partial(_bounded, target=whole_number(options, TARGET_IO, 512_000) * _MIB),
+        "DayBased": partial(_newest_days, days=whole_number(options, DAYS, 10)),
         "PartitionRegexBased": partial(_partitions, pattern=_pattern(options)),
     }
     known["LogFileSizeBased"] = _in_a_row(
-        [partial(_large_logs, least=_number(options, LOG_SIZE, 0)), known["BoundedIO"]]
+        [partial(_large_logs, least=whole_number(options, LOG_SIZE, 0)), known["BoundedIO"]]
     )
     known["LogFileNumBased"] = _in_a_row(
-        [partial(_many_logs, least=_number(options, LOG_NUMBER, 0)), known["BoundedIO"]]
+        [partial(_many_logs, least=whole_number(options, LOG_NUMBER, 0)), known["BoundedIO"]]
     )
     chosen = []
     for given in options.get(STRATEGY, "LogFileSizeBased").split(","):
@@ -138,8 +138,9 @@ def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
         raise InvalidOptionError(f"{PARTITIONS} is {text!r}, no regular expression: {error}") from error
 
 
-def _number(options: Mapping[str, str], key: str, default: int) -> int:
+def whole_number(options: Mapping[str, str], key: str, default: int, *, least: int = 0) -> int:
+    """An option that is a whole number. Raises InvalidOptionError that names key and value."""
     text = options.get(key, str(default)).strip()
-    if not text.isdigit():
-        raise InvalidOptionError(f"{key} is {text!r}, not a whole number")
+    if not text.isdigit() or int(text) < least:
+        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from {least}")
     return int(text)

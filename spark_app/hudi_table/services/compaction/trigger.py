@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import Action, parse_instant_time
+from hudi_table.services.compaction.strategy import whole_number
 from hudi_table.table.timeline import Timeline
 
 STRATEGY = "hoodie.compact.inline.trigger.strategy"
@@ -45,7 +46,11 @@ class Trigger:
         name = options.get(STRATEGY, TriggerStrategy.NUM_COMMITS).upper()
         if name not in TriggerStrategy.__members__:
             raise InvalidOptionError(f"{STRATEGY} is {name!r}; use one of {', '.join(TriggerStrategy)}")
-        return cls(TriggerStrategy(name), _positive(options, COMMITS, 5), _positive(options, SECONDS, 3600))
+        return cls(
+            TriggerStrategy(name),
+            whole_number(options, COMMITS, 5, least=1),
+            whole_number(options, SECONDS, 3600, least=1),
+        )
 
     def due(self, timeline: Timeline, now: datetime) -> str | None:
         """Why a compaction is due now, in words; None if it is not. `now` is naive, in the timeline's zone."""
@@ -73,10 +78,3 @@ def _last(timeline: Timeline, *, requested: bool) -> str:
     done = [i.time for i in timeline.commits if i.action is Action.COMMIT]
     asked = [i.time for i in timeline.pending if i.action is Action.COMPACTION] if requested else []
     return max([*done, *asked], default="")
-
-
-def _positive(options: Mapping[str, str], key: str, default: int) -> int:
-    text = options.get(key, str(default)).strip()
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from 1")
-    return int(text)

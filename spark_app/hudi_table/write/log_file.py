@@ -1,0 +1,72 @@
+"""Writing one log file: rows cut into data blocks that a reader can hold, then deletes.
+
+A log file of ours holds one instant. The blocks of a log compaction name the instants whose blocks they replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_schema import with_meta_text
+from hudi_table.codec.log_rows import avro_block, delete_block
+from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.merge import one_chunk
+from hudi_table.table.right import RightToWrite
+from hudi_table.write.workload import FileGroupTask
+
+BLOCK_BYTES = 64 << 20
+"""Arrow bytes of the rows of one data block at most: what a reader has to hold at once."""
+_BLOCK_SHARE = 8
+"""A block takes at most this part of the task's memory, for encoding copies it."""
+_DELETE_BYTES = 1024
+"""What a delete takes where it is read: such blocks are decoded record by record."""
+
+
+@dataclass(slots=True)
+class LogWriter:
+    """An open log file of a task. `rows` and `deletes` are what it holds so far."""
+
+    sink: BinaryIO
+    task: FileGroupTask
+    right: RightToWrite
+    compacted: Sequence[str] = ()
+    rows: int = 0
+    deletes: int = 0
+
+    @property
+    def _block_bytes(self) -> int:
+        return max(1, min(BLOCK_BYTES, self.task.settings.memory_bytes // _BLOCK_SHARE))
+
+    def pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """The rows in slices of which each is a block."""
+        return _cut(table, self._block_bytes // max(1, table.nbytes // max(1, len(table))))
+
+    def put(self, piece: pa.Table) -> None:
+        """A data block of rows with the five meta columns, in the table's schema."""
+        schema = with_meta_text(self.task.settings.avro_schema)
+        self.sink.write(avro_block(piece, schema, self.task.instant, compacted=self.compacted))
+        self.rows += len(piece)
+        self.right.renew_if_due()
+
+    def put_deletes(self, keys: pa.Table, ordering: str | None) -> None:
+        """Delete blocks of the record keys; unconditional where the column `ordering` is null, or without one."""
+        for piece in _cut(keys, self._block_bytes // _DELETE_BYTES):
+            values = None if ordering is None else one_chunk(piece.column(ordering))
+            block = delete_block(
+                one_chunk(piece.column(RECORD_KEY)),
+                self.task.partition,
+                self.task.instant,
+                values,
+                compacted=self.compacted,
+            )
+            self.sink.write(block)
+            self.deletes += len(piece)
+
+
+def _cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    step = max(1, rows)
+    return (table.slice(start, step) for start in range(0, len(table), step))
