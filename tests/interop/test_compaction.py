@@ -9,6 +9,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.instants import planner_claim
+from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.timeline import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
@@ -158,6 +159,34 @@ def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
             "hoodie.datasource.write.operation": "upsert", "hoodie.metadata.enable": "false",
         })  # fmt: skip
         expected.apply("upsert", data)
+        assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
+) -> None:
+    """Executed after writes beside its plan: engines that apply its log and those that it stands for read the same."""
+    base = tmp_path / "table"
+    table, model = written(base, index, partitioned)
+    go_on(base, model, (("upsert", range(8, 14), 4),))
+    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    plan = schedule_log_compaction(table.context, force=True)
+    assert plan is not None
+    go_on(base, model, LATER)
+    (done,) = table.compact_logs()
+    assert done.instant == plan.instant
+    go_on(base, model, (("upsert", range(9, 12), 6),))
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected = model.copy()
+        assert_all_queries(copy, oracle, expected, since, moment)
+        mine = open_table(str(copy))
+        mine.schedule_compaction(force=True)
+        (instant,) = pending(mine)
+        compacted_by(oracle, copy, instant)
         assert_all_queries(copy, oracle, expected, since, moment)
 
     hudis.each_on_a_copy(base, each)
