@@ -10,7 +10,6 @@ from typing import Any
 from bench.settings import BUCKETS, CODEC, CORES, KEY, LEVEL, ORDERING, PARTITION, SPARK_CONF
 
 HUDI = "1.1.1"
-HUDI_BUNDLE = f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{HUDI}.jar"
 
 
 class Delta:
@@ -50,15 +49,20 @@ class Hudi:
     The metadata table is off, which is less work for Hudi: ours keeps none yet. Table version 6 is the one we write.
     """
 
-    def __init__(self, *, bloom: bool) -> None:
+    table_type = "COPY_ON_WRITE"
+
+    def __init__(self, *, bloom: bool, version: str = HUDI) -> None:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        self._version = version
         jars = Path(os.environ["HUDI_INTEROP_IVY"]) / "jars"
         others = [str(jar) for jar in sorted(jars.glob("*.jar")) if "bundle" not in jar.name]
         builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench")
         settings = SPARK_CONF | {
-            "spark.driver.extraClassPath": ":".join([str(jars / HUDI_BUNDLE), *others]),
+            "spark.driver.extraClassPath": ":".join(
+                [str(jars / f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{version}.jar"), *others]
+            ),
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
             "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -90,7 +94,9 @@ class Hudi:
             "hoodie.metadata.enable": "false",
             "hoodie.parquet.compression.codec": CODEC,
             "hoodie.parquet.bloom.filter.enabled": str(self._bloom).lower(),
-            "hoodie.write.table.version": "6",
-            "hoodie.write.auto.upgrade": "false",
-        } | {f"hoodie.{kind}.shuffle.parallelism": str(CORES) for kind in ("insert", "upsert", "bulkinsert")}
+            "hoodie.datasource.write.table.type": self.table_type,
+        }
+        if not self._version.startswith("0."):
+            options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+        options |= {f"hoodie.{kind}.shuffle.parallelism": str(CORES) for kind in ("insert", "upsert", "bulkinsert")}
         self._spark.read.parquet(str(rows)).write.format("hudi").options(**options).mode(mode).save(str(base))

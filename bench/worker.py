@@ -1,6 +1,6 @@
 """One contender in a process of its own, kept warm: `python -m bench.worker NAME [--bloom]`.
 
-JSON lines: {"step": "bulk_insert" | "upsert", "rows": folder, "base": folder} on stdin, {"seconds": wall} on stdout once
+JSON lines: {"step": a method of the contender, "rows": folder, "base": folder} on stdin, {"seconds": wall} on stdout once
 per line, after a first line when the session stands. A failure ends the process; its traceback is on stderr.
 """
 
@@ -29,6 +29,14 @@ def contender(name: str, bloom: bool) -> Any:
         from bench.ours import Spark
 
         return Spark(bloom=bloom, tasks=1)
+    if name in ("local-logs", "spark-logs", "hudi-rs"):
+        from bench.logs_ours import HudiRs, LocalLogs, SparkLogs
+
+        return {"local-logs": LocalLogs, "spark-logs": SparkLogs, "hudi-rs": HudiRs}[name]()
+    if name.startswith("hudi-logs-"):
+        from bench.logs_hudi import HudiLogs
+
+        return HudiLogs(name.removeprefix("hudi-logs-"))
     from bench.peers import Delta, Hudi
 
     return Delta() if name == "delta" else Hudi(bloom=bloom)
@@ -36,7 +44,7 @@ def contender(name: str, bloom: bool) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=("floor", "local", "spark", "spark-1", "hudi", "delta"))
+    parser.add_argument("name", help="a contender; see `contender`")
     parser.add_argument("--bloom", action="store_true")
     arguments = parser.parse_args()
     # Java and Python both print to descriptor 1: keep the answers apart from their chatter.

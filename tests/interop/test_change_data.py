@@ -97,7 +97,7 @@ def assert_told_alike(hudis: Hudis, base: Path, kind: str) -> None:
         change for change in mine if not of_replaced(change, replaced)
     ]
     repeated, gone = ([c for c in found if of_replaced(c, replaced)] for found in (theirs, mine))
-    assert len(repeated) == len(gone) == len(set(gone)) > len(set(repeated)), "case 20: 0.15.0 repeats one row"
+    assert len(repeated) == len(gone) == len(set(gone)) > len(set(repeated)), "case 26: 0.15.0 repeats one row"
     assert set(repeated) < set(gone)
     if kind == "COPY_ON_WRITE":
         assert by_hudi(hudis["1.1.1"], base) == mine

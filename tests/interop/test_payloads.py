@@ -86,8 +86,8 @@ def batch(step: int, *, without: str = "") -> pa.Table:
     rows = []
     for key, (stored, first, second) in HISTORIES.items():
         given = ([stored] if stored else [], first, second)[step]
-        for ts, a, b, *rest in given if key != without else []:
-            c, op, flagged = [*rest, *[None, "u", False][len(rest) :]]
+        for row in given if key != without else []:
+            ts, a, b, c, op, flagged = row + (None, "u", False)[len(row) - 3 :]
             rows.append((key, ts, a, b, c, ts, op, op.upper(), flagged))
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
@@ -145,6 +145,69 @@ def test_a_payload_class_merges_as_in_hudi(hudis: Hudis, tmp_path: Path, payload
     assert shown(open_table(str(tmp_path / "ours")).scan(meta=True).to_arrow()) == expected
     assert shown(open_table(str(tmp_path / "theirs")).scan(meta=True).to_arrow()) == expected
     assert shown(oracle.read(tmp_path / "ours")) == expected
+
+
+BY_COMMIT_ORDER = {
+    "in disorder",
+    "row, older delete",
+    "insert, older",
+    "unavailable, then older",
+    "row, then marked and older",
+}
+DIFFERENT_IN_1X = {
+    "OverwriteWithLatestAvroPayload": BY_COMMIT_ORDER | {"marked, then older row"},
+    "OverwriteNonDefaultsWithLatestAvroPayload": BY_COMMIT_ORDER
+    | {"in order", "insert, update", "three equal", "marked, then older row", "marked, then newer"},
+    DMS: BY_COMMIT_ORDER,
+    "DefaultHoodieRecordPayload": {"delete, older row", "older delete"},
+    "EventTimeAvroPayload": {"delete, older row", "older delete"},
+    "PartialUpdateAvroPayload": {"row, older delete"},
+    "PostgresDebeziumAvroPayload": {
+        "row, older delete",
+        "row, then marked and older",
+        *(
+            key
+            for key in HISTORIES
+            if key.startswith("unavailable") and "stored" not in key and key != "unavailable and older"
+        ),
+    }
+    - {"unavailable insert"},
+}
+"""Cases 19 and 21 to 24: histories that 1.1.1 reads from the logs of version 6 otherwise than 0.15.0 does."""
+LATER, KEPT = (150, "A2", None, "C2", 1), (200, None, 11, None, 1)
+STANDS, LEFT = (150, "A2", None, None), (200, U, 11, None)
+SHOWN_BY_1X: dict[str, tuple[Row | None, ...]] = {
+    "OverwriteWithLatestAvroPayload": (LATER, None, (*STANDS, 1), (*LEFT, 0)),
+    DMS: (LATER, None, (*STANDS, 1), (*LEFT, 0)),
+    "OverwriteNonDefaultsWithLatestAvroPayload": (
+        (150, "A2", 11, "C2", 1), None, (150, "A2", 10, None, 1), (*LEFT, 0),
+    ),
+    "PartialUpdateAvroPayload": ((200, "A2", 11, "C2", 1), None, (150, "A2", 10, None, 1), (*LEFT, 0)),
+    "DefaultHoodieRecordPayload": (KEPT, KEPT, None, (*LEFT, 1)),
+    "EventTimeAvroPayload": (KEPT, KEPT, None, (*LEFT, 1)),
+    "PostgresDebeziumAvroPayload": (KEPT, None, (*STANDS, 2), (*LEFT, 1)),
+}  # fmt: skip
+"""Of each class: logs in disorder, an older delete after a row, an older row after a delete, and Debezium's marker."""
+
+
+@pytest.mark.parametrize("payload", NAMES)
+def test_hudi_1x_merges_the_same_logs_in_its_own_way(hudis: Hudis, tmp_path: Path, payload: str) -> None:
+    base = tmp_path / "ours"
+    of_ours(base, payload, "MergeOnRead", without="marked insert" if payload == DMS else "")
+    mine, theirs = shown(open_table(str(base)).scan(meta=True).to_arrow()), shown(hudis["1.1.1"].read(base))
+    assert {key for key in HISTORIES if mine.get(key) != theirs.get(key)} == DIFFERENT_IN_1X[payload]
+    chosen = tuple(theirs.get(key) for key in ("in disorder", "row, older delete", "delete, older row", "unavailable"))
+    assert chosen == SHOWN_BY_1X[payload]
+
+
+def test_hudi_1x_weighs_flagged_deletes_of_one_class_by_their_ordering(hudis: Hudis, tmp_path: Path) -> None:
+    """Case 25: copy-on-write, where 0.15.0 deletes whatever the ordering value."""
+    of_hudi(hudis["1.1.1"], tmp_path / "theirs", "EventTimeAvroPayload", "CopyOnWrite")
+    of_ours(tmp_path / "ours", "EventTimeAvroPayload", "CopyOnWrite")
+    mine = shown(open_table(str(tmp_path / "ours")).scan(meta=True).to_arrow())
+    theirs = shown(hudis["1.1.1"].read(tmp_path / "theirs"))
+    more = {"row, older delete": (200, None, 11, None, 1), "older delete": (*STORED, None, 0)}
+    assert theirs == mine | more
 
 
 def test_hudi_cannot_read_the_log_of_a_delete_of_an_unknown_key_by_this_class(hudis: Hudis, tmp_path: Path) -> None:
