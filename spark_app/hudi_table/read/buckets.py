@@ -7,7 +7,7 @@ apart differently), from types other than text, whole numbers, booleans and date
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
 from math import prod
 
@@ -19,7 +19,7 @@ from hudi_table.codec.javahash import bucket_of
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY, bucket_of_file_id
 from hudi_table.model.table_config import IndexType, TableConfig
 from hudi_table.model.table_properties import generator_class
-from hudi_table.read.expression_tree import Call, Constant, Part, Reference, tree
+from hudi_table.read.expression_tree import Values, possible_values, tree
 from hudi_table.read.predicates import Bound
 from hudi_table.table.view import FileSlice
 
@@ -31,7 +31,6 @@ _GENERATORS = tuple(
 )
 _FAMILIES = (pt.is_string, pt.is_integer, pt.is_boolean, pt.is_date32)
 _DATE_LENGTH = len("2013-01-31")
-Values = frozenset[pa.Scalar]
 
 
 def possible_buckets(bound: Bound | None, config: TableConfig, schema: pa.Schema) -> frozenset[int] | None:
@@ -45,7 +44,7 @@ def possible_buckets(bound: Bound | None, config: TableConfig, schema: pa.Schema
         return None
     if not hashed or not set(hashed) <= set(bound.columns) & set(schema.names):
         return None
-    left = _left(tree(bound.expression))
+    left = possible_values(tree(bound.expression))
     texts = {name: _texts(left[name], schema.field(name).type) for name in config.record_key if name in left}
     if not all(name in texts or _is_plain(name, schema) for name in config.record_key):
         # A comma or colon in a text that is not hashed would shift the values that are.
@@ -97,37 +96,3 @@ def _texts(values: Values, kind: pa.DataType) -> list[str] | None:
             return None
         found.append(text)
     return found
-
-
-def _left(part: Part) -> Mapping[str, Values]:
-    """The values that columns must have for `part` to be true; columns that may have any are not in it."""
-    if not isinstance(part, Call):
-        return {}
-    if part.function in ("and", "and_kleene"):
-        known: dict[str, Values] = {}
-        for each in part.parts:
-            for name, values in _left(each).items():
-                # Both hold. (Not their intersection: equal numbers of two types are unequal scalars.)
-                known[name] = min(known.get(name, values), values, key=len)
-        return known
-    if part.function in ("or", "or_kleene"):
-        first, *others = [_left(each) for each in part.parts]
-        return {
-            name: values.union(*(other[name] for other in others))
-            for name, values in first.items()
-            if all(name in other for other in others)
-        }
-    return _of_test(part)
-
-
-def _of_test(call: Call) -> Mapping[str, Values]:
-    columns = [part.name for part in call.parts if isinstance(part, Reference)]
-    if len(columns) != 1:
-        return {}
-    if call.function == "equal":
-        values = [part.value for part in call.parts if isinstance(part, Constant)]
-        return {columns[0]: frozenset(values)} if len(values) == 1 else {}
-    if call.function == "is_in" and len(call.parts) == 1 and isinstance(call.options, pa.StructScalar):
-        # A set that holds null matches null as well; `_texts` then gives up.
-        return {columns[0]: frozenset(call.options["value_set"].values)}
-    return {}

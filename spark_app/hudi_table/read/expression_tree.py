@@ -1,4 +1,4 @@
-"""The parts of a pyarrow expression, which pyarrow itself does not show.
+"""The parts of a pyarrow expression, which pyarrow itself does not show, and the values that it leaves to columns.
 
 Facts (pyarrow 21 to 26): an expression is pickled as an Arrow file whose schema's metadata spell the tree out in
 order (`call`, `field_ref`, `nested_field_ref`, `literal`, `options`, `end`) and whose one row holds the constants. pyarrow
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ class Call:
     options: pa.Scalar | None = None
 
 
+Values = frozenset[pa.Scalar]
 Part = Call | Reference | Constant | None
 """None: what has no counterpart here, such as a field of a struct."""
 
@@ -59,6 +60,46 @@ def tree(expression: pc.Expression) -> Part:
             return _part(_marks(file.schema), file.get_batch(0))
     except (pa.ArrowInvalid, ValueError, TypeError, StopIteration, IndexError, struct.error):
         return None
+
+
+def possible_values(part: Part) -> Mapping[str, Values]:
+    """The values that columns must have for `part` to be true; columns that may have any are not in it."""
+    if not isinstance(part, Call):
+        return {}
+    if part.function in ("and", "and_kleene"):
+        known: dict[str, Values] = {}
+        for each in part.parts:
+            for name, values in possible_values(each).items():
+                # Both hold. (Not their intersection: equal numbers of two types are unequal scalars.)
+                known[name] = min(known.get(name, values), values, key=len)
+        return known
+    if part.function in ("or", "or_kleene"):
+        first, *others = [possible_values(each) for each in part.parts]
+        return {
+            name: values.union(*(other[name] for other in others))
+            for name, values in first.items()
+            if all(name in other for other in others)
+        }
+    if part.function == "if_else" and len(part.parts) == 3 and _never(part.parts[2]):
+        return possible_values(Call("and", part.parts[:2]))
+    return _of_test(part)
+
+
+def _never(part: Part) -> bool:
+    return isinstance(part, Constant) and not part.value.as_py()
+
+
+def _of_test(call: Call) -> Mapping[str, Values]:
+    columns = [part.name for part in call.parts if isinstance(part, Reference)]
+    if len(columns) != 1:
+        return {}
+    if call.function == "equal":
+        values = [part.value for part in call.parts if isinstance(part, Constant)]
+        return {columns[0]: frozenset(values)} if len(values) == 1 else {}
+    if call.function == "is_in" and len(call.parts) == 1 and isinstance(call.options, pa.StructScalar):
+        # A set that holds null matches null as well; who asks has to look for it.
+        return {columns[0]: frozenset(call.options["value_set"].values)}
+    return {}
 
 
 def _part(marks: Iterator[tuple[str, str]], row: pa.RecordBatch, first: tuple[str, str] | None = None) -> Part:

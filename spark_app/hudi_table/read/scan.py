@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from hudi_table.read.duckdb_source import HudiDataset
+
 FILE_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
@@ -74,10 +76,20 @@ class Scan:
         return lazy_frame(self._context, self.plan, self._request.limit)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run."""
+        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run.
+
+        DuckDB hands down the columns and conditions of what is built on it, unless the scan has a limit, which counts before.
+        """
         import duckdb
 
-        return (connection or duckdb.default_connection()).from_arrow(self)
+        source = self if self._request.limit is not None else self.to_dataset()
+        return (connection or duckdb.default_connection()).from_arrow(source)
+
+    def to_dataset(self) -> HudiDataset:
+        """What DuckDB can register and push columns and conditions into; nothing else of a pyarrow data set is there."""
+        from hudi_table.read.duckdb_source import HudiDataset
+
+        return HudiDataset(self._context, self.plan)
 
     def count(self) -> int:
         """The number of rows; without a filter from the files' footers alone."""
