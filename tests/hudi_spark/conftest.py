@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from hudi_table.model.preview import VARIABLE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,6 +21,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "spark_app"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     scratch = tmp_path_factory.mktemp("spark")
+    # Spark's planner processes have the environment of the JVM, which is the one of its start.
+    preview = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "merge-on-read"
     session = (
         SparkSession.builder.master("local[2,2]")
         .config("spark.ui.enabled", "false")
@@ -31,5 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
+    if preview is None:
+        del os.environ[VARIABLE]
     yield session
     session.stop()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.instants import comparable_time
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.names import COMMIT_TIME, HOODIE
 from hudi_table.read.predicates import Bound
 from hudi_table.table.context import TableContext
@@ -58,6 +58,13 @@ def check_commit_times(ctx: TableContext) -> None:
             "the table keeps no meta columns (hoodie.populate.meta.fields=false): when a row changed is not known",
             base_path=ctx.base_path,
         )
+
+
+def settled_commits(timeline: Timeline) -> tuple[Instant, ...]:
+    """The completed writes older than every pending one, oldest first: none that completes later can come before the last of
+    them. Pending compactions hold nothing up, for rows keep their commit times in them."""
+    pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]
+    return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
 
 
 def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:

@@ -18,6 +18,7 @@ import pytest
 
 from hudi_table import HudiTable, create_table
 from hudi_table.read import duckdb_source
+from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
 
 SCHEMA = pa.schema(
@@ -91,13 +92,12 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[ScanPlan]:
     """What was read."""
     found: list[ScanPlan] = []
-    real = duckdb_source.stream
 
-    def stream(context: Any, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    def noted(context: Any, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         found.append(plan)
-        return real(context, plan)
+        return stream(context, plan)
 
-    monkeypatch.setattr(duckdb_source, "stream", stream)
+    monkeypatch.setattr(duckdb_source, "stream", noted)
     return found
 
 
