@@ -3,7 +3,7 @@
 Facts (measured on pyspark 4.3): columns are never pruned by Spark, so the option `columns` does it; filters arrive
 only with `spark.sql.python.filterPushdown.enabled`, and a reader that defines `pushFilters` fails without it, hence the
 option `pushFilters`; a table made by `CREATE TABLE … USING hudi` gives a reader no path. A data source cannot ask for
-a distribution by file group, so it does not write: `hudi_spark.write` does.
+a distribution by file group, so it writes a few rows only: `hudi_spark.write` takes the others.
 
 Options: `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (true adds Hudi's five columns), `query` with
 `since`, `until`, `fullScan`, and `pushFilters`; and storage options as `storage.<name>`, whose credentials are better left to the environment.
@@ -63,12 +63,10 @@ class HudiDataSource(ds.DataSource):
         return HudiStreamReader(self.options, schema, table_of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> ds.DataSourceWriter:
-        """Refused with advice: Spark cannot give a data source the rows of one file group together."""
-        del schema, overwrite
-        raise InvalidRequestError(
-            "format('hudi') reads; write with hudi_spark.write(df, table, operation), which brings the rows of each file "
-            "group together first"
-        )
+        """A writer of a few rows; what is many, `hudi_spark.write` takes."""
+        from hudi_spark.small_writes import SmallWriter
+
+        return SmallWriter(self.options, schema, overwrite, table_of(self.options))
 
 
 @dataclass
@@ -166,7 +164,7 @@ def path_of(options: Mapping[str, str]) -> str:
     if not path:
         raise InvalidRequestError(
             "no path: give spark.read.format('hudi').load(path). Spark hands no path to a Python data source for tables "
-            "made by CREATE TABLE … USING hudi; use hudi_table.create_table and a temporary view instead"
+            "made by CREATE TABLE … USING hudi; use hudi_table.create_table, and CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)"
         )
     return path
 

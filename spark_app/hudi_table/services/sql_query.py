@@ -7,7 +7,7 @@ machine's, or of its control group's) goes to a folder of its own under the temp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
@@ -73,7 +73,8 @@ def duckdb_rows(sql: str, tables: Mapping[str, QueriedTable]) -> Iterator[pa.Rec
             with _plain_errors(opened):
                 _check(connection, sql)
                 answer = connection.sql(sql).to_arrow_reader(BATCH_ROWS)
-            schema = _unique(answer.schema)
+            names = unique_names(answer.schema.names)
+            schema = pa.schema([each.with_name(name) for each, name in zip(answer.schema, names, strict=True)])
             yield pa.RecordBatchReader.from_batches(schema, _translated(answer, schema, opened))
         finally:
             connection.close()
@@ -126,13 +127,13 @@ def _plain_errors(opened: Mapping[str, HudiDataset]) -> Iterator[None]:
         raise InvalidOptionError(f"the query failed: {told} (tables here: {names})") from error
 
 
-def _unique(schema: pa.Schema) -> pa.Schema:
+def unique_names(names: Sequence[str]) -> list[str]:
     """SQL lets columns share a name; here the second `x` is `x_2`."""
-    names: dict[str, None] = {}
-    for name in schema.names:
+    found: dict[str, None] = {}
+    for name in names:
         number, free = 1, name
-        while free in names:
+        while free in found:
             number += 1
             free = f"{name}_{number}"
-        names[free] = None
-    return pa.schema([each.with_name(name) for each, name in zip(schema, names, strict=True)])
+        found[free] = None
+    return list(found)
