@@ -35,7 +35,8 @@ def rows(sql: str, tables: Mapping[str, QueriedTable], limit: int | None) -> Ite
     Spark cannot answer; and what reading tables raises.
     """
     check_select(sql, tuple(tables), "the query")
-    spark, ours = _session()
+    active = SparkSession.getActiveSession()
+    spark = active or local_session()
     try:
         for name, table in tables.items():
             how: dict[str, Any] = dict(table.how)
@@ -49,19 +50,16 @@ def rows(sql: str, tables: Mapping[str, QueriedTable], limit: int | None) -> Ite
             raise InvalidOptionError(f"the query failed: {told} (tables here: {', '.join(tables)})") from error
         yield found.rename_columns(unique_names(found.schema.names)).to_reader()
     finally:
-        if ours:
+        if active is None:
             spark.stop()
 
 
-def _session() -> tuple[SparkSession, bool]:
-    """The session of this process, else a local one of our own; and whether it is our own."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active, False
+def local_session() -> SparkSession:
+    """A quiet Spark in this process, on all its cores, in UTC. Raises InvalidRequestError where none starts."""
     environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         spark = SparkSession.builder.master("local[*]").config(map=dict(_LOCAL)).getOrCreate()
     except (PySparkException, OSError) as error:
         raise InvalidRequestError(f"Spark does not start; it needs Java 17 or newer (JAVA_HOME): {error}") from error
     spark.sparkContext.setLogLevel("OFF")
-    return spark, True
+    return spark

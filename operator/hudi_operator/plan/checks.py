@@ -16,6 +16,7 @@ from hudi_operator.api.table import (
 from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.preview import merge_on_read
 from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
 
@@ -41,7 +42,7 @@ def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
 def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
     """Parts of a spec that this release does not do, each by name."""
     found = []
-    if spec.type is TableType.MERGE_ON_READ:
+    if spec.type is TableType.MERGE_ON_READ and not merge_on_read():
         found.append(FieldError("spec.type", "MergeOnRead tables are not written by this release; use CopyOnWrite"))
     if len(spec.ordering_fields) > 1:
         found.append(

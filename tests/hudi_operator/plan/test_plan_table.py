@@ -11,6 +11,7 @@ from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.observed import Observed, Problem, SourceObservation
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.checkpoint import batch_id
+from hudi_table.model.preview import VARIABLE
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, FILES, NOW, conditions, desired, of, seen, status_of, table
 
@@ -107,6 +108,10 @@ class TestTheManifest:
         assert not of(Launch, effects)
         assert conditions(effects)["Stalled"] == ("True", "UnsupportedSpec")
         assert words in next(c.message for c in status_of(effects).conditions if c.type == "Stalled")
+
+    def test_that_asks_for_merge_on_read_is_worked_on_in_the_preview(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(VARIABLE, "merge-on-read")
+        assert of(Launch, plan_table(desired(type="MergeOnRead"), seen(), NOW))
 
     def test_whose_transform_is_more_than_a_select_is_refused(self) -> None:
         sql = "select reflect('java.lang.System', 'exit', 0) from source"
