@@ -1,4 +1,4 @@
-"""`make demo`: a HudiTable from landing files, twice, then its status, its timeline and a Spark query.
+"""`make demo`: two HudiTables from landing files, twice, with a stream of what changes; then status, timeline and queries.
 
 Everything lies in `demo/` of the current folder, which is made anew.
 """
@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ EXAMPLE = Path(__file__).resolve().parent
 DEMO = Path("demo")
 STATE = DEMO / "state"
 TABLE = DEMO / "lake" / "flights"
+MERGE_ON_READ = DEMO / "lake" / "flights-mor"
 LANDING = DEMO / "landing" / "flights"
 FLIGHTS, CANCELLED, OUTDATED = 336_776, 236, 9_999
 QUERY = """
@@ -24,6 +26,9 @@ select date_format(time_hour, 'yyyy-MM') month, count(*) flights, round(avg(arr_
        max(arr_delay) latest, count_if(dep_time is null) never_departed
 from flights group by 1 order by 1
 """
+BY_CARRIER = (
+    "select carrier, count(*) flights, max(arr_delay) latest from this_table group by 1 order by 2 desc limit 3"
+)
 
 
 def run(*command: str) -> None:
@@ -44,18 +49,10 @@ def title(text: str) -> None:
 
 def query() -> None:
     """The table through `spark.read.format("hudi")`, with no Hudi jar."""
-    from pyspark.sql import SparkSession
-
     import hudi_spark
+    from hudi_spark.sql import local_session
 
-    local: dict[str, bool | float | int | str | None] = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-    }
-    spark = SparkSession.builder.master("local[*]").config(map=local).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark = local_session()
     hudi_spark.register(spark)
     spark.read.format("hudi").load(str(TABLE)).createOrReplaceTempView("flights")
     spark.sql(QUERY).show(20)
@@ -68,6 +65,29 @@ def query() -> None:
     sys.stdout.write(f"{count:,} flights = {FLIGHTS:,} - {CANCELLED} cancelled; no outdated report has won\n")
 
 
+def follow() -> tuple[subprocess.Popen[str], threading.Thread]:
+    """Start the stream, wait until it waits, and show what it says from then on."""
+    command = ("python", os.path.relpath(EXAMPLE / "stream.py"), str(MERGE_ON_READ))
+    sys.stdout.write(f"\n$ {shlex.join(command)} &\n")
+    with (DEMO / "stream.log").open("w") as log:  # what Spark says
+        stream = subprocess.Popen([sys.executable, *command[1:]], stdout=subprocess.PIPE, stderr=log, text=True)
+    assert stream.stdout is not None
+    lines = iter(stream.stdout)
+    for line in lines:
+        sys.stdout.write(line)
+        if "waiting" in line:
+            break
+
+    def show() -> None:
+        for each in lines:
+            sys.stdout.write(each)
+            sys.stdout.flush()
+
+    told = threading.Thread(target=show)
+    told.start()
+    return stream, told
+
+
 def main() -> None:
     """The whole demo."""
     start = time.monotonic()
@@ -78,12 +98,18 @@ def main() -> None:
     title("Ten months of flights lie in the landing folder")
     run("python", generate, "first", str(LANDING))
     run(*apply)
+    title("A stream waits for changes of the merge-on-read table")
+    stream, told = follow()
     title("Two more months, corrections and cancellations arrive")
     run("python", generate, "later", str(LANDING))
     run(*apply, "-o", "wide")
+    if stream.wait():
+        sys.exit(f"the stream ended with exit code {stream.returncode}: see {DEMO}/stream.log")
+    told.join()
     title("What the table says of itself")
     run("hudictl", "info", str(TABLE))
     run("hudictl", "timeline", str(TABLE))
+    run("hudictl", "query", str(MERGE_ON_READ), BY_CARRIER)
     title('spark.read.format("hudi"), no jar')
     sys.stdout.write(QUERY)
     sys.stdout.flush()

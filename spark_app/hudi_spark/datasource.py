@@ -3,10 +3,10 @@
 Facts (measured on pyspark 4.3): columns are never pruned by Spark, so the option `columns` does it; filters arrive
 only with `spark.sql.python.filterPushdown.enabled`, and a reader that defines `pushFilters` fails without it, hence the
 option `pushFilters`; a table made by `CREATE TABLE … USING hudi` gives a reader no path. A data source cannot ask for
-a distribution by file group, so it does not write: `hudi_spark.write` does.
+a distribution by file group, so it writes a few rows only: `hudi_spark.write` takes the others.
 
-Options: `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (true adds Hudi's five columns),
-`pushFilters`; and storage options as `storage.<name>`, whose credentials are better left to the environment.
+Options: `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (true adds Hudi's five columns), `query` with
+`since`, `until`, `fullScan`, and `pushFilters`; and storage options as `storage.<name>`, whose credentials are better left to the environment.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from hudi_table.read.scan import Scan
 
 NAME = "hudi"
 _STORAGE = "storage."
+_STREAM_OPTIONS = ("since", "fullscan")
+"""What a stream is told and a snapshot is not."""
 
 
 class HudiDataSource(ds.DataSource):
@@ -41,8 +43,10 @@ class HudiDataSource(ds.DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """The schema of the result, after `columns` and `meta`."""
-        return from_arrow_schema(scan_of(self.options).schema)
+        """The schema of the result, after `columns` and `meta`: of today, or of the moment that a batch asks for."""
+        batch = self.options.get("query") is not None
+        kept = {key: value for key, value in self.options.items() if batch or key.lower() not in _STREAM_OPTIONS}
+        return from_arrow_schema(scan_of(ds.CaseInsensitiveDict(kept)).schema)
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
         """A reader of the snapshot."""
@@ -50,13 +54,19 @@ class HudiDataSource(ds.DataSource):
         pushes = self.options.get("pushFilters", "false").lower() == "true"
         return PushingReader(self.options) if pushes else SnapshotReader(self.options)
 
+    def streamReader(self, schema: StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A reader of what changes. Raises InvalidRequestError on Spark before 4.2."""
+        try:
+            from hudi_spark.streaming import HudiStreamReader
+        except ImportError as error:
+            raise InvalidRequestError("readStream.format('hudi') needs Spark 4.2 or newer") from error
+        return HudiStreamReader(self.options, schema, table_of(self.options))
+
     def writer(self, schema: StructType, overwrite: bool) -> ds.DataSourceWriter:
-        """Refused with advice: Spark cannot give a data source the rows of one file group together."""
-        del schema, overwrite
-        raise InvalidRequestError(
-            "format('hudi') reads; write with hudi_spark.write(df, table, operation), which brings the rows of each file "
-            "group together first"
-        )
+        """A writer of a few rows; what is many, `hudi_spark.write` takes."""
+        from hudi_spark.small_writes import SmallWriter
+
+        return SmallWriter(self.options, schema, overwrite, table_of(self.options))
 
 
 @dataclass
@@ -93,7 +103,7 @@ class PushingReader(SnapshotReader):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
-        self._options = dict(options)
+        self._options = ds.CaseInsensitiveDict(options)
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         """Narrow the plan by the filters that we can express, and give all back: Spark checks the rows as well."""
@@ -120,8 +130,13 @@ def scan_of(
         conditions = ()
     return table.scan(
         names or None, given if given is not None else (list(conditions) or None),
-        meta=options.get("meta", "false").lower() == "true",
+        meta=_is_on(options, "meta"), query=options.get("query", "snapshot"),
+        since=options.get("since"), until=options.get("until"), full_scan=_is_on(options, "fullScan"),
     )  # fmt: skip
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"
 
 
 def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
@@ -149,7 +164,7 @@ def path_of(options: Mapping[str, str]) -> str:
     if not path:
         raise InvalidRequestError(
             "no path: give spark.read.format('hudi').load(path). Spark hands no path to a Python data source for tables "
-            "made by CREATE TABLE … USING hudi; use hudi_table.create_table and a temporary view instead"
+            "made by CREATE TABLE … USING hudi; use hudi_table.create_table, and CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)"
         )
     return path
 

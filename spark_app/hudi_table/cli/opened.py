@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC
+from typing import Any
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import storage_options
@@ -13,6 +14,12 @@ from hudi_table.model.instants import parse_instant_time
 def opened(args: argparse.Namespace) -> HudiTable:
     """The table at `args.base`."""
     return open_table(args.base, storage_options=storage_options(args.storage))
+
+
+def read_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """What `--query`, `--as-of`, `--meta` and their like say, as arguments of `HudiTable.scan`."""
+    names = ("as_of", "query", "since", "until", "full_scan", "meta")
+    return {name: getattr(args, name) for name in names}
 
 
 def age_seconds(table: HudiTable, instant: str) -> float | None:

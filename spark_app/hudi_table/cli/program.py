@@ -26,6 +26,7 @@ VERBS = {
     "timeline": "its instants: what was done, when, and what is pending",
     "files": "its file groups: slices, sizes, newest instant",
     "read": "its rows, now or as of an instant",
+    "query": "the answer of one SELECT over tables",
     "explain": "what an error means and what to do",
 }
 
@@ -100,10 +101,11 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read"):
+    for name in ("info", "timeline", "files", "read", "query"):
         parsers[name].add_argument(
-            "base", metavar="BASE", help="path or URI of the table: lake/flights, s3://bucket/flights"
-        )
+            "base", metavar="BASE", nargs="?" if name == "query" else None,
+            help="path or URI of the table: lake/flights, s3://bucket/flights",
+        )  # fmt: skip
         parsers[name].add_argument(
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
@@ -117,6 +119,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["timeline"].add_argument("--limit", type=_count, metavar="N", help="only the newest N instants")
     parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
     _read_arguments(parsers["read"])
+    _query_arguments(parsers["query"])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
@@ -124,24 +127,44 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
-    queries = ("snapshot", "read_optimized", "incremental", "cdc")
+    _snapshot_arguments(parser, "cdc")
+    images = ("data_before_after", "data_before", "op_key_only")
+    parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
+    parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
+    parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
+    _rows_arguments(parser)
+
+
+def _query_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sql", metavar="SQL", help="one SELECT; BASE is this_table there, and has its own name")
+    parser.add_argument(
+        "--table", metavar="NAME=BASE", action="append", default=[], help="a table and its name in the statement"
+    )
+    parser.add_argument("--engine", metavar="NAME", default="duckdb", help="duckdb or spark (duckdb)")
+    _snapshot_arguments(parser)
+    _rows_arguments(parser)
+
+
+def _snapshot_arguments(parser: argparse.ArgumentParser, *more: str) -> None:
+    """What of a table is read; `more` kinds of query."""
+    queries = ("snapshot", "read_optimized", "incremental", *more)
     parser.add_argument("--query", choices=queries, default="snapshot", help="query type (snapshot)")
     parser.add_argument("--since", metavar="INSTANT", help="incremental, cdc: what changed after it, or 'earliest'")
     parser.add_argument(
         "--until", metavar="INSTANT", help="incremental, cdc: the last instant of the range (the newest)"
     )
-    images = ("data_before_after", "data_before", "op_key_only")
-    parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
     parser.add_argument(
         "--full-scan", action="store_true", help="incremental, cdc: read all files where the timeline is archived"
     )
-    parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
-    parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
     parser.add_argument(
         "--as-of", metavar="INSTANT", help="20261121094455123, a shorter prefix, or 2026-11-21T09:44:55Z"
     )
-    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows (100 for --format table)")
     parser.add_argument("--meta", action="store_true", help="with Hudi's five meta columns")
+
+
+def _rows_arguments(parser: argparse.ArgumentParser) -> None:
+    """How rows are shown."""
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows (100 for --format table)")
     parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="of the rows (table)")
     parser.add_argument("--to", metavar="FILE", help="write there instead of to stdout; appears when it is whole")
 

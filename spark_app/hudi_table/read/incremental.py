@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.instants import comparable_time
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.names import COMMIT_TIME, HOODIE
 from hudi_table.read.predicates import Bound
 from hudi_table.table.context import TableContext
@@ -72,6 +72,13 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
         f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
         base_path=ctx.base_path,
     )
+
+
+def settled_commits(timeline: Timeline) -> tuple[Instant, ...]:
+    """The completed writes older than every pending one, oldest first: none that completes later can come before the last of
+    them. Pending compactions hold nothing up, for rows keep their commit times in them."""
+    pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]
+    return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
 
 
 def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:

@@ -13,6 +13,7 @@ from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.table_properties import table_payload
 from hudi_table.read.as_of import check_retained
+from hudi_table.read.buckets import in_buckets, possible_buckets
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
@@ -53,8 +54,9 @@ class ScanPlan:
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
     write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
-    older files hold under another name. `visible` and `merge` say which log blocks count, and how; `merging` are the columns that merging needs,
-    `merge_bytes` the memory that merging one slice may take.
+    older files hold under another name. `buckets` are those that the filter leaves, None if it leaves all. `visible` and `merge`
+    say which log blocks count, and how; `merging` are the columns that merging needs, `merge_bytes` the memory that merging one
+    slice may take.
     """
 
     schema: pa.Schema
@@ -71,6 +73,7 @@ class ScanPlan:
     merge: SliceMerge = field(default_factory=SliceMerge)
     merging: pa.Schema = field(default_factory=lambda: pa.schema([]))
     merge_bytes: int = MERGE_BYTES
+    buckets: frozenset[int] | None = None
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -99,12 +102,13 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         _check_no_logs(ctx, slices)
     partitions = sorted({s.partition for s in slices})
     kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, everything)
+    buckets = possible_buckets(bound, ctx.config, everything)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
         bound=bound,
-        slices=tuple(s for s in slices if s.partition in kept),
+        slices=in_buckets((s for s in slices if s.partition in kept), buckets),
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
         slices_total=total,
@@ -117,6 +121,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
             [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
         ),
         merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
+        buckets=buckets,
     )
 
 
@@ -128,12 +133,12 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         bound = added if bound is None else bound.both(added)
     output = pa.schema([plan.schema.field(name) for name in columns])
     extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
-    kept = plan.slices
+    kept, buckets = plan.slices, possible_buckets(bound, ctx.config, plan.reads)
     if bound is not None:
         partitions = sorted({s.partition for s in kept})
         matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
-        kept = tuple(s for s in kept if s.partition in matching)
-    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, slices=kept)
+        kept = in_buckets((s for s in kept if s.partition in matching), buckets)
+    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, slices=kept, buckets=buckets)
 
 
 def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:

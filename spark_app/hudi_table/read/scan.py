@@ -16,7 +16,10 @@ from hudi_table.read.show import key_values_html
 from hudi_table.table.context import TableContext
 
 if TYPE_CHECKING:
+    import duckdb
     import polars as pl
+
+    from hudi_table.read.duckdb_source import HudiDataset
 
 FILE_SCHEMA = pa.schema(
     [
@@ -61,6 +64,22 @@ class Scan(ArrowResult):
 
         return lazy_frame(self._context, self.plan, self._request.limit)
 
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run.
+
+        DuckDB hands down the columns and conditions of what is built on it, unless the scan has a limit, which counts before.
+        """
+        import duckdb
+
+        source = self if self._request.limit is not None else self.to_dataset()
+        return (connection or duckdb.default_connection()).from_arrow(source)
+
+    def to_dataset(self) -> HudiDataset:
+        """What DuckDB can register and push columns and conditions into; nothing else of a pyarrow data set is there."""
+        from hudi_table.read.duckdb_source import HudiDataset
+
+        return HudiDataset(self._context, self.plan)
+
     def count(self) -> int:
         """The number of rows; without a filter from the files' footers alone."""
         rows = count_rows(self._context, self.plan)
@@ -103,11 +122,13 @@ class Scan(ArrowResult):
         data = sum(found.size for found in plan.slices)
         logs = sum(len(found.logs) for found in plan.slices)
         shown = ", ".join(plan.schema.names) or "none"
+        buckets = (self._context.config.index.buckets if self._context.config.index else None) or 0
         facts = [
             ("snapshot", plan.instant or "no commit yet"),
             ("columns", f"{shown} ({len(plan.schema)} of {plan.columns_total})"),
             ("filter", asked.filter.text if asked.filter else "none"),
             ("partitions", f"{number(plan.partitions)} of {number(plan.partitions_total)}"),
+            *([("buckets", f"{number(len(plan.buckets))} of {number(buckets)}")] if plan.buckets is not None else []),
             ("files", f"{number(len(plan.slices))} of {number(plan.slices_total)}, {size(data)}"),
             *([("log files", number(logs))] if logs else []),
         ]

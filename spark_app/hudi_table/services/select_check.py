@@ -1,4 +1,4 @@
-"""Whether a transform is one harmless SELECT over the table `source`, in Spark's dialect.
+"""Whether a statement is one harmless SELECT over known tables (a transform: over `source`), in Spark's dialect.
 
 A manifest is data of somebody who may change a table but not run code where jobs run. So the statement is parsed and
 walked before Spark sees it: nothing but SELECT, no relation but `source` and the statement's own names, none of
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -32,51 +33,48 @@ _FORBIDDEN_NODES = (
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
-def check_select(sql: str) -> None:
-    """Raises InvalidRequestError that says what is not allowed and what is."""
+def check_select(sql: str, relations: Sequence[str] = (SOURCE,), what: str = "the transform") -> None:
+    """Raises InvalidRequestError that says what is not allowed and what is. `what` is the statement's name in messages."""
+    known = ", ".join(relations)
     if len(sql) > LENGTH_MAX:
-        raise InvalidRequestError(f"the transform has {len(sql)} characters, at most {LENGTH_MAX} are taken")
+        raise InvalidRequestError(f"{what} has {len(sql)} characters, at most {LENGTH_MAX} are taken")
     if _CONTROLS.search(sql.replace("\r\n", "\n")):
         # A lone carriage return ends a comment for Spark and not for the parser used here.
-        raise InvalidRequestError("the transform holds control characters; use spaces and line feeds")
+        raise InvalidRequestError(f"{what} holds control characters; use spaces and line feeds")
     if "${" in sql:
         # Spark replaces ${env:…}, ${system:…} and ${conf} in the text before it parses it, strings included.
-        raise InvalidRequestError(
-            "the transform holds ${…}, which Spark would replace before the check counts; remove it"
-        )
+        raise InvalidRequestError(f"{what} holds ${{…}}, which Spark would replace before the check counts; remove it")
     try:
         statements = [s for s in sqlglot.parse(sql, dialect="spark") if s is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidRequestError(f"the transform is no SQL that Spark reads: {first}") from error
+        raise InvalidRequestError(f"{what} is no SQL that Spark reads: {first}") from error
     if len(statements) != 1:
-        raise InvalidRequestError(f"the transform holds {len(statements)} statements; give one SELECT")
+        raise InvalidRequestError(f"{what} holds {len(statements)} statements; give one SELECT")
     statement = statements[0]
     if not isinstance(statement, exp.Query):
-        raise InvalidRequestError(f"the transform is a {statement.key.upper()}, only one SELECT over {SOURCE} is taken")
-    _walk(statement)
+        raise InvalidRequestError(f"{what} is a {statement.key.upper()}, only one SELECT over {known} is taken")
+    _walk(statement, relations, what)
 
 
-def _walk(statement: exp.Query) -> None:
+def _walk(statement: exp.Query, relations: Sequence[str], what: str) -> None:
     own = {cte.alias_or_name.lower() for cte in statement.find_all(exp.CTE)}
     for node in statement.walk():
         if isinstance(node, _FORBIDDEN_NODES):
             raise InvalidRequestError(
-                f"the transform uses {node.key.upper()}, which is not allowed in a SELECT over {SOURCE}"
+                f"{what} uses {node.key.upper()}, which is not allowed in a SELECT over {', '.join(relations)}"
             )
         if isinstance(node, exp.Table):
-            _relation(node, own)
+            _relation(node, own, relations, what)
         name = _function_name(node)
         if name in _FORBIDDEN_FUNCTIONS:
-            raise InvalidRequestError(f"the transform calls {name}, which reaches outside the query; remove it")
+            raise InvalidRequestError(f"{what} calls {name}, which reaches outside the query; remove it")
 
 
-def _relation(node: exp.Table, own: set[str]) -> None:
+def _relation(node: exp.Table, own: set[str], relations: Sequence[str], what: str) -> None:
     plain = isinstance(node.this, exp.Identifier) and not node.args.get("db") and not node.args.get("catalog")
-    if not plain or node.name.lower() not in own | {SOURCE}:
-        raise InvalidRequestError(
-            f"the transform reads {node.sql(dialect='spark')}; it may read only {SOURCE}: the files of the ingest's source"
-        )
+    if not plain or node.name.lower() not in own | {name.lower() for name in relations}:
+        raise InvalidRequestError(f"{what} reads {node.sql(dialect='spark')}; it may read only {', '.join(relations)}")
 
 
 def _function_name(node: exp.Expr) -> str:

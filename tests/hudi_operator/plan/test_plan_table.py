@@ -108,6 +108,9 @@ class TestTheManifest:
         assert conditions(effects)["Stalled"] == ("True", "UnsupportedSpec")
         assert words in next(c.message for c in status_of(effects).conditions if c.type == "Stalled")
 
+    def test_that_asks_for_merge_on_read_is_worked_on(self) -> None:
+        assert of(Launch, plan_table(desired(type="MergeOnRead"), seen(), NOW))
+
     def test_whose_transform_is_more_than_a_select_is_refused(self) -> None:
         sql = "select reflect('java.lang.System', 'exit', 0) from source"
         effects = plan_table(desired(ingest=[ingest(transform=[{"sql": sql}])]), seen(), NOW)

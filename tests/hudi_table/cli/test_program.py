@@ -62,7 +62,7 @@ def test_a_question_about_a_table_loads_neither_pandas_nor_datasets(verb: str, b
     assert done.stdout.splitlines()[-1] == "[] 0"
 
 
-@pytest.mark.parametrize("verb", ["info", "timeline", "files", "read", "explain"])
+@pytest.mark.parametrize("verb", ["info", "timeline", "files", "read", "query", "explain"])
 def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     out = capsys.readouterr().out

@@ -1,0 +1,98 @@
+"""Rows on stdout or in a file: as a table for eyes, as JSON lines, as Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from hudi_table.cli.json_lines import json_lines
+from hudi_table.cli.output import Column, Document, note, styled
+from hudi_table.errors import InvalidOptionError
+
+TABLE_ROWS = 100
+"""What `--format table` prints without `--limit`: a table is for eyes, and its widths need all rows at hand."""
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How rows are to be shown: `form` is `table`, `jsonl` or `parquet`, `to` a file, `limit` the most rows that were asked for."""
+
+    form: str
+    to: str | None = None
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Shown:
+        """From `--format`, `--to` and `--limit`. Raises InvalidOptionError for Parquet without a file."""
+        if args.format == "parquet" and args.to is None:
+            raise InvalidOptionError("--format parquet needs --to FILE: Parquet is not for a terminal")
+        return cls(args.format, args.to, args.limit)
+
+    @property
+    def wanted(self) -> int | None:
+        """The rows that are needed: of a table one more than is shown without a limit, so that it can say so."""
+        return TABLE_ROWS + 1 if self.limit is None and self.form == "table" else self.limit
+
+    def write(self, rows: pa.RecordBatchReader) -> None:
+        """Print or write all of `rows`, of which there are at most `wanted`."""
+        with _sink(self.to) as sink:
+            if self.form == "table":
+                _table(rows.read_all(), sink, cut=self.limit is None)
+            elif self.form == "jsonl":
+                for batch in rows:
+                    sink.write(json_lines(batch))
+            else:
+                _parquet(rows, sink)
+
+
+def _table(found: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
+    shown = found.slice(0, TABLE_ROWS) if cut else found
+    columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in found.schema)
+    document = Document("RowList", columns, shown.to_pylist(), data=True)
+    sink.write(document.render("table", bold=sink is sys.stdout.buffer and styled(sys.stdout)).encode())
+    if not shown.num_rows:
+        note("no row to show")
+    if found.num_rows > shown.num_rows:
+        note(f"the first {TABLE_ROWS} rows; --limit N shows more, --format jsonl all")
+
+
+def _cell(value: Any) -> str:
+    """A value on one line."""
+    if value is None:
+        return "-"
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def _parquet(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(sink, rows.schema, compression="zstd") as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+
+
+@contextmanager
+def _sink(path: str | None) -> Iterator[BinaryIO]:
+    """Stdout, or a file that appears when everything is in it."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,168 @@
+"""`docs/spark-sql.md` runs as it stands; SELECT through `hudi_spark.sql`; small writes through the data source."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import hudi_spark
+from hudi_spark import small_writes
+from hudi_spark.sql import rows
+from hudi_table import HudiTable, create_table, open_table
+from hudi_table.cli import main
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.services.sql_query import QueriedTable
+
+pytestmark = pytest.mark.spark
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark-sql.md"
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+START = {"t1": 12.5, "t2": 8.0}
+RIDES = START | {"t3": 30.0, "t4": 5.0, "t5": 5.0, "t6": 5.0}
+AFTER: dict[str, dict[str, float]] = {
+    "CREATE TABLE": {},
+    "INSERT": RIDES,
+    "SELECT": RIDES,
+    "UPDATE": RIDES | {"t3": 60.0, "t4": 10.0, "t5": 10.0, "t6": 10.0},
+    "DELETE": START | {"t4": 10.0, "t5": 10.0, "t6": 10.0},
+    "MERGE INTO": {"t1": 50.0, "t2": 8.0, "t4": 10.0, "t5": 10.0, "t6": 10.0, "t8": 4.0},
+    "ALTER TABLE … ADD COLUMNS": {"t1": 50.0, "t2": 8.0, "t4": 10.0, "t5": 10.0, "t6": 10.0, "t8": 4.0},
+    "TRUNCATE, and dropping a partition": {},
+    "Streams": {},
+}
+"""id -> fare after each section of the page."""
+
+
+def sections() -> list[tuple[str, list[tuple[str, str]]]]:
+    """(heading, [(kind, text) of each block]) of the page."""
+    parts = re.split(r"^## (.+)$", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
+    block = re.compile(r"^```(\w.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    return [(parts[i], block.findall(parts[i + 1])) for i in range(0, len(parts), 2)]
+
+
+def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, Any] = {"spark": spark, "lake": str(tmp_path)}
+    ran = []
+    try:
+        for heading, blocks in sections():
+            for kind, text in blocks:
+                if kind == "python":
+                    exec(compile(text, f"{PAGE.name}: {heading}", "exec"), names)
+                    continue
+                for statement in text.replace("${lake}", str(tmp_path)).split(";\n"):
+                    if kind == "sql":
+                        spark.sql(statement).collect()
+                    else:
+                        assert kind == "sql refused"
+                        with pytest.raises(Exception, match=r"not support|no path|has to say what it replaces"):
+                            spark.sql(statement).collect()
+            ran.append(heading)
+            found = open_table(f"{tmp_path}/trips").scan(["id", "fare"]).to_arrow().to_pylist()
+            assert {row["id"]: row["fare"] for row in found} == AFTER[heading], heading
+    finally:
+        for view in ("trips", "trips_by_city", "then", "changes"):
+            spark.catalog.dropTempView(view)
+        spark.sql("drop table if exists trips_table")
+    assert ran == list(AFTER)
+    assert names["changes"].isStreaming
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HudiTable:
+    made = create_table(str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="city", index="Simple")
+    made.upsert(pa.table({"id": ["a", "b", "c"], "city": ["x", "y", "y"], "ts": [1, 2, 3]}, SCHEMA))
+    return made
+
+
+class TestSelect:
+    """The engine `spark` of `hudictl query`."""
+
+    def answer(self, sql: str, table: HudiTable, limit: int | None = None, **how: Any) -> list[dict[str, Any]]:
+        with rows(sql, {"t": QueriedTable("t", table.base_path, {}, how)}, limit) as found:
+            return found.read_all().to_pylist()
+
+    def test_it_answers_over_its_tables(self, spark: SparkSession, table: HudiTable) -> None:
+        assert self.answer("select count(*) n, sum(ts) s from t where city = 'y'", table) == [{"n": 2, "s": 5}]
+        assert self.answer("select * from t order by id", table, 1) == [{"id": "a", "city": "x", "ts": 1}]
+        assert self.answer("select a.id, b.id from t a join t b using (ts) where ts = 1", table) == [
+            {"id": "a", "id_2": "a"}
+        ]
+        before = table.history(1)["instant"][0].as_py()
+        table.upsert(pa.table({"id": ["a"], "city": ["x"], "ts": [9]}, SCHEMA))
+        assert self.answer("select ts from t where id = 'a'", table, as_of=before) == [{"ts": 1}]
+        assert self.answer("select id from t", table, query="incremental", since=before) == [{"id": "a"}]
+
+    def test_it_takes_one_select_only(self, spark: SparkSession, table: HudiTable) -> None:
+        for sql in (
+            "drop table t",
+            "select * from parquet.`/x`",
+            "select * from other",
+            "select reflect('a', 'b') from t",
+        ):
+            with pytest.raises(InvalidRequestError, match="the query"):
+                self.answer(sql, table)
+        with pytest.raises(InvalidOptionError, match=r"nope.*tables here: t"):
+            self.answer("select nope from t", table)
+
+    def test_the_command_line_finds_it(
+        self, spark: SparkSession, table: HudiTable, tmp_path: Path, monkeypatch: Any, capsys: Any
+    ) -> None:
+        installed = tmp_path / "site" / "ours-1.dist-info"
+        installed.mkdir(parents=True)
+        project = (PAGE.parents[1] / "pyproject.toml").read_text()
+        value = re.search(r'"hudictl.engines"\]\nspark = "([\w.:]+)"', project)
+        assert value is not None
+        (installed / "entry_points.txt").write_text(f"[hudictl.engines]\nspark = {value[1]}\n")
+        monkeypatch.syspath_prepend(str(installed.parent))
+        query = "select city, count(*) n from this_table group by city order by city"
+        assert main(["query", table.base_path, query, "--engine", "spark", "--format", "jsonl"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [json.loads(line) for line in lines] == [{"city": "x", "n": 1}, {"city": "y", "n": 2}]
+
+
+class TestSmallWrites:
+    """`df.write.format("hudi")` and `INSERT`: rows that fit, and what is refused before anything is written."""
+
+    def test_a_frame_is_one_commit_whatever_its_partitions(self, spark: SparkSession, table: HudiTable) -> None:
+        commits = len(table.history())
+        frame = spark.range(10).selectExpr("concat('n', id) id", "'x' city", "id ts").repartition(4)
+        frame.write.format("hudi").mode("append").option("batch", "one").save(table.base_path)
+        frame.write.format("hudi").mode("append").option("batch", "one").save(table.base_path)
+        assert (table.scan().count(), len(table.history())) == (13, commits + 1)
+        gone = frame.where("id < 'n5'").write.format("hudi").mode("append").option("operation", "delete")
+        gone.save(table.base_path)
+        assert table.scan().count() == 8
+
+    def test_what_cannot_be_written_so_is_refused(self, spark: SparkSession, table: HudiTable) -> None:
+        frame = hudi_spark.read(spark, table.base_path)
+        before = table.history()
+        refused = {
+            "option columns makes this a view of a part": frame.write.option("columns", "id").mode("append"),
+            "option asof makes this a view of a part": frame.write.option("asOf", "20260101").mode("append"),
+            "has to say what it replaces": frame.write.mode("overwrite"),
+            "upset": frame.write.option("operation", "upset").mode("append"),
+        }
+        for told, writer in refused.items():
+            with pytest.raises(Exception, match=told):
+                writer.format("hudi").save(table.base_path)
+        assert table.history().equals(before)
+
+    def test_more_than_a_few_rows_are_refused_with_advice(self, table: HudiTable, monkeypatch: Any) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        monkeypatch.setattr(small_writes, "LIMIT", 4096)
+        writer = small_writes.SmallWriter({}, from_arrow_schema(SCHEMA), False, table)
+        few = pa.record_batch({"id": ["d"], "city": ["x"], "ts": [1]}, SCHEMA)
+        message = writer.write(iter([few]))
+        with pytest.raises(InvalidRequestError, match=r"hudi_spark\.write\(df, table, operation\)"):
+            writer.write(iter([few] * 100))
+        with pytest.raises(InvalidRequestError, match=r"hudi_spark\.write\(df, table, operation\)"):
+            writer.commit([message] * 10)
+        writer.commit([message, None])
+        assert table.scan().count() == 4
