@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.logs import race_logs
 from bench.memory import worker_memory
 from bench.process import ROOT
 from bench.race import ENTRIES, race
-from bench.report import machine_facts, markdown, memory_record, race_record, startup_record
+from bench.report import logs_record, machine_facts, markdown, memory_record, race_record, startup_record
 from bench.rows import workload
 from bench.startup import startup_times
 
@@ -22,6 +23,7 @@ RESULTS = ROOT / "docs" / "results"
 CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
+LOG_ROUNDS_MAX = 3
 
 
 def main() -> None:
@@ -37,6 +39,12 @@ def main() -> None:
             load = workload(CACHE, options.rows)
             record["race"] = _on_this_machine(
                 lambda: race_record(load, options.rounds, race(load, Path(folder), options.rounds, entries, _say))
+            )
+        if "logs" in options.sections:
+            load = workload(CACHE, options.rows)
+            rounds = min(options.rounds, LOG_ROUNDS_MAX)
+            record["logs"] = _on_this_machine(
+                lambda: logs_record(load, rounds, race_logs(load, Path(folder) / "logs", rounds, _say))
             )
         if "memory" in options.sections:
             large = workload(CACHE, options.memory_rows)
@@ -61,12 +69,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", help=f"some of: {','.join(entry.name for entry in ENTRIES)}")
     parser.add_argument("--memory", action="store_true", help="measure one worker's memory instead of racing")
     parser.add_argument("--memory-rows", type=int, default=MEMORY_ROWS)
+    parser.add_argument("--logs", action="store_true", help="race over merge-on-read tables only")
     parser.add_argument("--startup", action="store_true", help="time imports and help only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in ("memory", "startup") if getattr(options, name)]
-    options.sections = chosen or ["startup", "race"]
+    chosen = [name for name in ("memory", "startup", "logs") if getattr(options, name)]
+    options.sections = chosen or ["startup", "race", "logs"]
     return options
 
 

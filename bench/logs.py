@@ -75,6 +75,7 @@ TARGETS = (
 
 def race_logs(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> Results:
     """One cold round and `rounds` warm ones. Raises AssertionError if a contender's rows are not those of the others."""
+    folder.mkdir()
     results: Results = {entry.worker: {step: Times() for step in STEPS} for entry in ENTRIES}
     small = _small_batches(load, folder)
     _expect(load)

@@ -12,9 +12,10 @@ from typing import Any
 
 import psutil
 
+from bench import logs
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
-from bench.race import ENTRIES, STEPS, Results
+from bench.race import ENTRIES, STEPS, Results, Times
 from bench.rows import Workload
 from bench.startup import Start
 
@@ -73,21 +74,34 @@ def race_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
         "updated": load.updated,
         "arrow_mib": round(load.arrow_bytes / MIB),
         "rounds": rounds,
-        "contenders": {
-            name: {
-                step: {
-                    "wall": round(times.middle(lambda cost: cost.wall), 2),
-                    "wall_of_rounds": [round(cost.wall, 2) for cost in times.warm],
-                    "cold_wall": round(times.cold.wall, 2) if times.cold else None,
-                    "cpu": round(times.middle(lambda cost: cost.cpu), 2),
-                    "peak_mib": round(max(cost.peak for cost in times.warm) / MIB),
-                    "python_worker_peak_mib": round(max(cost.worker_peak for cost in times.warm) / MIB),
-                }
-                for step, times in steps.items()
-            }
-            for name, steps in results.items()
-        },
+        "contenders": {name: _steps(steps) for name, steps in results.items()},
         "targets": [asdict(target) | _ratio(target, results) for target in TARGETS if _ran(target, results)],
+    }
+
+
+def _steps(steps: Mapping[str, Times]) -> dict[str, Any]:
+    return {
+        step: {
+            "wall": round(times.middle(lambda cost: cost.wall), 2),
+            "wall_of_rounds": [round(cost.wall, 2) for cost in times.warm],
+            "cold_wall": round(times.cold.wall, 2) if times.cold else None,
+            "cpu": round(times.middle(lambda cost: cost.cpu), 2),
+            "peak_mib": round(max(cost.peak for cost in times.warm) / MIB),
+            "python_worker_peak_mib": round(max(cost.worker_peak for cost in times.warm) / MIB),
+        }
+        for step, times in steps.items()
+    }
+
+
+def logs_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]:
+    """The race over logs: every step of every contender, and the targets."""
+    return {
+        "rows": load.rows,
+        "updated": load.updated,
+        "small": logs.SMALL_ROWS,
+        "rounds": rounds,
+        "contenders": {name: _steps(steps) for name, steps in results.items()},
+        "targets": [asdict(target) | _ratio(target, results) for target in logs.TARGETS],
     }
 
 
@@ -95,7 +109,7 @@ def _ran(target: Target, results: Results) -> bool:
     return target.ours in results and target.other in results
 
 
-def _ratio(target: Target, results: Results) -> dict[str, Any]:
+def _ratio(target: Target | logs.LogTarget, results: Results) -> dict[str, Any]:
     ours, other = results[target.ours][target.step], results[target.other][target.step]
     ratio = ours.middle(lambda cost: cost.wall) / other.middle(lambda cost: cost.wall)
     cpu = ours.middle(lambda cost: cost.cpu) / max(0.01, other.middle(lambda cost: cost.cpu))
@@ -138,6 +152,8 @@ def markdown(record: Mapping[str, Any]) -> str:
     lines = ["# Bench", "", "Written by `make bench`; what the figures mean: [performance](../performance.md).", ""]
     if "race" in record:
         lines += _race_lines(record["race"])
+    if "logs" in record:
+        lines += _logs_lines(record["logs"])
     if "startup" in record:
         lines += ["## Start", "", *_facts(record["startup"]["machine"]), ""]
         rows = [
@@ -194,6 +210,40 @@ def _race_lines(race: Mapping[str, Any]) -> list[str]:
     ]
     head = ("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met")
     return [*lines, "### Targets", "", *_table(head, rows), ""]
+
+
+def _logs_lines(race: Mapping[str, Any]) -> list[str]:
+    intro = (
+        f"The same {race['rows']:,} rows as merge-on-read tables. upsert: {race['updated']:,} rows to logs; snapshot: every column "
+        f"of every row, logs merged; incremental: what the upsert changed; small: {race['small']:,} rows to logs, by a warm job; "
+        f"compact: planned and executed. hudi-rs reads the table of ours. Rows are checked after each step. Median of "
+        f"{race['rounds']} rounds, cold round apart."
+    )
+    lines = ["## Race over logs", "", *_facts(race["machine"]), "", intro, ""]
+    labels = {entry.worker: entry.label for entry in logs.ENTRIES}
+    rows = [
+        (labels[name], *(_wall(steps.get(step)) for step in logs.STEPS)) for name, steps in race["contenders"].items()
+    ]
+    lines += [*_table(("wall (rounds)", *logs.STEPS), rows), ""]
+    found = [
+        (
+            t["step"],
+            labels[t["ours"]],
+            labels[t["other"]],
+            f"{t['limit']:.2f}",
+            f"{t['ratio']:.2f}",
+            f"{t['cpu_ratio']:.2f}",
+            _met(t),
+        )
+        for t in race["targets"]
+    ]
+    return [*lines, *_table(("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met"), found), ""]
+
+
+def _wall(cost: Mapping[str, Any] | None) -> str:
+    if cost is None:
+        return "–"
+    return f"{cost['wall']} s ({min(cost['wall_of_rounds'])} – {max(cost['wall_of_rounds'])})"
 
 
 def _facts(machine: Mapping[str, Any]) -> list[str]:
