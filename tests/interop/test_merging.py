@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from hudi_table import register_key_generator, register_merger
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.test_matrix import upsert
@@ -115,3 +117,17 @@ def test_we_go_on_with_a_table_that_hudi_evolved(hudis: Hudis, tmp_path: Path, w
         ours.assert_all_read(copy, oracle, [first, row("b", 20), row("c", 31), row("d", 40)])
 
     hudis.each_on_a_copy(base, go_on)
+
+
+@pytest.mark.parametrize("index", ["bucket", "simple"])
+def test_every_engine_reads_a_table_with_functions_of_ones_own(hudis: Hudis, tmp_path: Path, index: str) -> None:
+    base = tmp_path / "table"
+    register_merger("add", lambda stored, incoming: incoming.set_column(1, "n", pc.add(stored["n"], incoming["n"])))
+    register_key_generator("lower", lambda rows: pc.utf8_lower(rows["id"]))
+    own = {"merger": "add", "key_generator": "lower", "ordering_fields": "ts"}
+    ours.create(base, index=index, partitioned=False, schema=NARROW, **own)
+    for batch_ in ([("A", 1), ("b", 1)], [("a", 2), ("C", 2)]):
+        rows = [{"id": key, "n": n, "f": 0.5, "ts": n} for key, n in batch_]
+        ours.write(base, "upsert", pa.Table.from_pylist(rows, schema=NARROW))
+    expected = [{"id": key, "n": n, "f": 0.5, "ts": ts} for key, n, ts in (("a", 3, 2), ("b", 1, 1), ("C", 2, 2))]
+    hudis.each(lambda oracle: ours.assert_all_read(base, oracle, expected))

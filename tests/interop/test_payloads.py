@@ -15,6 +15,7 @@ from hudi_table.api import create_table, open_table
 from hudi_table.model.merging import PAYLOADS, UNAVAILABLE
 from tests.interop import ours
 from tests.interop.conftest import Hudis
+from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 
 pytestmark = pytest.mark.interop
@@ -198,6 +199,18 @@ def test_hudi_1x_merges_the_same_logs_in_its_own_way(hudis: Hudis, tmp_path: Pat
     assert {key for key in HISTORIES if mine.get(key) != theirs.get(key)} == DIFFERENT_IN_1X[payload]
     chosen = tuple(theirs.get(key) for key in ("in disorder", "row, older delete", "delete, older row", "unavailable"))
     assert chosen == SHOWN_BY_1X[payload]
+
+
+@pytest.mark.parametrize("payload", NAMES)
+def test_hudi_rs_reads_as_1x_does_or_refuses_the_class(tmp_path: Path, payload: str) -> None:
+    base = tmp_path / "ours"
+    of_ours(base, payload, "MergeOnRead", without="marked insert" if payload == DMS else "")
+    if payload not in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload"):
+        with pytest.raises(Exception, match="merger of its own"):
+            hudi_rs.read(base)
+        return
+    mine, theirs = shown(open_table(str(base)).scan(meta=True).to_arrow()), shown(hudi_rs.read(base))
+    assert {key for key in HISTORIES if mine.get(key) != theirs.get(key)} == DIFFERENT_IN_1X[payload]
 
 
 def test_hudi_1x_weighs_flagged_deletes_of_one_class_by_their_ordering(hudis: Hudis, tmp_path: Path) -> None:

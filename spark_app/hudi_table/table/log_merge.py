@@ -94,7 +94,7 @@ def merged_rows(
             yield from base
             return
         merger = Merger(entries, schema, how.rule)
-        for table in base:
+        for table in _grouped(base, len(entries) // 2, held.limit):
             yield merger.apply(table)
         yield merger.rest()
         if counts is not None:
@@ -127,6 +127,18 @@ def folded_entries(
     batches = (batch for table in held.drain() for batch in table.combine_chunks().to_batches())
     for part in whole_parts(batches, held.parts, ordered=False, max_bytes=held.limit):
         yield folded([part], schema, how)
+
+
+def _grouped(tables: Iterable[pa.Table], rows: int, max_bytes: int) -> Iterator[pa.Table]:
+    """The tables, joined until they have so many rows or bytes: each look-up hashes all keys of the log anew."""
+    pending: list[pa.Table] = []
+    for table in tables:
+        pending.append(table)
+        if sum(map(len, pending)) >= rows or sum(item.nbytes for item in pending) >= max_bytes:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 @dataclass(slots=True)
