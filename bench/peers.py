@@ -95,6 +95,8 @@ class Hudi:
             "hoodie.parquet.compression.codec": CODEC,
             "hoodie.parquet.bloom.filter.enabled": str(self._bloom).lower(),
             "hoodie.datasource.write.table.type": self.table_type,
+            # A batch write of a merge-on-read table compacts after every fifth by itself.
+            "hoodie.compact.inline.max.delta.commits": "1000",
         }
         if not self._version.startswith("0."):
             options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}

@@ -1,8 +1,8 @@
 """A fault at every storage call of a compaction's scheduling and of its execution: readers see the same rows as before,
 writers go on without a repair, and the retry completes the plan that was published, if one was.
 
-Matrix: {bucket partitioned, simple flat} × {schedule, execute, both in one go after a write} × each storage call × {crash
-before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {bucket partitioned, simple flat} × {schedule, execute, log compaction} × each storage call × {crash before, crash
+after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout of the first two.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.model.instants import Action
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
 from tests.hudi_table.test_crash_points import attempt, points
@@ -94,6 +96,39 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_
         done += 1
     figure(done, "crash points")
     figure(len(shapes), "layouts read by hudi-rs")
+
+
+@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_of_a_log_compaction_changes_no_row(
+    layout: Layout, figure: Callable[[int, str], None]
+) -> None:
+    start = with_logs(layout)
+    opened(start).write(rows(("a", "x", 9)), operation="upsert")
+    counting = FaultPlan()
+    compact_logs(opened(FaultyStorage(copied(start), counting)))
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(start)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(partial(beside, compact_logs, FaultyStorage(store, plan)))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        assert read(store) == AFTER, where
+        for suspect in (900.0, 0.0):
+            later = copied(store)
+            opened(later, suspect=suspect).write(rows(NEXT), operation="upsert")
+            assert read(later) == AFTER | {NEXT}, where
+            table = opened(later, suspect=suspect)
+            compact_logs(table)
+            assert read(later) == AFTER | {NEXT}, where
+            assert not [i for i in load_timeline(table.context).pending if i.action is Action.LOG_COMPACTION], where
+            table.compact(force=True)
+            check_compacted(later, AFTER | {NEXT}, where)
+        done += 1
+    figure(done, "crash points")
+
+
+def compact_logs(table: HudiTable) -> None:
+    table.compact_logs(force=True, engine=LocalEngine(1))
 
 
 def check_goes_on(store: Storage, suspect: float, where: str) -> None:

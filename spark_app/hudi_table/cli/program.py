@@ -20,6 +20,8 @@ from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import AddedVerb, added_verbs
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.model.cdc import Images
+from hudi_table.model.queries import QUERIES
 
 VERBS = {
     "info": "what a table is: key, partitions, index, size, newest commit",
@@ -27,6 +29,7 @@ VERBS = {
     "files": "its file groups: slices, sizes, newest instant",
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
+    "compact": "merges its logs into base files, where that is planned or due",
     "explain": "what an error means and what to do",
 }
 
@@ -96,12 +99,14 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     parsers = {
-        name: verbs.add_parser(name, help=text, description=f"Shows {text}.", allow_abbrev=False, formatter_class=_Help)
+        name: verbs.add_parser(
+            name, help=text, description=_described(name, text), allow_abbrev=False, formatter_class=_Help
+        )
         for name, text in VERBS.items()
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query"):
+    for name in ("info", "timeline", "files", "read", "query", "compact"):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -110,7 +115,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain"):
+    for name in ("info", "timeline", "files", "explain", "compact"):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -120,15 +125,33 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
+    _compact_arguments(parsers["compact"])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
     return parser
 
 
+def _described(name: str, text: str) -> str:
+    return f"It {text}." if name == "compact" else f"Shows {text}."
+
+
+def _compact_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--now", action="store_true", help="plan whatever logs there are, due or not")
+    parser.add_argument("--schedule", action="store_true", help="only plan; whoever executes it may do so at any time")
+    parser.add_argument("--logs", action="store_true", help="log compaction: one log in the place of many")
+    parser.add_argument(
+        "--option",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="such as hoodie.compaction.strategy=UnBounded",
+    )
+
+
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
     _snapshot_arguments(parser, "cdc")
-    images = ("data_before_after", "data_before", "op_key_only")
+    images = [str(kind) for kind in Images]
     parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
@@ -147,7 +170,7 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _snapshot_arguments(parser: argparse.ArgumentParser, *more: str) -> None:
     """What of a table is read; `more` kinds of query."""
-    queries = ("snapshot", "read_optimized", "incremental", *more)
+    queries = (*QUERIES, *more)
     parser.add_argument("--query", choices=queries, default="snapshot", help="query type (snapshot)")
     parser.add_argument("--since", metavar="INSTANT", help="incremental, cdc: what changed after it, or 'earliest'")
     parser.add_argument(

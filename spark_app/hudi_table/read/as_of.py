@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, time
 from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.instants import Action, Instant, comparable_time, format_instant_time
-from hudi_table.model.names import HOODIE, parse_base_file
+from hudi_table.model.names import parse_base_file
 from hudi_table.table.context import TableContext
-from hudi_table.table.timeline import Timeline, body
+from hudi_table.table.timeline import Timeline, body, has_archive
 from hudi_table.table.view import FileSystemView, replaced_groups
 
 _LENGTHS = (8, 10, 12, 14, 17)
@@ -73,7 +73,7 @@ def check_retained(ctx: TableContext, timeline: Timeline, as_of: str) -> None:
     oldest = cleans[0] if cleans else None
     in_archive = start is not None and limit < comparable_time(start)
     cleaned_before = oldest is not None and limit < comparable_time(oldest.time) and not oldest.keeps(limit)
-    if (in_archive or cleaned_before) and _has_archive(ctx):
+    if (in_archive or cleaned_before) and has_archive(ctx):
         raise InvalidOptionError(
             f"as_of {as_of} lies in the archived part of the timeline: which files were visible then is no longer known; "
             f"the active timeline starts at {start}",
@@ -135,8 +135,3 @@ def _missing(ctx: TableContext, timeline: Timeline, as_of: str, cleans: list[_Cl
         if (partition, file_id) not in hidden and kept.get((partition, file_id), "") < instant
     ]
     return max(gone)[1] if gone else None
-
-
-def _has_archive(ctx: TableContext) -> bool:
-    _, files = ctx.storage.list_dir(f"{HOODIE}/{ctx.config.archive_folder}")
-    return bool(files)

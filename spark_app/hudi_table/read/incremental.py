@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
-from hudi_table.model.names import COMMIT_TIME, HOODIE
+from hudi_table.model.names import COMMIT_TIME
 from hudi_table.read.predicates import Bound
 from hudi_table.table.context import TableContext
-from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.timeline import Timeline, commit_metadata, has_archive
 from hudi_table.table.view import FileSlice
 
 EARLIEST = "earliest"
@@ -63,7 +63,7 @@ def check_commit_times(ctx: TableContext) -> None:
 def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     """Whether the timeline holds every commit of the span. Raises InvalidOptionError if not, unless a full scan was asked for."""
     start = timeline.start or ""
-    if (span.since and comparable_time(span.since) >= comparable_time(start)) or not _was_archived(ctx):
+    if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True
     if span.full_scan:
         return False
@@ -95,8 +95,3 @@ def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice
         for stat in commit_metadata(ctx, instant).stats
     }
     return [found for found in slices if (found.partition, found.file_id) in touched]
-
-
-def _was_archived(ctx: TableContext) -> bool:
-    _, files = ctx.storage.list_dir(f"{HOODIE}/{ctx.config.archive_folder}")
-    return bool(files)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.model.queries import QUERIES
 from hudi_table.model.table_config import TableType
 from hudi_table.table.context import TableContext
-
-QUERIES = ("snapshot", "read_optimized", "incremental")
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:

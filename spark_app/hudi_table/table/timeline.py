@@ -105,6 +105,12 @@ def load_timeline(ctx: TableContext) -> Timeline:
     return Timeline(tuple(sorted(highest.values(), key=lambda i: i.sort_key)), files)
 
 
+def has_archive(ctx: TableContext) -> bool:
+    """Whether the older part of the timeline was archived."""
+    _, files = ctx.storage.list_dir(f"{HOODIE}/{ctx.config.archive_folder}")
+    return bool(files)
+
+
 def body(ctx: TableContext, instant: Instant) -> bytes:
     """Bytes of a timeline file; completed ones are remembered. Raises CorruptTableError if it is gone."""
     name = instant.file_name

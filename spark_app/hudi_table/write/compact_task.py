@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro_schema import with_meta
+from hudi_table.errors import CorruptTableError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY, LogFileName, MarkerType, log_write_token, parse_log_file
 from hudi_table.table.compactions import PlannedSlice
@@ -40,11 +41,8 @@ class CompactionTask:
     merge: SliceMerge
 
     def logs(self) -> list[LogFile]:
-        """The planned logs, in their order. Raises ValueError for a name that is no log's."""
-        return [
-            LogFile(path, 0, _parsed(name))
-            for path, name in zip(self.planned.log_paths, self.planned.logs, strict=True)
-        ]
+        """The planned logs, in their order. Raises CorruptTableError for a name that is no log's."""
+        return [LogFile(path, 0, _parsed(path)) for path in self.planned.log_paths]
 
 
 def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
@@ -106,15 +104,15 @@ def compact_logs(item: CompactionTask, right: RightToWrite) -> WriteStat:
 
 
 def log_place(planned: PlannedSlice) -> LogPlace:
-    """Where the log of a log compaction goes. Raises ValueError for a plan without logs, or with another name."""
+    """Where the log of a log compaction goes. Raises CorruptTableError for a plan without logs, or with another name."""
     if not planned.logs:
-        raise ValueError(f"group {planned.file_id} has no logs to compact")
-    last = _parsed(planned.logs[-1])
+        raise CorruptTableError(f"a log compaction is planned of group {planned.file_id}, which has no logs")
+    last = _parsed(planned.log_paths[-1])
     return LogPlace(last.version, last.base_instant, planned.base or "", planned.logs)
 
 
-def _parsed(name: str) -> LogFileName:
-    found = parse_log_file(name)
+def _parsed(path: str) -> LogFileName:
+    found = parse_log_file(path.rpartition("/")[2])
     if found is None:
-        raise ValueError(f"{name!r} is no name of a log file")
+        raise CorruptTableError(f"a compaction plan names {path} as a log file, which it is not", path=path)
     return found

@@ -35,9 +35,10 @@ from hudi_table.table.right import RightToWrite
 from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
-from hudi_table.write.workload import FileGroupTask, Mode
+from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
+ROW_GROUP_BYTES_LEAST = 4 * 1024 * 1024
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -120,7 +121,7 @@ def write_one(work: FileWork, number: int, tables: Iterator[pa.Table], right: Ri
             codec=settings.codec,
             level=settings.compression_level if settings.codec in ("zstd", "gzip") else None,
             row_group_rows=settings.row_group_rows,
-            row_group_bytes=min(ROW_GROUP_BYTES_MAX, settings.target_file_size),
+            row_group_bytes=min(_held_bytes(settings), settings.target_file_size),
         ) as writer:
             for table in tables:
                 writer.write(_as_stored(table, task, name))
@@ -202,7 +203,7 @@ def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True)
             work.rows.names,
             path=path,
             batch_rows=task.settings.row_group_rows,
-            batch_bytes=ROW_GROUP_BYTES_MAX,
+            batch_bytes=_held_bytes(task.settings),
             dictionary_columns=None if dictionaries else (),
         ):
             if dictionaries and first and virtual is None and task.parts == 1:
@@ -210,6 +211,11 @@ def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True)
             first = False
             table = _conformed(pa.Table.from_batches([batch]), work.rows)
             yield table if virtual is None else _with_keys(table, TableKeys(virtual))
+
+
+def _held_bytes(settings: WriteSettings) -> int:
+    """What reading the base file, or writing a row group, may hold at once, beside the rows that are merged in."""
+    return max(ROW_GROUP_BYTES_LEAST, min(ROW_GROUP_BYTES_MAX, settings.memory_bytes // 2))
 
 
 def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, ordering: str | None) -> pa.Schema:

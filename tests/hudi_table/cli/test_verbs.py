@@ -345,3 +345,38 @@ def test_headings_are_bold_only_where_styles_are_wanted(monkeypatch: pytest.Monk
     document = Document("XList", (Column("a", "A"),), [{"a": 1}])
     assert document.render("table", bold=True) == "\x1b[1mA\x1b[0m\n1\n"
     assert document.render("table") == "A\n1\n"
+
+
+class TestCompact:
+    """`hudictl compact`: what is planned and executed, and that it says when there is nothing to do."""
+
+    @pytest.fixture
+    def logged(self, tmp_path: Path) -> Path:
+        """A merge-on-read table with two logs in one of its groups."""
+        index = {"type": "Bucket", "buckets": 1}
+        table = create_table(str(tmp_path / "t"), ROWS.schema, record_key="id", index=index, type="MergeOnRead")
+        write_hudi(table, ROWS)
+        for value in (-1, -2):
+            write_hudi(table, pa.table({"id": ["k001"], "city": ["ny"], "n": [value]}))
+        return tmp_path / "t"
+
+    def test_nothing_is_done_before_it_is_due(self, logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["compact", str(logged)]) == 0
+        assert "no compaction waits or is due; --now" in capsys.readouterr().err
+
+    def test_a_plan_is_made_and_executed_apart(self, logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (planned,) = json.loads(run(capsys, "compact", logged, "--now", "--schedule", "-o", "json"))["items"]
+        assert planned["logFiles"] == 2
+        assert f"planned at {planned['instant']}" in run(capsys, "info", logged)
+        (done,) = json.loads(run(capsys, "compact", logged, "-o", "json"))["items"]
+        assert (done["instant"], done["rowsWritten"]) == (planned["instant"], 150)
+        assert [row["logFiles"] for row in json.loads(run(capsys, "files", logged, "-o", "json"))["items"]] == [0]
+
+    def test_options_decide_when_and_logs_are_compacted_on_request(
+        self, logged: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert "logs compacted" in run(capsys, "compact", logged, "--logs", "--now")
+        option = "hoodie.compact.inline.max.delta.commits=2"
+        assert "compacted" in run(capsys, "compact", logged, "--option", option)
+        assert main(["compact", str(logged), "--option", "hoodie.compact.inline"]) == 1
+        assert "has no '='" in capsys.readouterr().err

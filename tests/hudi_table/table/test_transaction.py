@@ -12,12 +12,12 @@ import pytest
 
 from hudi_table.errors import WriteAbortedError, WriteConflictError
 from hudi_table.model.chain import Kind
-from hudi_table.model.instants import Action, State
+from hudi_table.model.instants import Action, State, planner_claim
 from hudi_table.model.names import MarkerType
 from hudi_table.table import chain, recovery
 from hudi_table.table.materialise import materialise
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.transaction import begin, begin_plan
 from hudi_table.table.view import FileSystemView
 from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
 
@@ -48,6 +48,37 @@ def test_a_clock_that_went_back_draws_instants_above_everything_decided():
     assert isinstance(behind.clock, TestClock)
     behind.clock.advance(-3600)
     assert commit_buckets(behind, [0]) > first
+
+
+def test_a_writer_and_a_planner_that_draw_one_instant_do_not_both_keep_it():
+    """Their claims are different files: the later one of the two sees the other's."""
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    writing = begin(ctx, Action.COMMIT)
+    planning = begin_plan(reopen(ctx.storage), Action.COMPACTION)
+    assert planning.time > writing.time
+    later = begin(reopen(ctx.storage), Action.COMMIT)
+    assert later.time > planning.time
+    names = load_timeline(ctx).files
+    assert sorted(name for name in names if not name.startswith("hoodie") and planning.time in name) == [
+        planner_claim(planning.time)
+    ]
+
+
+def test_a_plan_is_published_by_whoever_comes_next_and_its_claim_goes(monkeypatch):
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    planning = begin_plan(ctx, Action.COMPACTION)
+    with monkeypatch.context() as patch:
+        patch.setattr("hudi_table.table.decide.create_file_of", lambda *_: None)
+        patch.setattr("hudi_table.table.transaction.drop_claim", lambda *_: None)
+        planning.plan(b"plan", {"instant:" + planning.time})
+    assert load_timeline(ctx).planner_claims == (planning.time,)
+    commit_buckets(reopen(ctx.storage), [1])
+    timeline = load_timeline(ctx)
+    assert timeline.planner_claims == ()
+    assert [i.time for i in timeline.pending] == [planning.time]
+    assert ctx.storage.get(f".hoodie/{planning.instant.file_name}") == b"plan"
 
 
 def test_a_write_that_lost_its_slot_to_another_bucket_commits_after_it():
