@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_table.api import open_table
 from hudi_table.errors import UnsupportedTableError
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
-from tests.support.rows import ALL_META, assert_same_rows, by_key
+from tests.support.rows import assert_same_rows, by_key
 
 pytestmark = pytest.mark.interop
 
@@ -88,13 +89,30 @@ def continuation(rows: pa.Table, how: Continuation) -> pa.Table:
     return pa.Table.from_pylist([update, new], schema=rows.schema)
 
 
-@pytest.mark.parametrize("name", golden.MERGE_ON_READ)
-def test_a_merge_on_read_table_is_refused_by_name(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in golden.MERGE_ON_READ if name != "bktcons"])
+def test_a_merge_on_read_golden_table_is_continued_compacted_and_read_again(
+    hudis: Hudis, tmp_path: Path, name: str
+) -> None:
     table = golden.unpack(name, tmp_path)
+    before = ours.read(table.base)
+    how = Continuation(BUCKETS if name == "bktmor" else SIMPLE)
+    ours.write(table.base, "upsert", data := continuation(before, how), options=how.options)
+    expected = by_key(before, how.key) | by_key(data, how.key)
+
+    def check(oracle: HudiOracle) -> None:
+        mine = ours.read(table.base, meta=True)
+        assert_same_rows(mine, expected.values(), columns=before.column_names, of="ours after")
+        assert_same_rows(oracle.read(table.base), mine, columns=mine.column_names, of=repr(oracle))
+
+    hudis.each(check)
+    assert open_table(str(table.base)).compact(force=True)
+    assert not any(row["log_files"] for row in open_table(str(table.base)).files().to_pylist() if row["latest"])
+    hudis.each(check)
+
+
+def test_a_table_with_consistent_hashing_is_read_and_not_written(tmp_path: Path) -> None:
+    table = golden.unpack("bktcons", tmp_path)
     before = {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()}
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        ours.read(table.base)
-    row = table.rows().select([c for c in table.rows().column_names if c not in ALL_META]).slice(0, 1)
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        ours.write(table.base, "upsert", row, options=SIMPLE)
+    with pytest.raises(UnsupportedTableError, match="consistent hashing"):
+        ours.write(table.base, "upsert", ours.read(table.base).slice(0, 1), options=SIMPLE)
     assert {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()} == before

@@ -96,6 +96,8 @@ def main() -> None:
     print(json.dumps({"ok": True, "version": arguments.version}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)
+        # Reads of merge-on-read tables switch it off for the session, and what later reads can do would depend on them.
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", "true")
         if command["command"] == "stop":
             break
         try:

@@ -33,7 +33,7 @@ def run_compaction(spec: JobSpec, progress: Progress) -> JobResult:
     if not instants:
         return JobResult(spec.attempt, "NothingToDo", message="no compaction is planned, and no log waits for one")
     progress.say(f"compacting by the plans of {', '.join(instants)}")
-    done = _execute(spec, table, instants, options)
+    done = _execute(spec, table, instants, options, progress)
     seconds = clock.boot_seconds() - start
     rows = sum(result.rows_written for result in done)
     groups = sum(result.file_groups for result in done)
@@ -51,7 +51,9 @@ def run_compaction(spec: JobSpec, progress: Progress) -> JobResult:
     )
 
 
-def _execute(spec: JobSpec, table: HudiTable, instants: list[str], options: dict[str, str]) -> list[CompactionResult]:
+def _execute(
+    spec: JobSpec, table: HudiTable, instants: list[str], options: dict[str, str], progress: Progress
+) -> list[CompactionResult]:
     def each(engine: Engine) -> list[CompactionResult]:
         found = [table.run_compaction(instant, options=options, engine=engine) for instant in instants]
         return [result for result in found if not result.replayed]
@@ -60,10 +62,9 @@ def _execute(spec: JobSpec, table: HudiTable, instants: list[str], options: dict
         return each(LocalEngine())
     # Spark is started only by jobs that need it.
     from hudi_spark.engine import SparkEngine
+    from hudi_spark.errors import as_hudi_errors
     from hudi_spark.jobs.ingest_spark import session
 
-    spark = session(spec)
-    try:
-        return each(SparkEngine(spark))
-    finally:
-        spark.stop()
+    progress.say("starting Spark")
+    with as_hudi_errors():
+        return each(SparkEngine(session(spec)))

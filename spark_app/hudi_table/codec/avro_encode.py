@@ -32,6 +32,8 @@ def varints(numbers: npt.NDArray[np.int64], prefix: bytes = b"") -> pa.Array:
     raw = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
     used = max(1, (int(raw.max()).bit_length() + 6) // 7) if len(raw) else 1
+    if used == 1:
+        return _fixed_width(raw.astype(np.uint8)[:, None], prefix)
     groups = (raw[:, None] >> shifts[:used]) & np.uint64(0x7F)
     lengths = np.ones(len(raw), dtype=np.int64)
     for count in range(1, used):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import uuid
 
 from hudi_table.table.storage_paths import STAGING_SUFFIX
@@ -111,7 +112,11 @@ def make_folder(path: str, *, fsync: bool) -> str:
         try:
             os.mkdir(one)
         except FileExistsError:
-            if not os.path.isdir(one):
+            try:
+                there = os.stat(one)
+            except FileNotFoundError:
+                return make_folder(path, fsync=fsync)  # a concurrent delete took away what another had made
+            if not stat.S_ISDIR(there.st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, f"{one} is a file") from None
         except FileNotFoundError:
             return make_folder(path, fsync=fsync)  # a concurrent delete took the parent away

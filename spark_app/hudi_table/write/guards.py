@@ -14,7 +14,7 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNot
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.instants import Action, State
-from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
 from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
@@ -24,6 +24,7 @@ from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
 _SAMPLED_FILES = 4
+_CONSISTENT_HASHING = ".bucket_index"
 
 
 def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
@@ -82,8 +83,15 @@ def check_partitions(ctx: TableContext, partitions: Sequence[str]) -> None:
 def check_index_fits(ctx: TableContext, index: Index, slices: Sequence[FileSlice]) -> None:
     """Refuse an index that options name and the files contradict: other writers would not find our rows.
 
-    Raises InvalidOptionError.
+    Raises InvalidOptionError, and UnsupportedTableError for consistent hashing.
     """
+    folders, _ = ctx.storage.list_dir(HOODIE)
+    if any(folder.rstrip("/").rpartition("/")[2] == _CONSISTENT_HASHING for folder in folders):
+        raise UnsupportedTableError(
+            "the table's buckets are found by consistent hashing, which is not written by this release: other writers would "
+            "not find our rows",
+            base_path=ctx.base_path,
+        )
     buckets = [bucket_of_file_id(item.file_id) for item in slices]
     if isinstance(index, BucketIndex):
         for item, bucket in islice(zip(slices, buckets, strict=True), _SAMPLED_FILES):

@@ -215,7 +215,7 @@ def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True)
 
 def _held_bytes(settings: WriteSettings) -> int:
     """What reading the base file, or writing a row group, may hold at once, beside the rows that are merged in."""
-    return max(ROW_GROUP_BYTES_LEAST, min(ROW_GROUP_BYTES_MAX, settings.memory_bytes // 2))
+    return min(ROW_GROUP_BYTES_MAX, max(ROW_GROUP_BYTES_LEAST, settings.memory_bytes // 2))
 
 
 def _with_dictionaries(rows: pa.Schema, stored: pa.Schema, ordering: str | None) -> pa.Schema:

@@ -378,5 +378,5 @@ class TestCompact:
         assert "logs compacted" in run(capsys, "compact", logged, "--logs", "--now")
         option = "hoodie.compact.inline.max.delta.commits=2"
         assert "compacted" in run(capsys, "compact", logged, "--option", option)
-        assert main(["compact", str(logged), "--option", "hoodie.compact.inline"]) == 1
+        assert main(["compact", str(logged), "--option", "hoodie.compact.inline"]) == 2
         assert "has no '='" in capsys.readouterr().err
