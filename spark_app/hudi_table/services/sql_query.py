@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.read.reader import TableReader
+from hudi_table.table.properties import open_context
+from hudi_table.table.storage import open_storage
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,9 +45,9 @@ class QueriedTable:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     how: Mapping[str, object] = field(default_factory=dict)
 
-    def open(self) -> HudiTable:
+    def open(self) -> TableReader:
         """The table. Raises what `open_table` raises."""
-        return open_table(self.uri, storage_options=self.storage_options)
+        return TableReader(open_context(open_storage(self.uri, self.storage_options)))
 
 
 @contextmanager
