@@ -21,7 +21,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hudi_spark.engine import collect_results, result_batch
+from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.routing import Profile, Routing, profile, route
 from hudi_spark.worker import set_up_worker
@@ -31,12 +31,13 @@ from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
+from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.operations import BATCH_KEY, CommitResult, WriteRequest, check, result_of
+from hudi_table.write.operations import BATCH_KEY, DEFAULT_MEMORY, CommitResult, WriteRequest, check, result_of
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import FileGroupTask
@@ -67,6 +68,7 @@ def write(
     )
     if df is None:
         return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
+    check_inline(request.options)
     ctx = opened.context
     timeline = load_timeline(ctx)
     _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
@@ -77,11 +79,13 @@ def write(
         counted = profile(df, with_timebased(ctx.config, request.options), prepared)
     for left in range(prepared.options.conflict_retries, -1, -1):
         try:
-            return _attempt(opened, counted, prepared, request)
+            result = _attempt(opened, counted, prepared, request)
+            break
         except WriteConflictError:
             if left == 0:
                 raise
-    raise AssertionError("unreachable")
+    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
+    return result
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:

@@ -95,6 +95,11 @@ def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_ro
     assert {tuple(row["before"]) for row in told if row["op"] == "d"} == set(gone)
     assert {tuple(row["after"]) for row in told if row["op"] == "u"} == set(changes)
     assert len(told) == len(gone) + len(changes)
+    asked = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    hudi_spark.write(frame(spark, ("k001", "c1", 5000)), path, "upsert", options=asked)
+    assert not any(row["log_files"] for row in open_table(path).files().to_pylist() if row["latest"])
+    expected = set(model.values()) - {model["k001"]} | {("k001", "c1", 5000)}
+    assert {tuple(row) for row in hudi_spark.read(spark, path).collect()} == expected
 
 
 def test_spark_logs_the_changes_of_a_table_that_asks_for_it_and_tells_them(spark, tmp_path):
