@@ -25,7 +25,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import parse_instant_time
+from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.compaction.debt import compaction_debt
@@ -183,11 +183,13 @@ def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
 
 
 def _suspects(context: TableContext, timeline: Timeline) -> tuple[str, ...]:
-    """Pending instants without a sign of life for long, by the store's own ages."""
+    """Pending writes without a sign of life for long, by the store's own ages. Plans wait as long as it takes."""
     limit = context.settings.suspect_after_seconds
     now = context.clock.now()
     found = []
     for instant in timeline.pending:
+        if instant.action in PLANNED_ACTIONS:
+            continue
         ages = [timeline.files[name] for name in timeline.claim_names(instant.time)]
         if ages and (now - max(ages)).total_seconds() > limit:
             found.append(instant.file_name)

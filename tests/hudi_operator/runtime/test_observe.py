@@ -145,3 +145,17 @@ def test_local_paths_get_no_options_of_stores() -> None:
         "region": "r",
         "aws_access_key_id": "a",
     }
+
+
+def test_a_plan_of_a_compaction_is_no_failed_write_however_long_it_waits(tmp_path: Path) -> None:
+    table = make(tmp_path, type="MergeOnRead")
+    table.upsert(ROWS)
+    table.upsert(ROWS.slice(0, 1))
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    late = TestClock()
+    late.advance((SystemClock().now() - late.now()).total_seconds() + 3 * 86_400)
+    found = seen(tmp_path / "lake", Observer(late))
+    assert [instant.time for instant in found.pending] == [plan.instant]
+    assert found.suspects == ()
+    assert records_of(found) is None

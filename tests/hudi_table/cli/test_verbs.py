@@ -367,7 +367,7 @@ class TestCompact:
     def test_a_plan_is_made_and_executed_apart(self, logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (planned,) = json.loads(run(capsys, "compact", logged, "--now", "--schedule", "-o", "json"))["items"]
         assert planned["logFiles"] == 2
-        assert f"planned at {planned['instant']}" in run(capsys, "info", logged)
+        assert f"planned at {planned['instant']}" in run(capsys, "info", logged, "--fail-on", "pending")
         (done,) = json.loads(run(capsys, "compact", logged, "-o", "json"))["items"]
         assert (done["instant"], done["rowsWritten"]) == (planned["instant"], 150)
         assert [row["logFiles"] for row in json.loads(run(capsys, "files", logged, "-o", "json"))["items"]] == [0]
