@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from bench.logs_steps import EXPECTED
 from bench.process import Contender, Cost
-from bench.race import HUDI_PYTHON, Results, Times
+from bench.race import HUDI_PYTHON, Results, Target, Times
 from bench.rows import CHECKED, NEWER, Workload, figures, read
 from bench.settings import KEY, ORDERING
 from hudi_table import open_table
@@ -51,25 +51,15 @@ ENTRIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LogTarget:
-    """`ours` may take at most `limit` times the wall time of `other` in `step`."""
-
-    step: str
-    ours: str
-    other: str
-    limit: float
-
-
 TARGETS = (
-    LogTarget("upsert", "spark-logs", "hudi-logs-1.1.1", 1 / 8),
-    LogTarget("upsert", "local-logs", "hudi-logs-1.1.1", 1 / 8),
-    LogTarget("compact", "spark-logs", "hudi-logs-1.1.1", 1 / 5),
-    LogTarget("compact", "local-logs", "hudi-logs-1.1.1", 1 / 5),
-    LogTarget("snapshot", "local-logs", "hudi-rs", 1.0),
-    LogTarget("snapshot", "local-logs", "hudi-logs-1.1.1", 1 / 2),
-    LogTarget("small", "local-logs", "hudi-logs-1.1.1", 1 / 10),
-    LogTarget("small", "spark-logs", "hudi-logs-1.1.1", 1 / 10),
+    Target("upsert", "spark-logs", "hudi-logs-1.1.1", 1 / 8),
+    Target("upsert", "local-logs", "hudi-logs-1.1.1", 1 / 8),
+    Target("compact", "spark-logs", "hudi-logs-1.1.1", 1 / 5),
+    Target("compact", "local-logs", "hudi-logs-1.1.1", 1 / 5),
+    Target("snapshot", "local-logs", "hudi-rs", 1.0),
+    Target("snapshot", "local-logs", "hudi-logs-1.1.1", 1 / 2),
+    Target("small", "local-logs", "hudi-logs-1.1.1", 1 / 10),
+    Target("small", "spark-logs", "hudi-logs-1.1.1", 1 / 10),
 )
 
 

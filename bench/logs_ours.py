@@ -7,44 +7,26 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from bench.logs_steps import before_last, check
-from bench.ours import Spark
-from bench.rows import read
-from bench.settings import BUCKETS, CODEC, CORES, KEY, ORDERING, PARTITION
-from hudi_table import create_table, open_table
-from hudi_table.api import HudiTable
-from hudi_table.table.engine import LocalEngine
-
-OPTIONS = {"hoodie.parquet.compression.codec": CODEC}
-
-
-def created(rows: Path, base: Path) -> HudiTable:
-    schema = pq.read_schema(next(iter(sorted(rows.glob("*.parquet"))))).remove_metadata()
-    return create_table(
-        base, schema, record_key=KEY, partition_by=PARTITION, ordering_fields=ORDERING, type="MergeOnRead",
-        index={"type": "Bucket", "buckets": BUCKETS}, options=OPTIONS,
-    )  # fmt: skip
+from bench.ours import Local, Spark, options_of
+from bench.settings import ORDERING
+from hudi_table import open_table
 
 
 def held(table: pa.Table) -> tuple[int, int]:
     return len(table), pc.sum(table.column(ORDERING)).as_py() or 0
 
 
-class LocalLogs:
+class LocalLogs(Local):
     """hudi_table in this process."""
 
+    table_type = "MergeOnRead"
+
     def __init__(self) -> None:
-        self._engine = LocalEngine(CORES)
+        super().__init__(bloom=False)
 
-    def load(self, rows: Path, base: Path) -> None:
-        created(rows, base).write(read(rows), operation="bulk_insert", options=OPTIONS, engine=self._engine)
-
-    def upsert(self, rows: Path, base: Path) -> None:
-        open_table(str(base)).upsert(read(rows), options=OPTIONS, engine=self._engine)
-
-    small = upsert
+    load, small = Local.bulk_insert, Local.upsert
 
     def snapshot(self, rows: Path, base: Path) -> None:
         check(rows, "snapshot", *held(open_table(str(base)).scan().to_arrow()))
@@ -55,22 +37,18 @@ class LocalLogs:
 
     def compact(self, rows: Path, base: Path) -> None:
         del rows
-        open_table(str(base)).compact(OPTIONS, force=True, engine=self._engine)
+        open_table(str(base)).compact(options_of(bloom=False), force=True, engine=self._engine)
 
 
 class SparkLogs(Spark):
     """hudi_spark on two tasks at once."""
 
+    table_type = "MergeOnRead"
+
     def __init__(self) -> None:
         super().__init__(bloom=False)
 
-    def load(self, rows: Path, base: Path) -> None:
-        import hudi_spark
-
-        hudi_spark.write(self._spark.read.parquet(str(rows)), created(rows, base), "bulk_insert", options=OPTIONS)
-
-    def small(self, rows: Path, base: Path) -> None:
-        self.upsert(rows, base)
+    load, small = Spark.bulk_insert, Spark.upsert
 
     def snapshot(self, rows: Path, base: Path) -> None:
         import hudi_spark
@@ -87,7 +65,7 @@ class SparkLogs(Spark):
         from hudi_spark.engine import SparkEngine
 
         del rows
-        open_table(str(base)).compact(OPTIONS, force=True, engine=SparkEngine(self._spark))
+        open_table(str(base)).compact(options_of(bloom=False), force=True, engine=SparkEngine(self._spark))
 
     def _check(self, rows: Path, step: str, frame: Any) -> None:
         from bench.logs_spark import count_all

@@ -14,19 +14,20 @@ from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
 
 
-def _created(rows: Path, base: Path, bloom: bool) -> HudiTable:
+def _created(rows: Path, base: Path, bloom: bool, table_type: str) -> HudiTable:
     return create_table(
         base,
         pq.read_schema(next(iter(sorted(rows.glob("*.parquet"))))).remove_metadata(),
         record_key=KEY,
         partition_by=PARTITION,
         ordering_fields=ORDERING,
+        type=table_type,
         index={"type": "Bucket", "buckets": BUCKETS},
-        options=_options(bloom),
+        options=options_of(bloom),
     )
 
 
-def _options(bloom: bool) -> dict[str, str]:
+def options_of(bloom: bool) -> dict[str, str]:
     return {
         "hoodie.parquet.compression.codec": CODEC,
         "hoodie.parquet.bloom.filter.enabled": str(bloom).lower(),
@@ -36,6 +37,8 @@ def _options(bloom: bool) -> dict[str, str]:
 class Local:
     """hudi_table in this process."""
 
+    table_type = "CopyOnWrite"
+
     def __init__(self, *, bloom: bool) -> None:
         from hudi_table.table.engine import LocalEngine
 
@@ -44,15 +47,19 @@ class Local:
         self._engine = LocalEngine(CORES)
 
     def bulk_insert(self, rows: Path, base: Path) -> None:
-        table = _created(rows, base, self._bloom)
-        table.write(read(rows), operation="bulk_insert", options=_options(self._bloom), engine=self._engine)
+        table = _created(rows, base, self._bloom, self.table_type)
+        table.write(read(rows), operation="bulk_insert", options=options_of(self._bloom), engine=self._engine)
 
     def upsert(self, rows: Path, base: Path) -> None:
-        open_table(str(base)).write(read(rows), operation="upsert", options=_options(self._bloom), engine=self._engine)
+        open_table(str(base)).write(
+            read(rows), operation="upsert", options=options_of(self._bloom), engine=self._engine
+        )
 
 
 class Spark:
     """hudi_spark on two tasks at once."""
+
+    table_type = "CopyOnWrite"
 
     def __init__(self, *, bloom: bool, tasks: int = CORES) -> None:
         from pyspark.sql import SparkSession
@@ -69,10 +76,10 @@ class Spark:
     def bulk_insert(self, rows: Path, base: Path) -> None:
         import hudi_spark
 
-        table = _created(rows, base, self._bloom)
-        hudi_spark.write(self._spark.read.parquet(str(rows)), table, "bulk_insert", options=_options(self._bloom))
+        table = _created(rows, base, self._bloom, self.table_type)
+        hudi_spark.write(self._spark.read.parquet(str(rows)), table, "bulk_insert", options=options_of(self._bloom))
 
     def upsert(self, rows: Path, base: Path) -> None:
         import hudi_spark
 
-        hudi_spark.write(self._spark.read.parquet(str(rows)), str(base), "upsert", options=_options(self._bloom))
+        hudi_spark.write(self._spark.read.parquet(str(rows)), str(base), "upsert", options=options_of(self._bloom))

@@ -56,6 +56,16 @@ class Times:
         return median(of(cost) for cost in self.warm)
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`ours` may take at most `limit` times the wall time of `other` in `step`."""
+
+    step: str
+    ours: str
+    other: str
+    limit: float
+
+
 Results = dict[str, dict[str, Times]]
 
 

@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -15,21 +15,11 @@ import psutil
 from bench import logs
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
-from bench.race import ENTRIES, STEPS, Results, Times
+from bench.race import ENTRIES, STEPS, Results, Target, Times
 from bench.rows import Workload
 from bench.startup import Start
 
 MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`ours` may take at most `limit` times the wall time of `other` in `step`."""
-
-    step: str
-    ours: str
-    other: str
-    limit: float
 
 
 TARGETS = (
@@ -109,7 +99,7 @@ def _ran(target: Target, results: Results) -> bool:
     return target.ours in results and target.other in results
 
 
-def _ratio(target: Target | logs.LogTarget, results: Results) -> dict[str, Any]:
+def _ratio(target: Target, results: Results) -> dict[str, Any]:
     ours, other = results[target.ours][target.step], results[target.other][target.step]
     ratio = ours.middle(lambda cost: cost.wall) / other.middle(lambda cost: cost.wall)
     cpu = ours.middle(lambda cost: cost.cpu) / max(0.01, other.middle(lambda cost: cost.cpu))
@@ -196,20 +186,7 @@ def _race_lines(race: Mapping[str, Any]) -> list[str]:
             )  # fmt: skip
         head = (step, "wall", "× floor", "rounds", "cold", "CPU", "peak")
         lines += [*_table(head, rows), ""]
-    rows = [
-        (
-            t["step"],
-            labels[t["ours"]],
-            labels[t["other"]],
-            f"{t['limit']:.2f}",
-            f"{t['ratio']:.2f}",
-            f"{t['cpu_ratio']:.2f}",
-            _met(t),
-        )
-        for t in race["targets"]
-    ]
-    head = ("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met")
-    return [*lines, "### Targets", "", *_table(head, rows), ""]
+    return [*lines, "### Targets", "", *_targets(race, labels), ""]
 
 
 def _logs_lines(race: Mapping[str, Any]) -> list[str]:
@@ -225,7 +202,11 @@ def _logs_lines(race: Mapping[str, Any]) -> list[str]:
         (labels[name], *(_wall(steps.get(step)) for step in logs.STEPS)) for name, steps in race["contenders"].items()
     ]
     lines += [*_table(("wall (rounds)", *logs.STEPS), rows), ""]
-    found = [
+    return [*lines, *_targets(race, labels), ""]
+
+
+def _targets(race: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    rows = [
         (
             t["step"],
             labels[t["ours"]],
@@ -237,7 +218,7 @@ def _logs_lines(race: Mapping[str, Any]) -> list[str]:
         )
         for t in race["targets"]
     ]
-    return [*lines, *_table(("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met"), found), ""]
+    return _table(("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met"), rows)
 
 
 def _wall(cost: Mapping[str, Any] | None) -> str:

@@ -16,6 +16,8 @@ from hudi_table.table.timeline import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
+from tests.interop.test_matrix import upsert
+from tests.interop.test_merge_on_read import COMPACTING, LOGS
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
@@ -29,11 +31,14 @@ TABLES = [("bucket", True), ("simple", False)]
 tables = pytest.mark.parametrize(("index", "partitioned"), TABLES, ids=["bucket-partitioned", "simple-flat"])
 
 
-def written(base: Path, index: str, partitioned: bool) -> tuple[HudiTable, Model]:
+def written(base: Path, index: str, partitioned: bool) -> tuple[HudiTable, Model, str, str]:
+    """A table after `STEPS`, its rows, and the instants of the first two of them."""
     model = Model(partitioned=partitioned)
     ours.create(base, index=index, partitioned=partitioned, type="MergeOnRead")
     go_on(base, model, STEPS)
-    return open_table(str(base)), model
+    table = open_table(str(base))
+    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    return table, model, since, moment
 
 
 def go_on(base: Path, model: Model, steps: tuple[tuple[str, range, int], ...]) -> None:
@@ -84,8 +89,7 @@ def test_every_engine_reads_beside_our_pending_plan_and_hudi_executes_it(
     hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
 ) -> None:
     base = tmp_path / "table"
-    table, model = written(base, index, partitioned)
-    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    table, model, since, moment = written(base, index, partitioned)
     plan = table.schedule_compaction(force=True)
     assert plan is not None
     # What a planner that died leaves: a claim that Hudi passes over.
@@ -110,8 +114,7 @@ def test_every_engine_reads_and_goes_on_with_what_we_compacted(
     hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
 ) -> None:
     base = tmp_path / "table"
-    table, model = written(base, index, partitioned)
-    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    table, model, since, moment = written(base, index, partitioned)
     plan = table.schedule_compaction(force=True)
     assert plan is not None
     go_on(base, model, LATER)
@@ -120,15 +123,7 @@ def test_every_engine_reads_and_goes_on_with_what_we_compacted(
     def each(oracle: HudiOracle, copy: Path) -> None:
         expected = model.copy()
         assert_all_queries(copy, oracle, expected, since, moment)
-        told = {
-            "hoodie.table.name": "table",
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.datasource.write.operation": "upsert",
-            "hoodie.metadata.enable": "false",
-            "hoodie.compact.inline": "true",
-            "hoodie.compact.inline.max.delta.commits": "1",
-        }
-        oracle.write(copy, data := rows([6, 7, 11, 60, 61], 6), told)
+        upsert(oracle, copy, data := rows([6, 7, 11, 60, 61], 6), **LOGS, **COMPACTING)
         expected.apply("upsert", data)
         assert_all_queries(copy, oracle, expected, since, moment)
         go_on(copy, expected, (("upsert", range(0, 70, 5), 7),))
@@ -142,8 +137,7 @@ def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
     hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
 ) -> None:
     base = tmp_path / "table"
-    table, model = written(base, index, partitioned)
-    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
+    _, model, since, moment = written(base, index, partitioned)
 
     def each(oracle: HudiOracle, copy: Path) -> None:
         expected, mine = model.copy(), open_table(str(copy))
@@ -156,10 +150,7 @@ def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
         result = mine.run_compaction(instant)
         assert result.file_groups > 0
         assert_all_queries(copy, oracle, expected, since, moment)
-        oracle.write(copy, data := rows([6, 7, 11, 60, 61], 6), {
-            "hoodie.table.name": "table", "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.datasource.write.operation": "upsert", "hoodie.metadata.enable": "false",
-        })  # fmt: skip
+        upsert(oracle, copy, data := rows([6, 7, 11, 60, 61], 6), **LOGS)
         expected.apply("upsert", data)
         assert_all_queries(copy, oracle, expected, since, moment)
 
@@ -172,9 +163,8 @@ def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
 ) -> None:
     """Executed after writes beside its plan: engines that apply its log and those that it stands for read the same."""
     base = tmp_path / "table"
-    table, model = written(base, index, partitioned)
+    table, model, since, moment = written(base, index, partitioned)
     go_on(base, model, (("upsert", range(8, 14), 4),))
-    since, moment = (i.time for i in load_timeline(table.context).commits[1:3])
     plan = schedule_log_compaction(table.context, force=True)
     assert plan is not None
     go_on(base, model, LATER)

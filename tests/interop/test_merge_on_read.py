@@ -10,10 +10,15 @@ from hudi_table.api import open_table
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
+from tests.interop.test_matrix import upsert
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
 pytestmark = pytest.mark.interop
+
+LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.metadata.enable": "false"}
+"""What a Hudi writer is told of a merge-on-read table of ours, beside its name."""
+COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert", "insert_overwrite"])
@@ -41,15 +46,7 @@ def test_every_engine_reads_our_logs_and_hudi_writes_and_compacts_them(
         optimised = open_table(str(copy)).scan(query="read_optimized", meta=True).to_arrow()
         seen = oracle.read(copy, hoodie__datasource__query__type="read_optimized")
         assert_same_rows(seen, optimised, columns=["id", *META], of=f"{oracle!r}, read-optimised")
-        told = {
-            "hoodie.table.name": "table",
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.datasource.write.operation": "upsert",
-            "hoodie.metadata.enable": "false",
-            "hoodie.compact.inline": "true",
-            "hoodie.compact.inline.max.delta.commits": "1",
-        }
-        oracle.write(copy, data := rows([5, 6, 11, 60, 61, 62], 5), told)
+        upsert(oracle, copy, data := rows([5, 6, 11, 60, 61, 62], 5), **LOGS, **COMPACTING)
         expected.apply("upsert", data)
         left = [
             row["file_id"] for row in open_table(str(copy)).files().to_pylist() if row["latest"] and row["log_files"]

@@ -95,7 +95,8 @@ class Observer:
         timeline = load_timeline(context)
         commits = timeline.commits[-COMMITS_READ_MAX:]
         metadata = [(i.time, commit_metadata(context, i)) for i in reversed(commits)]
-        slices = FileSystemView(context, timeline).latest_slices()
+        view = FileSystemView(context, timeline)
+        slices = view.latest_slices()
         files = [s.base for s in slices if s.base is not None]
         logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
         auto = spec.maintenance.compaction.mode is ServiceMode.AUTO
@@ -114,7 +115,7 @@ class Observer:
             attempts=attempts,
             colon_keys=self._colon_keys(context, files),
             suspects=_suspects(context, timeline),
-            compaction=compaction_debt(context, timeline, options_of(spec)) if auto else None,
+            compaction=compaction_debt(view, options_of(spec)) if auto else None,
         )
 
     def _rows(self, context: TableContext, files: list[BaseFile], commits: list[CommitMetadata]) -> dict[str, int]:

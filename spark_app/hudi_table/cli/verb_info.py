@@ -99,13 +99,13 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "sizeBytes": sum(base.size for base in bases),
         "rows": None if logs else _rows(table, timeline, {base.path for base in bases}),
         "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema()],
-        **(_logs(table, timeline, slices) if config.type is TableType.MERGE_ON_READ else {}),
+        **(_logs(view, slices) if config.type is TableType.MERGE_ON_READ else {}),
     }
 
 
-def _logs(table: HudiTable, timeline: Timeline, slices: list[FileSlice]) -> dict[str, Any]:
+def _logs(view: FileSystemView, slices: list[FileSlice]) -> dict[str, Any]:
     """What lies in logs, what compaction waits, and whether Hudi's default trigger would make a new one now."""
-    debt = compaction_debt(table.context, timeline, {})
+    debt = compaction_debt(view, {})
     state = f"planned at {', '.join(debt.pending)}" if debt.pending else f"due, {debt.why}"
     return {
         "logFiles": sum(len(found.logs) for found in slices),

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_table.read.change_plan import ChangesPlan, ChangesRequest, make_changes_plan
 from hudi_table.read.change_rows import step_batches
 from hudi_table.read.exports import ArrowResult
-from hudi_table.read.prefetch import in_order
+from hudi_table.read.prefetch import first_rows
 from hudi_table.table.context import TableContext
 
 STEPS_AHEAD = 2
@@ -40,20 +40,8 @@ class Changes(ArrowResult):
         return self.plan.schema
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        left = self._request.limit
-        if left == 0:
-            return
         sources = [partial(step_batches, self._context, self.plan, step) for step in self.plan.steps]
-        batches = in_order(sources, ahead=STEPS_AHEAD if left is None else 1, depth=BATCHES_AHEAD)
-        try:
-            for batch in batches:
-                if left is not None and batch.num_rows >= left:
-                    yield batch.slice(0, left)
-                    return
-                left = None if left is None else left - batch.num_rows
-                yield batch
-        finally:
-            batches.close()
+        yield from first_rows(sources, self._request.limit, ahead=STEPS_AHEAD, depth=BATCHES_AHEAD)
 
     def __repr__(self) -> str:
         span = self._request.span

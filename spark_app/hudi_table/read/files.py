@@ -14,7 +14,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, HudiError, InvalidDataError, ObjectNotFoundError, UnavailableError
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
-from hudi_table.read.prefetch import in_order
+from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
@@ -31,21 +31,8 @@ FOOTERS_AHEAD = 16
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
     """Batches of `plan.schema`, slice after slice; at most `limit` rows."""
-    if limit == 0:
-        return
     sources = [partial(_batches, ctx, plan, found) for found in plan.slices]
-    ahead = SLICES_AT_ONCE if limit is None else 1
-    left = limit
-    batches = in_order(sources, ahead=ahead, depth=BATCHES_AHEAD)
-    try:
-        for batch in batches:
-            if left is not None and batch.num_rows >= left:
-                yield batch.slice(0, left)
-                return
-            left = None if left is None else left - batch.num_rows
-            yield batch
-    finally:
-        batches.close()
+    yield from first_rows(sources, limit, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD)
 
 
 def count_rows(ctx: TableContext, plan: ScanPlan) -> int:

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from typing import Generic, TypeVar
 
+import pyarrow as pa
+
 T = TypeVar("T")
 POLL_SECONDS = 0.1
 """How soon a reading thread notices that nobody wants its items any more."""
@@ -90,3 +92,22 @@ def _drain(queue: Queue[T | BaseException | None]) -> None:
             queue.get_nowait()
     except Empty:
         pass
+
+
+def first_rows(
+    sources: Sequence[Callable[[], Iterator[pa.RecordBatch]]], limit: int | None, *, ahead: int, depth: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches of `in_order`, cut at `limit` rows; with a limit, sources are read one at a time, and none for 0 rows."""
+    if limit == 0:
+        return
+    left = limit
+    batches = in_order(sources, ahead=ahead if limit is None else 1, depth=depth)
+    try:
+        for batch in batches:
+            if left is not None and batch.num_rows >= left:
+                yield batch.slice(0, left)
+                return
+            left = None if left is None else left - batch.num_rows
+            yield batch
+    finally:
+        batches.close()

@@ -6,7 +6,7 @@ A log file of ours holds one instant. The blocks of a log compaction name the in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -36,6 +36,10 @@ class LogWriter:
     compacted: Sequence[str] = ()
     rows: int = 0
     deletes: int = 0
+    _avro_schema: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._avro_schema = with_meta_text(self.task.settings.avro_schema)
 
     @property
     def _block_bytes(self) -> int:
@@ -47,8 +51,7 @@ class LogWriter:
 
     def put(self, piece: pa.Table) -> None:
         """A data block of rows with the five meta columns, in the table's schema."""
-        schema = with_meta_text(self.task.settings.avro_schema)
-        self.sink.write(avro_block(piece, schema, self.task.instant, compacted=self.compacted))
+        self.sink.write(avro_block(piece, self._avro_schema, self.task.instant, compacted=self.compacted))
         self.rows += len(piece)
         self.right.renew_if_due()
 

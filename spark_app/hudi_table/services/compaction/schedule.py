@@ -69,7 +69,7 @@ def schedule_compaction(
         return "asked for" if force else trigger.due(timeline, local_now(ctx))
 
     def chosen(timeline: Timeline) -> list[Candidate]:
-        return strategy(free_candidates(ctx, timeline, FileSystemView(ctx, timeline), given))
+        return strategy(free_candidates(FileSystemView(ctx, timeline), given))
 
     return _schedule(ctx, _Service(Action.COMPACTION, due, chosen))
 
@@ -83,7 +83,7 @@ def schedule_log_compaction(
     least = 2 if force else whole_number(given, LOG_BLOCKS, 5, least=2)
 
     def chosen(timeline: Timeline) -> list[Candidate]:
-        found = free_candidates(ctx, timeline, FileSystemView(ctx, timeline), given)
+        found = free_candidates(FileSystemView(ctx, timeline), given)
         return [candidate for candidate in found if len(candidate.slice.logs) >= least]
 
     return _schedule(
