@@ -6,6 +6,8 @@
    grouping by `applyInArrow`, and no sort (measured).
 4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own; the commit
    deletes what no stat names before it decides.
+
+Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see `in_driver`.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def write(
     """Write a DataFrame to a Hudi table and commit.
 
     `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
-    twice or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
+    once or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
     """
     opened = open_table(table) if isinstance(table, str) else table
     request = WriteRequest(

@@ -13,11 +13,14 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro_types import AvroField
 
+_Parts = list[pa.Array | pa.Scalar]
+"""Columns, or one value for every row, whose bytes follow each other in each row."""
+
 
 def encode_flat(rows: pa.Table, fields: tuple[AvroField, ...]) -> pa.Array:
     """One large_binary value per row: its Avro record. Columns must have the types of `fields`."""
-    columns = [_column(_whole(rows.column(field.name)), field) for field in fields]
-    return join(*columns)
+    parts = [part for field in fields for part in _column(_whole(rows.column(field.name)), field)]
+    return join(*parts)
 
 
 def join(*parts: pa.Array | pa.Scalar) -> pa.Array:
@@ -48,7 +51,7 @@ def _varint_bytes(raw: int) -> int:
     return max(1, (raw.bit_length() + 6) // 7)
 
 
-def _column(values: pa.Array, field: AvroField) -> pa.Array:
+def _column(values: pa.Array, field: AvroField) -> _Parts:
     if field.null_branch is None:
         return _encoded(values, field, b"")
     branch = bytes([2 * (1 - field.null_branch)])
@@ -56,25 +59,28 @@ def _column(values: pa.Array, field: AvroField) -> pa.Array:
         return _encoded(values, field, branch)
     null = pa.scalar(bytes([2 * field.null_branch]), pa.large_binary())
     if values.null_count == len(values):
-        return pa.repeat(null, len(values))
-    found = _encoded(values.drop_null(), field, branch)
+        return [pa.repeat(null, len(values))]
+    found = join(*_encoded(values.drop_null(), field, branch))
     places = np.cumsum(np.asarray(values.is_valid())) - 1
-    return pc.if_else(values.is_valid(), found.take(pa.array(np.maximum(places, 0))), null)
+    return [pc.if_else(values.is_valid(), found.take(pa.array(np.maximum(places, 0))), null)]
 
 
-def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> pa.Array:
-    """Values without nulls, each after `prefix`."""
+def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> _Parts:
+    """Values without nulls, each after `prefix`; at least one of the parts is a column."""
     if field.wire in ("int", "long"):
         narrow = pa.int32() if field.wire == "int" else pa.int64()
-        return varints(values.view(narrow).to_numpy().astype(np.int64), prefix)
+        return [varints(values.view(narrow).to_numpy().astype(np.int64), prefix)]
     if field.wire in ("string", "bytes"):
         data = values.cast(pa.large_binary() if not pt.is_string(values.type) else pa.large_string())
         data = data.view(pa.large_binary())
-        return join(_lengths(data, prefix), data)
+        return [_lengths(data, prefix), data]
     if field.wire == "record":
-        inside = [_column(part, child) for part, child in zip(values.flatten(), field.children, strict=True)]
-        return join(pa.scalar(prefix, pa.large_binary()), *inside)
-    return _fixed_width(_bytes_of(values, field), prefix)
+        inside = zip(values.flatten(), field.children, strict=True)
+        return [
+            pa.scalar(prefix, pa.large_binary()),
+            *(part for item, child in inside for part in _column(item, child)),
+        ]
+    return [_fixed_width(_bytes_of(values, field), prefix)]
 
 
 def _lengths(values: pa.Array, prefix: bytes) -> pa.Array | pa.Scalar:
