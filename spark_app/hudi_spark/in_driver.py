@@ -36,7 +36,7 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
     if config.type is not TableType.MERGE_ON_READ or not isinstance(prepared.index, BucketIndex):
         return None
     estimate = _estimate(df)
-    if estimate is None or estimate > ESTIMATE_MAX:
+    if estimate is None or estimate > ESTIMATE_MAX or _unbounded(df):
         return None
     try:
         rows = df.toArrow()
@@ -45,6 +45,12 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
     keys = TableKeys(config)
     paths = {path for batch in rows.to_batches() for path in keys.partition_paths(batch).unique().to_pylist()}
     return rows if 0 < len(paths) * prepared.index.buckets <= FILES_MAX else None
+
+
+def _unbounded(df: DataFrame) -> bool:
+    """Whether the session collects without a limit, so that a wrong estimate could fill the driver's memory."""
+    given = df.sparkSession.conf.get("spark.driver.maxResultSize", "1g")
+    return not str(given).strip("0bkmgtBKMGT ")
 
 
 def _estimate(df: DataFrame) -> int | None:

@@ -67,13 +67,13 @@ class NewFile:
 
 
 def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
-    """Create or replace by rename. An empty file has no content to sync: that of its folder makes it durable."""
+    """Create or replace by rename."""
     staging = _staging_name(make_folder(path, fsync=fsync))
     try:
         descriptor = os.open(staging, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             write_all(descriptor, data)
-            if fsync and data:
+            if fsync:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
