@@ -6,6 +6,8 @@
    grouping by `applyInArrow`, and no sort (measured).
 4. Tasks return write stats. Retries and speculative attempts write under write tokens of their own; the commit
    deletes what no stat names before it decides.
+
+Where the rows are few and go to logs of a bucket index, the driver writes them itself instead: see `in_driver`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
+from hudi_spark.in_driver import small_rows
 from hudi_spark.routing import Profile, Routing, profile, route
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
@@ -32,8 +35,10 @@ from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.compaction.inline import check_inline, compact_inline
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
+from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.keymaker import TableKeys
@@ -60,7 +65,7 @@ def write(
     """Write a DataFrame to a Hudi table and commit.
 
     `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
-    twice or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
+    once or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
     """
     opened = open_table(table) if isinstance(table, str) else table
     request = WriteRequest(
@@ -75,17 +80,25 @@ def write(
     done = find_batch(ctx, timeline, batch, BATCH_KEY)
     if done is not None:
         return CommitResult(done, operation, replayed=True)
+    rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)
+    if rows is None:
+        result = _distributed(df, opened, prepared, request)
+    else:
+        result = operations.write(ctx, rows, request, LocalEngine())
+    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
+    return result
+
+
+def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: WriteRequest) -> CommitResult:
     with as_hudi_errors():
-        counted = profile(df, with_timebased(ctx.config, request.options), prepared)
+        counted = profile(df, with_timebased(table.context.config, request.options), prepared)
     for left in range(prepared.options.conflict_retries, -1, -1):
         try:
-            result = _attempt(opened, counted, prepared, request)
-            break
+            return _attempt(table, counted, prepared, request)
         except WriteConflictError:
             if left == 0:
                 raise
-    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
-    return result
+    raise AssertionError("unreachable")
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:

@@ -13,13 +13,14 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro_types import AvroField
 
-_VARINT_BYTES = 10
+_Parts = list[pa.Array | pa.Scalar]
+"""Columns, or one value for every row, whose bytes follow each other in each row."""
 
 
 def encode_flat(rows: pa.Table, fields: tuple[AvroField, ...]) -> pa.Array:
     """One large_binary value per row: its Avro record. Columns must have the types of `fields`."""
-    columns = [_column(_whole(rows.column(field.name)), field) for field in fields]
-    return join(*columns)
+    parts = [part for field in fields for part in _column(_whole(rows.column(field.name)), field)]
+    return join(*parts)
 
 
 def join(*parts: pa.Array | pa.Scalar) -> pa.Array:
@@ -30,25 +31,27 @@ def join(*parts: pa.Array | pa.Scalar) -> pa.Array:
 def varints(numbers: npt.NDArray[np.int64], prefix: bytes = b"") -> pa.Array:
     """Zigzag variable-length numbers as large_binary, each after `prefix`."""
     raw = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-    shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
-    used = max(1, (int(raw.max()).bit_length() + 6) // 7) if len(raw) else 1
-    if used == 1:
-        return _fixed_width(raw.astype(np.uint8)[:, None], prefix)
-    groups = (raw[:, None] >> shifts[:used]) & np.uint64(0x7F)
-    lengths = np.ones(len(raw), dtype=np.int64)
-    for count in range(1, used):
-        lengths += raw >= np.uint64(1) << np.uint64(7 * count)
-    place = np.arange(used)
-    data = groups.astype(np.uint8) | np.where(place < lengths[:, None] - 1, 0x80, 0).astype(np.uint8)
-    keep = place < lengths[:, None]
-    if prefix:
-        ahead = np.broadcast_to(np.frombuffer(prefix, np.uint8), (len(raw), len(prefix)))
-        data = np.concatenate([ahead, data], axis=1)
-        keep = np.concatenate([np.ones((len(raw), len(prefix)), bool), keep], axis=1)
-    return _binary(data[keep], lengths + len(prefix))
+    used = _varint_bytes(int(raw.max())) if len(raw) else 1
+    ahead = len(prefix)
+    data = _after(prefix, len(raw), used)
+    for place in range(used):
+        data[:, ahead + place] = (raw >> np.uint64(7 * place)) & np.uint64(0x7F)
+    if used == 1 or _varint_bytes(int(raw.min())) == used:
+        data[:, ahead : ahead + used - 1] |= 0x80
+        return _binary(data, np.int64(ahead + used))
+    lengths = np.full(len(raw), ahead + 1, dtype=np.int64)
+    for place in range(1, used):
+        more = raw >= np.uint64(1) << np.uint64(7 * place)
+        lengths += more
+        data[:, ahead + place - 1] |= more.view(np.uint8) << 7
+    return _binary(data[np.arange(ahead + used) < lengths[:, None]], lengths)
 
 
-def _column(values: pa.Array, field: AvroField) -> pa.Array:
+def _varint_bytes(raw: int) -> int:
+    return max(1, (raw.bit_length() + 6) // 7)
+
+
+def _column(values: pa.Array, field: AvroField) -> _Parts:
     if field.null_branch is None:
         return _encoded(values, field, b"")
     branch = bytes([2 * (1 - field.null_branch)])
@@ -56,26 +59,35 @@ def _column(values: pa.Array, field: AvroField) -> pa.Array:
         return _encoded(values, field, branch)
     null = pa.scalar(bytes([2 * field.null_branch]), pa.large_binary())
     if values.null_count == len(values):
-        return pa.repeat(null, len(values))
-    found = _encoded(values.drop_null(), field, branch)
+        return [pa.repeat(null, len(values))]
+    found = join(*_encoded(values.drop_null(), field, branch))
     places = np.cumsum(np.asarray(values.is_valid())) - 1
-    return pc.if_else(values.is_valid(), found.take(pa.array(np.maximum(places, 0))), null)
+    return [pc.if_else(values.is_valid(), found.take(pa.array(np.maximum(places, 0))), null)]
 
 
-def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> pa.Array:
-    """Values without nulls, each after `prefix`."""
+def _encoded(values: pa.Array, field: AvroField, prefix: bytes) -> _Parts:
+    """Values without nulls, each after `prefix`; at least one of the parts is a column."""
     if field.wire in ("int", "long"):
         narrow = pa.int32() if field.wire == "int" else pa.int64()
-        return varints(values.view(narrow).to_numpy().astype(np.int64), prefix)
+        return [varints(values.view(narrow).to_numpy().astype(np.int64), prefix)]
     if field.wire in ("string", "bytes"):
         data = values.cast(pa.large_binary() if not pt.is_string(values.type) else pa.large_string())
         data = data.view(pa.large_binary())
-        lengths = varints(pc.binary_length(data).to_numpy().astype(np.int64), prefix)
-        return join(lengths, data)
+        return [_lengths(data, prefix), data]
     if field.wire == "record":
-        inside = [_column(part, child) for part, child in zip(values.flatten(), field.children, strict=True)]
-        return join(pa.scalar(prefix, pa.large_binary()), *inside)
-    return _fixed_width(_bytes_of(values, field), prefix)
+        inside = zip(values.flatten(), field.children, strict=True)
+        return [
+            pa.scalar(prefix, pa.large_binary()),
+            *(part for item, child in inside for part in _column(item, child)),
+        ]
+    return [_fixed_width(_bytes_of(values, field), prefix)]
+
+
+def _lengths(values: pa.Array, prefix: bytes) -> pa.Array | pa.Scalar:
+    lengths = np.diff(np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1])
+    if len(lengths) and (lengths == lengths[0]).all():
+        return varints(lengths[:1], prefix)[0]
+    return varints(lengths, prefix)
 
 
 def _bytes_of(values: pa.Array, field: AvroField) -> npt.NDArray[np.uint8]:
@@ -96,16 +108,28 @@ def _bytes_of(values: pa.Array, field: AvroField) -> npt.NDArray[np.uint8]:
 
 def _fixed_width(data: npt.NDArray[np.uint8], prefix: bytes) -> pa.Array:
     rows, width = data.shape
-    if prefix:
-        data = np.concatenate([np.broadcast_to(np.frombuffer(prefix, np.uint8), (rows, len(prefix))), data], axis=1)
-    return _binary(np.ascontiguousarray(data).reshape(-1), np.full(rows, width + len(prefix), dtype=np.int64))
+    found = _after(prefix, rows, width)
+    found[:, len(prefix) :] = data
+    return _binary(found, np.int64(len(prefix) + width))
 
 
-def _binary(data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64]) -> pa.Array:
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+def _after(prefix: bytes, rows: int, width: int) -> npt.NDArray[np.uint8]:
+    """Room for `width` bytes a row after `prefix`, which is there already."""
+    data = np.empty((rows, len(prefix) + width), dtype=np.uint8)
+    for place, byte in enumerate(prefix):
+        data[:, place] = byte
+    return data
+
+
+def _binary(data: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int64] | np.int64) -> pa.Array:
+    """Values that lie one after the other in `data`, of these lengths; if all have one length, `data` has a row for each."""
+    if isinstance(lengths, np.int64):
+        offsets = np.arange(len(data) + 1, dtype=np.int64) * lengths
+    else:
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
     return pa.Array.from_buffers(
-        pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data.reshape(-1))]
     )
 
 

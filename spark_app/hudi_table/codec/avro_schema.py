@@ -9,6 +9,7 @@ Characters that Avro refuses in names become `__` in the table's part of the nam
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass, field
@@ -80,6 +81,7 @@ def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -
     return arrow_to_avro(without_meta(schema), table_name=table_name)
 
 
+@functools.lru_cache(maxsize=64)
 def avro_to_arrow(text: str) -> pa.Schema:
     """The Arrow schema of an Avro record schema, meta columns included if it has them.
 
@@ -107,6 +109,7 @@ def with_meta(schema: pa.Schema) -> pa.Schema:
     return pa.schema(meta_fields() + list(without_meta(schema)))
 
 
+@functools.lru_cache(maxsize=64)
 def with_meta_text(text: str) -> str:
     """The same for an Avro schema text, as the footer of a base file carries it."""
     document = json.loads(text)
