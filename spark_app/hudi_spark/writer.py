@@ -31,6 +31,7 @@ from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
+from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
@@ -69,6 +70,7 @@ def write(
     if df is None:
         return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
     check_inline(request.options)
+    cleans_itself(request.options)
     ctx = opened.context
     timeline = load_timeline(ctx)
     _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
@@ -84,7 +86,9 @@ def write(
         except WriteConflictError:
             if left == 0:
                 raise
-    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
+    engine = SparkEngine(df.sparkSession)
+    compact_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
+    clean_inline(ctx, result.instant, request.options, engine)
     return result
 
 
