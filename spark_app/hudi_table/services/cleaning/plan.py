@@ -145,12 +145,12 @@ class _Swept:
         for verdict in self.deleted:
             files[verdict.group.partition] += len(verdict.slice.files)
             freed[verdict.group.partition] += verdict.slice.size
-        lines = [f"{p or '.'}: {files[p]} files, {size(freed[p])}" for p in sorted(files)]
+        lines = [f"{p or '.'}: {_files_text(files[p])}, {size(freed[p])}" for p in sorted(files)]
         lines += [f"{p}: goes with its last file" for p in self.empty]
         held = Counter[tuple[str, str]]()
         for verdict in self.held:
             held[verdict.group.partition, verdict.held or ""] += len(verdict.slice.files)
-        back = [f"{p or '.'}: {count} files held back by {why}" for (p, why), count in sorted(held.items())]
+        back = [f"{p or '.'}: {_files_text(count)} held back by {what}" for (p, what), count in sorted(held.items())]
         total = files.total()
         return ServicePlan(
             ServiceType.CLEANING,
@@ -164,6 +164,10 @@ class _Swept:
 
 
 _BACK_MAX = 20
+
+
+def _files_text(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo]) -> _Swept:
