@@ -34,7 +34,7 @@ from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
-from hudi_table.services.compaction.inline import check_inline, compact_inline
+from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
@@ -73,8 +73,8 @@ def write(
     )
     if df is None:
         return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
-    check_inline(request.options)
     ctx = opened.context
+    check_inline(ctx, request.options)
     timeline = load_timeline(ctx)
     _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
     done = find_batch(ctx, timeline, batch, BATCH_KEY)
@@ -85,7 +85,7 @@ def write(
         result = _distributed(df, opened, prepared, request)
     else:
         result = operations.write(ctx, rows, request, LocalEngine())
-    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
+    run_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
     return result
 
 

@@ -8,18 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.services import ServicePlan
+from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
-from hudi_table.read.reader import Moment, TableReader
+from hudi_table.read.reader import Moment
+from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
+from hudi_table.services.upkeep import Upkeep
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
+from hudi_table.table.savepoints import Savepoint
 from hudi_table.table.storage import open_storage
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.create import TableSpec, create
@@ -30,7 +32,9 @@ __all__ = [
     "CommitResult",
     "CompactionResult",
     "HudiTable",
+    "Savepoint",
     "ServicePlan",
+    "ServiceResult",
     "create_table",
     "open_table",
     "register_key_generator",
@@ -39,7 +43,7 @@ __all__ = [
 ]
 
 
-class HudiTable(TableReader):
+class HudiTable(Upkeep):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
     def write(
@@ -69,9 +73,11 @@ class HudiTable(TableReader):
             max_memory=max_memory,
         )
         check_inline(chosen)
+        cleans_itself(chosen)
         engine = engine or LocalEngine()
         result = write(self.context, data, request, engine)
         compact_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        clean_inline(self.context, result.instant, chosen, engine)
         return result
 
     def upsert(self, data: Any, **more: Any) -> CommitResult:
@@ -134,10 +140,6 @@ class HudiTable(TableReader):
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
-
-    def _check_writable(self) -> None:
-        if self.as_of is not None:
-            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
 
 
 def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:

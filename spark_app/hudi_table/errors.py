@@ -5,7 +5,8 @@
     │   ├── InvalidOptionError     an option is unknown or has a bad value
     │   ├── InvalidSchemaError     a column or type does not fit the table
     │   ├── InvalidDataError       rows that cannot be written (null key, …)
-    │   └── TableNotFoundError     nothing at the location, or not a table
+    │   ├── TableNotFoundError     nothing at the location, or not a table
+    │   └── ExpiredError           the past that is asked for was cleaned or archived
     ├── UnsupportedTableError      a feature or version we do not handle         exit 69
     ├── WriteConflictError         plan again on the new timeline                exit 75
     │   └── WriteAbortedError      another process aborted this attempt
@@ -78,6 +79,10 @@ class InvalidDataError(InvalidRequestError):
 
 class TableNotFoundError(InvalidRequestError):
     """There is no Hudi table at the location."""
+
+
+class ExpiredError(InvalidRequestError):
+    """What the table held at the moment asked for was cleaned or archived; a later moment can be read."""
 
 
 class UnsupportedTableError(HudiError):

@@ -37,6 +37,21 @@ OWN_KEYS: Mapping[str, str] = {
 }
 """Keys of our own and their defaults."""
 
+EARLIER_KEYS: Mapping[str, str] = {
+    "hoodie.cleaner.policy": "hoodie.clean.policy",
+    "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
+    "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
+    "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
+    "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
+    "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
+    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+    "hoodie.cleaner.delete.bootstrap.base.file": "hoodie.clean.delete.bootstrap.base.file",
+    "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
+    "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
+    "hoodie.clean.async": "hoodie.clean.async.enabled",
+}
+"""Names that Hudi 0.15.0 has for keys of 1.1.1."""
+
 _OUR_DEFAULTS: Mapping[str, str] = {
     "hoodie.parquet.compression.codec": "zstd",
     "hoodie.parquet.bloom.filter.enabled": "false",
@@ -87,7 +102,19 @@ def known_keys() -> Mapping[str, str]:
     """Every accepted key and its default ('' or '(none)' if it has none)."""
     lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
     pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    return dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    known = dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    return known | {earlier: known[key] for earlier, key in EARLIER_KEYS.items()}
+
+
+def given(options: Mapping[str, str], key: str) -> str | None:
+    """The value of a key under its name or an earlier one, None if neither is given. Raises InvalidOptionError if they differ."""
+    names = [key, *(earlier for earlier, later in EARLIER_KEYS.items() if later == key)]
+    values = {name: options[name].strip() for name in names if name in options}
+    if len(set(values.values())) > 1:
+        raise InvalidOptionError(
+            "one option is given twice: " + ", ".join(f"{name}={value}" for name, value in values.items())
+        )
+    return next(iter(values.values()), None)
 
 
 def check_keys(options: Mapping[str, str]) -> None:

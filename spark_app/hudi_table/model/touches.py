@@ -17,6 +17,12 @@ TABLE = "table"
 """Touches everything: overwriting the table, changing its schema."""
 
 
+CLEANING = "cleaning"
+"""What cleans and savepoints touch, and no writer does: of two that ran side by side one plans again."""
+
+_OF_DATA = ("partition:", "bucket:", "file:", "key:")
+
+
 def partition_touch(partition: str) -> str:
     """All of one partition, rows that are not there yet included."""
     return f"partition:{partition}"
@@ -46,9 +52,17 @@ def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
     left, right = set(mine), set(theirs)
     if not left or not right:
         return False
-    if TABLE in left or TABLE in right or left & right:
+    if left & right:
         return True
-    return _whole_partition_meets(left, right) or _whole_partition_meets(right, left)
+    left, right = _of_data(left), _of_data(right)
+    if not left or not right:
+        return False
+    return TABLE in left or TABLE in right or _whole_partition_meets(left, right) or _whole_partition_meets(right, left)
+
+
+def _of_data(touches: set[str]) -> set[str]:
+    """Without those that name no rows: they meet nothing but themselves."""
+    return {touch for touch in touches if touch == TABLE or touch.startswith(_OF_DATA)}
 
 
 def _whole_partition_meets(left: set[str], right: set[str]) -> bool:

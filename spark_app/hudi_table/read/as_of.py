@@ -2,19 +2,21 @@
 
 Facts (Hudi 0.15.0): a time of 17 digits counts as it is, one of 14 reads to the end of its second (`999` follows); a
 date means its midnight; what completed at or before the instant is read. Hudi itself reads on when a cleaner
-has taken slices of that moment, and rows are missing without a word: we refuse instead, naming the clean.
+has taken slices of that moment, and rows are missing without a word: we refuse instead, naming the clean. A clean that has
+not completed counts too: whatever its plan names may be gone.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from typing import NamedTuple
 
-from hudi_table.codec.avro_file import read_container
-from hudi_table.errors import CorruptTableError, InvalidOptionError
-from hudi_table.model.instants import Action, Instant, comparable_time, format_instant_time
-from hudi_table.model.names import parse_base_file
+from hudi_table.errors import ExpiredError, InvalidOptionError
+from hudi_table.model.instants import comparable_time, format_instant_time
+from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.table.cleans import completed_cleans, taken_files
 from hudi_table.table.context import TableContext
-from hudi_table.table.timeline import Timeline, body, has_archive
+from hudi_table.table.timeline import Timeline, has_archive, load_timeline
 from hudi_table.table.view import FileSystemView, replaced_groups
 
 _LENGTHS = (8, 10, 12, 14, 17)
@@ -65,73 +67,73 @@ def _unreadable(value: object) -> InvalidOptionError:
     )
 
 
-def check_retained(ctx: TableContext, timeline: Timeline, as_of: str) -> None:
-    """Raise InvalidOptionError if files that a reader as of `as_of` needs are gone, or if nobody can tell any more."""
-    cleans = [_Clean.load(ctx, i) for i in timeline.completed if i.action is Action.CLEAN]
+def check_retained(view: FileSystemView) -> None:
+    """Raise ExpiredError if files that a reader of `view`, which is as of an instant, needs are gone, or if nobody can tell
+    any more.
+
+    The files are listed before the timeline is read again: a clean is on the timeline before it deletes anything, so none
+    can have taken a listed group's slice unseen.
+    """
+    ctx, as_of = view.ctx, view.as_of or ""
+    view.groups()
+    timeline = load_timeline(ctx)
+    oldest = next(completed_cleans(ctx, timeline), None)
     limit = comparable_time(as_of)
     start = timeline.start
-    oldest = cleans[0] if cleans else None
     in_archive = start is not None and limit < comparable_time(start)
-    cleaned_before = oldest is not None and limit < comparable_time(oldest.time) and not oldest.keeps(limit)
+    cleaned_before = (
+        oldest is not None
+        and limit < comparable_time(oldest.time)
+        and not (oldest.retains and limit >= comparable_time(oldest.retains))
+    )
     if (in_archive or cleaned_before) and has_archive(ctx):
-        raise InvalidOptionError(
+        raise ExpiredError(
             f"as_of {as_of} lies in the archived part of the timeline: which files were visible then is no longer known; "
             f"the active timeline starts at {start}",
             base_path=ctx.base_path,
+            instant=as_of,
         )
-    gone = _missing(ctx, timeline, as_of, cleans)
-    if gone is not None:
-        raise InvalidOptionError(
-            f"as_of {as_of} cannot be read: the clean {gone} deleted files that were current then; choose a later "
+    clean = _missing(ctx, timeline, view)
+    if clean is not None:
+        raise ExpiredError(
+            f"as_of {as_of} cannot be read: the clean {clean} deleted files that were current then; choose a later "
             f"instant (hudictl timeline shows them)",
             base_path=ctx.base_path,
+            instant=as_of,
         )
 
 
-class _Clean:
-    """One completed clean: its time, what it says it retains, and (partition, file id, instant) of what it deleted."""
-
-    def __init__(self, time: str, retains: str, deleted: list[tuple[str, str, str]]) -> None:
-        self.time = time
-        self.retains = retains
-        self.deleted = deleted
-
-    def keeps(self, limit: str) -> bool:
-        """Whether everything current at `limit` was retained (unknown under the file-version policy: no)."""
-        return bool(self.retains) and limit >= comparable_time(self.retains)
-
-    @classmethod
-    def load(cls, ctx: TableContext, instant: Instant) -> _Clean:
-        try:
-            (record,) = read_container(body(ctx, instant))
-            partitions = record["partitionMetadata"]
-            retains = record["earliestCommitToRetain"]
-            files = [(p, name.rpartition("/")[2]) for p in partitions for name in partitions[p]["successDeleteFiles"]]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptTableError(
-                f"{instant.file_name} is no clean metadata: {error}", base_path=ctx.base_path, path=instant.file_name
-            ) from error
-        parsed = [(partition, parse_base_file(name)) for partition, name in files]
-        return cls(instant.time, retains or "", [(p, b.file_id, b.instant) for p, b in parsed if b is not None])
-
-
-def _missing(ctx: TableContext, timeline: Timeline, as_of: str, cleans: list[_Clean]) -> str | None:
-    """The clean that deleted a slice which was the newest of its visible group at `as_of`."""
-    limit = comparable_time(as_of)
+def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str | None:
+    """The clean that deleted a slice, or a part of it, which was the newest of its visible group at the moment of `view`."""
+    limit = comparable_time(view.as_of or "")
     deleted = [
-        (partition, file_id, comparable_time(instant), clean.time)
-        for clean in cleans
-        for partition, file_id, instant in clean.deleted
-        if comparable_time(instant) <= limit
+        (partition, slice_.file_id, comparable_time(slice_.instant), clean)
+        for clean, files in taken_files(ctx, timeline).items()
+        for partition, names in files.items()
+        for slice_ in map(_slice_of, names)
+        if slice_ is not None and comparable_time(slice_.instant) <= limit
     ]
     if not deleted:
         return None
-    hidden = replaced_groups(ctx, timeline.until(as_of))
-    groups = FileSystemView(ctx, timeline, as_of).groups()
-    kept = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in groups}
-    gone = [
+    hidden = replaced_groups(ctx, timeline.until(view.as_of or ""))
+    kept = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
+    found = [
         (instant, clean)
         for partition, file_id, instant, clean in deleted
-        if (partition, file_id) not in hidden and kept.get((partition, file_id), "") < instant
+        if (partition, file_id) not in hidden and kept.get((partition, file_id), "") <= instant
     ]
-    return max(gone)[1] if gone else None
+    return max(found)[1] if found else None
+
+
+class _Slice(NamedTuple):
+    file_id: str
+    instant: str
+
+
+def _slice_of(name: str) -> _Slice | None:
+    """The slice that a data file belongs to."""
+    base = parse_base_file(name)
+    if base is not None:
+        return _Slice(base.file_id, base.instant)
+    log = parse_log_file(name)
+    return None if log is None else _Slice(log.file_id, log.base_instant)

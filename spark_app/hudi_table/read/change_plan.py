@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import Instant, comparable_time
@@ -77,7 +77,7 @@ class _GoneError(Exception):
 def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan:
     """Load the timeline, list the table once, and choose the files.
 
-    Raises InvalidOptionError for an unknown column, and where commits of the span are archived or their files cleaned,
+    Raises InvalidOptionError for an unknown column; ExpiredError where commits of the span are archived or their files cleaned,
     naming the instant; UnsupportedTableError, CorruptTableError.
     """
     check_readable(ctx)
@@ -122,7 +122,7 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
     known = check_active(ctx, timeline, span)
     planner = _Planner(ctx, timeline, request.images, plan)
     steps: list[Step] | None = [] if known else None
-    error: InvalidOptionError | None = None
+    error: ExpiredError | None = None
     for instant in timeline.commits:
         if instant.time not in span:
             continue
@@ -131,7 +131,7 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
                 raise _GoneError("what was there before it is not known")
             steps += planner.steps(instant, commit_metadata(ctx, instant))
         except _GoneError as gone:
-            error = InvalidOptionError(
+            error = ExpiredError(
                 f"the changes of {instant.time} can no longer be told: {gone}. Ask for changes since a later instant, or "
                 "for a full scan (full_scan=True, --full-scan), which begins with all rows as inserts",
                 base_path=ctx.base_path,
@@ -147,12 +147,12 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
 
 def _all_rows(ctx: TableContext, timeline: Timeline, instant: Instant) -> list[Step] | None:
     """Every row as of an instant, as if that commit had inserted them all; None if some of their files are gone."""
+    view = FileSystemView(ctx, timeline, instant.time)
     try:
-        check_retained(ctx, timeline, instant.time)
-    except InvalidOptionError:
+        check_retained(view)
+    except ExpiredError:
         return None
-    slices = FileSystemView(ctx, timeline, instant.time).latest_slices()
-    return [Step(instant.time, None, found) for found in slices]
+    return [Step(instant.time, None, found) for found in view.latest_slices()]
 
 
 @dataclass(slots=True)

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
-from hudi_table.errors import CorruptTableError, HudiError, InvalidDataError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
+from hudi_table.table.cleans import clean_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
 from hudi_table.table.log_scan import slice_blocks
@@ -120,13 +121,21 @@ def _opened(ctx: TableContext, file: BaseFile) -> Iterator[Any]:
 
 
 def gone(ctx: TableContext, partition: str, path: str, what: str) -> HudiError:
-    """The error for a file that was planned and is not there: cleaned since, unless it is still listed."""
-    slices = FileSystemView(ctx, load_timeline(ctx)).latest_slices([partition])
-    if any(path in _paths(found) for found in slices):
-        return CorruptTableError(f"{what} {path} is listed and cannot be opened", base_path=ctx.base_path, path=path)
-    return UnavailableError(
-        f"{what} {path} was cleaned while it was read: run the scan again, or retain more commits",
+    """The error for a file that was planned and is not there: cleaned since, unless the newest snapshot needs it still."""
+    timeline = load_timeline(ctx)
+    clean = clean_of(ctx, timeline, path)
+    if clean is None:
+        slices = FileSystemView(ctx, timeline).latest_slices([partition])
+        if any(path in _paths(found) for found in slices):
+            return CorruptTableError(
+                f"{what} {path} is listed and cannot be opened", base_path=ctx.base_path, path=path
+            )
+    by = "" if clean is None else f" by the clean {clean}"
+    return ExpiredError(
+        f"{what} {path} was cleaned{by} while it was read: run the scan again, as of a later instant if it named one, or "
+        "retain more commits (hoodie.clean.commits.retained)",
         base_path=ctx.base_path,
+        instant=clean,
         path=path,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.names import COMMIT_TIME
 from hudi_table.read.predicates import Bound
@@ -61,13 +61,13 @@ def check_commit_times(ctx: TableContext) -> None:
 
 
 def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
-    """Whether the timeline holds every commit of the span. Raises InvalidOptionError if not, unless a full scan was asked for."""
+    """Whether the timeline holds every commit of the span. Raises ExpiredError if not, unless a full scan was asked for."""
     start = timeline.start or ""
     if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True
     if span.full_scan:
         return False
-    raise InvalidOptionError(
+    raise ExpiredError(
         f"the commits after {span.since or 'the first'} are partly archived, and which files they changed is no longer "
         f"known; the timeline starts at {start}: begin there, or ask for a full scan (full_scan=True, --full-scan)",
         base_path=ctx.base_path,
@@ -84,7 +84,7 @@ def settled_commits(timeline: Timeline) -> tuple[Instant, ...]:
 def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
     """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline does not reach back.
 
-    Raises InvalidOptionError then, unless a full scan was asked for.
+    Raises ExpiredError then, unless a full scan was asked for.
     """
     if not check_active(ctx, timeline, span):
         return slices

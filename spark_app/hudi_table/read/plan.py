@@ -77,11 +77,12 @@ class ScanPlan:
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
-    """Load the timeline and choose the files. Raises UnsupportedTableError, InvalidOptionError, CorruptTableError."""
+    """Load the timeline and choose the files.
+
+    Raises UnsupportedTableError, InvalidOptionError, ExpiredError and CorruptTableError.
+    """
     check_readable(ctx, request.query)
     timeline = load_timeline(ctx)
-    if request.as_of is not None:
-        check_retained(ctx, timeline, request.as_of)
     schema = schema_as_of(ctx, timeline, request.as_of)
     output = _output(ctx, schema, request)
     everything = pa.schema([*META_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
@@ -92,7 +93,10 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
     how = slice_merge(ctx.config, everything)
-    slices = FileSystemView(ctx, timeline, request.as_of).latest_slices()
+    view = FileSystemView(ctx, timeline, request.as_of)
+    if request.as_of is not None:
+        check_retained(view)
+    slices = view.latest_slices()
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
     total = len(slices)

@@ -37,7 +37,7 @@ class Scan(ArrowResult):
     """Rows of one snapshot of a table.
 
     The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch); every later stream
-    of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError,
+    of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError, ExpiredError,
     CorruptTableError, UnavailableError and AccessDeniedError.
     """
 

@@ -35,11 +35,13 @@ _DIGEST_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan that is not published: the content of its file, what it touches, and what it says of itself."""
+    """A plan that is not published: the content of its file, what it touches, and what it says of itself. `name`: of the
+    timeline file, if it is not the requested file of the plan's instant."""
 
     body: bytes
     touches: frozenset[str]
     plan: ServicePlan
+    name: str = ""
 
 
 Choose = Callable[[FileSystemView], Draft | None]
@@ -111,7 +113,7 @@ def _attempt(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan |
         if draft is None:
             txn.withdraw()
             return None
-        txn.plan(draft.body, draft.touches | {f"instant:{txn.time}"})
+        txn.plan(draft.body, draft.touches | {f"instant:{txn.time}"}, draft.name)
     except CommitStateUnknownError:
         raise
     except HudiError:

@@ -168,11 +168,16 @@ class _Visible:
 
 def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
     """(partition, file id) of every group that a completed replacecommit of this timeline hides."""
-    hidden: set[tuple[str, str]] = set()
+    return set(replaced_at(ctx, timeline))
+
+
+def replaced_at(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
+    """The same with the instant that hid each group."""
+    hidden: dict[tuple[str, str], str] = {}
     for instant in timeline.commits:
         if instant.action is Action.REPLACE_COMMIT:
             replaced = commit_metadata(ctx, instant).replaced or {}
-            hidden.update((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
+            hidden |= {(partition, file_id): instant.time for partition, ids in replaced.items() for file_id in ids}
     return hidden
 
 

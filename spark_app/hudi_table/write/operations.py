@@ -6,7 +6,7 @@ are, `finish` commits. `write` is all of it on a local engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,7 +74,8 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What `write` is asked. `partitions` are for `delete_partition` alone; `batch` names these rows: once it is
+    """What `write` is asked. `partitions` are for `delete_partition` alone, `still` says of
+    the write's own snapshot which of them are to go yet; `batch` names these rows: once it is
     committed, the same name again changes nothing."""
 
     operation: str
@@ -82,6 +83,7 @@ class WriteRequest:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     batch: str = ""
     partitions: Sequence[str] = ()
+    still: Callable[[FileSystemView], Container[str]] | None = None
     max_memory: int = DEFAULT_MEMORY
     attempt: str | None = None
 
@@ -176,7 +178,11 @@ def _attempt(
             placed = _sorted_across_files(attempt, tagged, request.max_memory)
             if placed is not tagged:
                 kept.enter_context(placed.rows)
-            planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, request.partitions)
+            dropped = request.partitions
+            if request.still is not None:
+                due = request.still(attempt.view)
+                dropped = [partition for partition in dropped if partition in due]
+            planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, dropped)
             stats = _run(attempt, placed, planned, engine)
             return _finish(attempt, placed, stats, request)
     except CommitStateUnknownError:

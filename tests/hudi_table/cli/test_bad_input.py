@@ -15,6 +15,7 @@ from hudi_table.cli import main
 from hudi_table.errors import (
     AccessDeniedError,
     CorruptTableError,
+    ExpiredError,
     HudiError,
     InvalidRequestError,
     TableNotFoundError,
@@ -157,7 +158,7 @@ def test_a_file_that_was_cleaned_while_it_was_read(base: Path) -> None:
     (path,) = scan.plan_files()["path"].to_pylist()
     write_hudi(table, ROWS.slice(0, 1))
     (base / path).unlink()
-    with pytest.raises(UnavailableError, match="was cleaned while it was read: run the scan again"):
+    with pytest.raises(ExpiredError, match="was cleaned while it was read: run the scan again"):
         scan.to_arrow()
     assert table.scan().count() == 50
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.touches import TABLE, bucket_touch, file_touch, key_touch, meet, partition_touch
+from hudi_table.model.touches import CLEANING, TABLE, bucket_touch, file_touch, key_touch, meet, partition_touch
 
 P_BUCKET, P_FILE, P_KEY = bucket_touch("a/b", 3), file_touch("a/b", "f-0"), key_touch("a/b", 7)
 EVERY = (P_BUCKET, P_FILE, P_KEY, partition_touch("a/b"), TABLE)
@@ -30,6 +30,12 @@ def test_a_whole_partition_meets_what_lies_in_it_and_nothing_else(touch: str) ->
     assert not meet([partition_touch("a")], [touch])
     assert not meet([partition_touch("a/b/3")], [touch])
     assert not meet([partition_touch("")], [touch])
+
+
+def test_what_names_no_rows_meets_itself_alone() -> None:
+    assert meet([CLEANING, "instant:1"], [CLEANING, "instant:2"])
+    for other in (*EVERY, partition_touch(""), "instant:1"):
+        assert not meet([CLEANING], [other])
 
 
 def test_the_partition_of_a_table_without_partitions_is_the_empty_path() -> None:

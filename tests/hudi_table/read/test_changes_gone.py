@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import CorruptTableError, InvalidOptionError
+from hudi_table.errors import CorruptTableError, ExpiredError, InvalidOptionError
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from tests.support import golden
 
@@ -62,9 +62,7 @@ def test_changes_whose_files_were_cleaned_name_the_instant_and_begin_anew_if_ask
     first, second, _ = instants(table)
     assert ops(table.changes()) == EVERYTHING
     clean_before(table, tmp_path / "t", second)
-    with pytest.raises(
-        InvalidOptionError, match=f"the changes of {first} can no longer be told: .* was cleaned"
-    ) as refused:
+    with pytest.raises(ExpiredError, match=f"the changes of {first} can no longer be told: .* was cleaned") as refused:
         table.changes().to_arrow()
     assert refused.value.instant == first
     assert ops(table.changes(second)) == EVERYTHING[4:]
@@ -72,7 +70,7 @@ def test_changes_whose_files_were_cleaned_name_the_instant_and_begin_anew_if_ask
     if logged in ("data_before", "data_before_after"):
         assert ops(table.changes(first)) == EVERYTHING[2:]
     else:
-        with pytest.raises(InvalidOptionError, match=f"the changes of {second} can no longer be told"):
+        with pytest.raises(ExpiredError, match=f"the changes of {second} can no longer be told"):
             table.changes(first).to_arrow()
         anew = table.changes(full_scan=True).to_arrow().to_pylist()
         assert [(row["op"], row["after"]["id"]) for row in anew[:3]] == [("i", "a"), ("i", "b"), ("i", "c")]
@@ -91,7 +89,7 @@ def test_changes_of_logs_are_refused_when_their_slice_was_cleaned(tmp_path: Path
         # A cleaner that stopped between the two is noticed, too.
         path.unlink()
         for since in (instants(table)[0], second):
-            with pytest.raises(InvalidOptionError, match=r"can no longer be told: \.?0.* was cleaned"):
+            with pytest.raises(ExpiredError, match=r"can no longer be told: \.?0.* was cleaned"):
                 table.changes(since).to_arrow()
 
 
@@ -103,11 +101,11 @@ def test_a_replaced_group_that_was_cleaned_is_refused(tmp_path: Path) -> None:
     assert ops(table.changes(since)) == [("d", "b"), ("d", "c"), ("i", "z")]
     newest = max(kept, key=lambda path: path.name[-25:])
     newest.unlink()
-    with pytest.raises(InvalidOptionError, match=rf"{newest.name} was cleaned"):
+    with pytest.raises(ExpiredError, match=rf"{newest.name} was cleaned"):
         table.changes(since).to_arrow()
     for path in kept - {newest}:
         path.unlink()
-    with pytest.raises(InvalidOptionError, match=f"the changes of {found.instant} can no longer be told"):
+    with pytest.raises(ExpiredError, match=f"the changes of {found.instant} can no longer be told"):
         table.changes(since).to_arrow()
     assert ops(table.changes(since, full_scan=True)) == [("i", "z")]
 
@@ -115,7 +113,7 @@ def test_a_replaced_group_that_was_cleaned_is_refused(tmp_path: Path) -> None:
 def test_changes_of_the_archived_part_are_refused_and_begin_anew_if_asked(tmp_path: Path) -> None:
     table = golden.unpack("arch", tmp_path)
     opened = open_table(str(table.base))
-    with pytest.raises(InvalidOptionError, match="archived"):
+    with pytest.raises(ExpiredError, match="archived"):
         opened.changes().to_arrow()
     seen = opened.changes(full_scan=True).to_arrow().to_pylist()
     state: dict[str, Any] = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table, write_hudi
-from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import ExpiredError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.names import META_COLUMNS
 from tests.support import golden
 from tests.support.rows import canonical
@@ -158,14 +158,14 @@ class TestTimeTravel:
 
     def test_a_moment_whose_files_were_cleaned_is_refused_and_the_clean_named(self, tmp_path: Path) -> None:
         table = opened("clust", tmp_path)
-        with pytest.raises(InvalidOptionError, match="the clean 20261121091235137 deleted files"):
+        with pytest.raises(ExpiredError, match="the clean 20261121091235137 deleted files"):
             table.scan(as_of="20261121091217323").to_arrow()
 
     def test_a_moment_in_the_archived_timeline_is_refused(self, tmp_path: Path) -> None:
         table = opened("arch", tmp_path)
-        with pytest.raises(InvalidOptionError, match="archived part of the timeline"):
+        with pytest.raises(ExpiredError, match="archived part of the timeline"):
             table.scan(as_of="20261121091530000").to_arrow()
-        with pytest.raises(InvalidOptionError, match="the clean 20261121091537909 deleted files"):
+        with pytest.raises(ExpiredError, match="the clean 20261121091537909 deleted files"):
             table.scan(as_of="20261121091534738").to_arrow()
         found = table.scan(["name"], as_of="20261121091535662").to_arrow()
         assert sorted(found["name"].to_pylist()) == ["name0_7", "name1_7", "name2_7"]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import ExpiredError, InvalidOptionError
 from tests.support import golden
 from tests.support.rows import canonical
 from tests.support.scale import scaled
@@ -93,7 +93,7 @@ def test_what_cannot_be_answered_is_refused_by_name(tmp_path: Any) -> None:
 
 def test_an_archived_range_is_refused_and_read_whole_when_asked(tmp_path: Any) -> None:
     table = open_table(str(golden.unpack("arch", tmp_path).base))
-    with pytest.raises(InvalidOptionError, match="partly archived"):
+    with pytest.raises(ExpiredError, match="partly archived"):
         table.scan(query="incremental", since="earliest").to_arrow()
     everything = table.scan(query="incremental", since="earliest", full_scan=True).to_arrow()
     assert canonical(everything) == canonical(table.scan().to_arrow())

@@ -1,0 +1,67 @@
+"""`hudictl clean BASE`: what cleaning would delete, and with `--yes` its deletion."""
+
+from __future__ import annotations
+
+import argparse
+
+from hudi_table.api import HudiTable
+from hudi_table.cli import exits
+from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.services import ServiceResult
+from hudi_table.read.human import number, size
+from hudi_table.services.cleaning.execute import pending_instants
+from hudi_table.table.timeline import load_timeline
+
+_PLANNED = (Column("partition", "PARTITION"), Column("what", "WHAT"))
+_DONE = (
+    Column("instant", "INSTANT"),
+    Column("filesDeleted", "DELETED", number, right=True),
+    Column("bytesFreed", "FREED", size, right=True),
+    Column("filesFailed", "FAILED", number, right=True),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan per partition, or what was deleted."""
+    table, options = opened(args), given_options(args.option)
+    if args.plan and not args.yes:
+        raise InvalidOptionError("--plan runs an approved plan and needs --yes")
+    if not args.yes:
+        return _dry_run(table, options, args)
+    if args.plan:
+        planned = table.schedule_clean(options, plan=args.plan)
+        done = [table.run_clean(planned.instant)] if planned else []
+    else:
+        done = table.clean(options, force=True)
+    emit(Document("CleanList", _DONE, [_row(found) for found in done]), args.output)
+    if not done:
+        note("nothing to delete")
+    for found in done:
+        if found.figures["filesFailed"]:
+            note(f"{found.instant}: {found.message}")
+    return exits.FINDINGS if any(found.figures["filesFailed"] for found in done) else exits.GOOD
+
+
+def _dry_run(table: HudiTable, options: dict[str, str], args: argparse.Namespace) -> int:
+    plan = table.plan_clean(options)
+    lines = [] if plan is None else [line.rpartition(": ") for line in plan.details]
+    rows = [{"partition": partition, "what": what} for partition, _, what in lines]
+    emit(Document("CleanPlan", _PLANNED, rows), args.output)
+    for instant in pending_instants(load_timeline(table.context)):
+        note(f"the clean {instant} waits and would be finished first")
+    if plan is None:
+        note("nothing to delete")
+    else:
+        files = plan.files_before - plan.files_after
+        note(
+            f"{files:,} files would be deleted and {size(plan.bytes_freed)} freed ({plan.why}); --yes deletes what is due "
+            f"then, --yes --plan {plan.digest} exactly these"
+        )
+    return exits.GOOD
+
+
+def _row(found: ServiceResult) -> dict[str, object]:
+    figures = {name: int(value) for name, value in found.figures.items()}
+    return {"instant": found.instant, **figures}

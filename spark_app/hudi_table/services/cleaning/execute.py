@@ -1,0 +1,154 @@
+"""Executing a published clean, ours or Hudi's: its files deleted, the clean recorded.
+
+Facts (Hudi 0.15.0): `T.clean.inflight` repeats the plan; a file that is gone already counts as deleted here, as one that could
+not be deleted there. Anybody may execute a plan, several at once, and again after a crash: what it names stays outdated.
+
+Beyond Hudi: a file that the table needs again, because commits were rolled back since the plan, stays and is recorded as failed.
+The metadata file of an emptied partition is deleted first and put back if a writer was at work: a writer that
+claimed before looked for the file before, and one that claims later sees that it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from hudi_table.errors import (
+    AccessDeniedError,
+    InvalidRequestError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    UnavailableError,
+)
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.model.names import HOODIE, PARTITION_METADATA, join
+from hudi_table.model.services import ServiceResult, ServiceType
+from hudi_table.read.human import number, size
+from hudi_table.services.cleaning.plan import files_in, rule_of
+from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
+from hudi_table.table import settle
+from hudi_table.table.cleans import CleanPlan, read_plan, read_record, record_body
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Engine, ObjectInfo
+from hudi_table.table.timeline import Timeline, body, load_timeline
+from hudi_table.table.view import replaced_at
+from hudi_table.write.attempt import partition_metadata
+from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.prepare import refuse_unsupported
+
+THREADS = 16
+"""Deletes at once, where the engine is not this process's own: they wait for the store, not for processors."""
+_UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
+_File = tuple[str, str]
+"""(partition, file name)."""
+
+
+def pending_instants(timeline: Timeline) -> list[str]:
+    """The instants of cleans that have not completed, oldest first."""
+    return [found.time for found in timeline.pending if found.action is Action.CLEAN]
+
+
+def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
+    """Execute the plan of `instant`, or find it executed. Running it again, or by two at once, is safe.
+
+    Raises InvalidRequestError if there is no such plan, CorruptTableError, UnsupportedTableError, and what the storage raises
+    other than for single files: those are recorded as failed, and the next clean tries them again.
+    """
+    refuse_unsupported(ctx.config)
+    began = ctx.clock.boot_seconds()
+    timeline = load_timeline(ctx)
+    clean = Instant(instant, Action.CLEAN, State.REQUESTED)
+    if clean.with_state(State.COMPLETED).file_name in timeline.files:
+        return _result(ctx, instant, 0, replayed=True)
+    if clean.file_name not in timeline.files:
+        raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
+    plan = read_plan(ctx, clean)
+    drop_metadata_if_any(ctx)
+    settle.put(ctx.storage, f"{HOODIE}/{clean.with_state(State.INFLIGHT).file_name}", body(ctx, clean))
+    files = files_in(ctx, plan.files)
+    kept = _needed(ctx, timeline, instant, plan, files)
+    wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
+    workers = engine if isinstance(engine, LocalEngine) else LocalEngine(THREADS)
+    gone = workers.map(partial(_delete, ctx), wanted)
+    failed = {*kept, *(file for file, done in zip(wanted, gone, strict=True) if not done)}
+    deleted = [file for file in wanted if file not in failed]
+    full = {p for p, _ in failed}
+    dropped = [p for p in plan.partitions if p not in full and _drop_partition(ctx, p)]
+    millis = int((ctx.clock.boot_seconds() - began) * 1000)
+    done = replace(plan, partitions=tuple(dropped))
+    data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
+    try:
+        path = f"{HOODIE}/{clean.with_state(State.COMPLETED).file_name}"
+        settle.settle(lambda: ctx.storage.put_if_absent(path, data))
+    except ObjectExistsError:
+        return _result(ctx, instant, 0, replayed=True)
+    sizes = {info.path: info.size for info in files}
+    return _result(ctx, instant, sum(sizes.get(join(*file), 0) for file in deleted))
+
+
+def _delete(ctx: TableContext, file: _File) -> bool:
+    """Whether the file is gone. A store that fails for all of them fails again when the clean is recorded."""
+    try:
+        settle.delete(ctx.storage, join(*file))
+    except (AccessDeniedError, UnavailableError):
+        return False
+    return True
+
+
+def _needed(
+    ctx: TableContext, timeline: Timeline, instant: str, plan: CleanPlan, files: list[ObjectInfo]
+) -> set[_File]:
+    """Files of the plan that savepoints, pending plans, or after a later rollback readers, need."""
+    undone = any(i.action in _UNDOING and comparable_time(i.time) > comparable_time(instant) for i in timeline.instants)
+    rule = rule_of(ctx, timeline, "", 1)
+    needed: set[_File] = set()
+    for group in stored_groups(files, timeline, replaced_at(ctx, timeline)):
+        for found in group.slices:
+            if rule.needed(group, found) or (undone and _is_newest(group, found)):
+                needed |= {(group.partition, name) for name in found.names}
+    return needed & {(p, name) for p, names in plan.files.items() for name in names}
+
+
+def _is_newest(group: StoredGroup, found: StoredSlice) -> bool:
+    return not group.replaced and found == group.slices[0]
+
+
+def _drop_partition(ctx: TableContext, partition: str) -> bool:
+    """Delete the metadata file of an emptied partition, unless something is there or may come; whether it is gone."""
+    path = join(partition, PARTITION_METADATA)
+    if not _in_use(ctx, partition):
+        settle.delete(ctx.storage, path)
+        if not _in_use(ctx, partition):
+            return True
+    try:
+        ctx.storage.head(path)
+    except ObjectNotFoundError:
+        settle.put(ctx.storage, path, partition_metadata(load_timeline(ctx).commits[0].time, partition))
+    return False
+
+
+def _in_use(ctx: TableContext, partition: str) -> bool:
+    if any(i.action in WRITE_ACTIONS for i in load_timeline(ctx).pending):
+        return True
+    return any(not info.path.endswith(PARTITION_METADATA) for info in ctx.storage.list_dir(partition)[1])
+
+
+def _per_partition(files: Iterable[_File]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for partition, name in sorted(files):
+        found.setdefault(partition, []).append(name)
+    return {partition: tuple(names) for partition, names in found.items()}
+
+
+def _result(ctx: TableContext, instant: str, freed: int, *, replayed: bool = False) -> ServiceResult:
+    """The figures of a recorded clean; bytes are known to who deleted them."""
+    record = read_record(ctx, Instant(instant, Action.CLEAN, State.COMPLETED))
+    deleted, failed = (sum(map(len, files.values())) for files in (record.deleted, record.failed))
+    message = f"{number(deleted)} files deleted, {size(freed)} freed" if freed else f"{number(deleted)} files deleted"
+    if failed:
+        first = next(join(p, names[0]) for p, names in record.failed.items() if names)
+        message += f"; {number(failed)} could not be or are needed again, such as {first}: clean again"
+    figures = {"filesDeleted": float(deleted), "filesFailed": float(failed), "bytesFreed": float(freed)}
+    return ServiceResult(ServiceType.CLEANING, instant, message, figures, replayed)

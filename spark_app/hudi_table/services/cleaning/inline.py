@@ -1,0 +1,43 @@
+"""Cleaning that a writer does itself after its commit, if its options say `hoodie.clean.automatic=true`.
+
+Hudi's writers clean unless they are told not to; ours do not unless they are told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import HudiError
+from hudi_table.model.services import ServiceResult
+from hudi_table.services.cleaning.execute import pending_instants, run_clean
+from hudi_table.services.cleaning.plan import schedule_clean
+from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions, is_on
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+
+def cleans_itself(options: Mapping[str, str]) -> bool:
+    """Whether the options ask for it; what they retain is checked, too. Raises InvalidOptionError."""
+    asked = AUTOMATIC in options and is_on(options, AUTOMATIC)
+    if asked:
+        CleanOptions.parse(options)
+    return asked
+
+
+def clean(ctx: TableContext, options: Mapping[str, str], engine: Engine, *, force: bool = False) -> list[ServiceResult]:
+    """Finish the cleans that wait, oldest first, then do one if it is due (`force`: in any case)."""
+    done = [run_clean(ctx, instant, engine) for instant in pending_instants(load_timeline(ctx))]
+    planned = schedule_clean(ctx, options, force=force)
+    return done if planned is None else [*done, run_clean(ctx, planned.instant, engine)]
+
+
+def clean_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
+    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    if not cleans_itself(options):
+        return
+    try:
+        clean(ctx, options, engine)
+    except HudiError as error:
+        error.add_note(f"the write of {committed} is committed; only the clean after it failed, run it again")
+        raise

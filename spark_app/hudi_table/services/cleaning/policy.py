@@ -1,0 +1,183 @@
+"""Which slices of a file group a clean deletes. Pure: timeline and slices in, slices out.
+
+Facts (Hudi 0.15.0, its classes read and its plans compared): under `KEEP_LATEST_COMMITS` everything that was current at or
+after the earliest retained instant stays: of each group the newest slice, the newest before that instant, and all
+from it on; that instant is the n-th newest completed write, but not later than the newest before the first pending write or
+compaction. `KEEP_LATEST_BY_HOURS` is the same with the first completed write of the last n hours. Groups that were replaced
+before the instant go whole. `KEEP_LATEST_FILE_VERSIONS` keeps n slices of each group and none of a replaced one. A slice with a
+file that a savepoint names stays, and so do the slice that a pending compaction reads and all after it; under the last
+policy these count as one of the n.
+
+Beyond Hudi: what a pending clustering reads stays by the same rule, and files of a replaced group stay if a pending plan
+reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
+from hudi_table.model.options import check_keys, given, known_keys
+from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
+from hudi_table.table.timeline import Timeline
+
+POLICY = "hoodie.clean.policy"
+COMMITS = "hoodie.clean.commits.retained"
+HOURS = "hoodie.clean.hours.retained"
+VERSIONS = "hoodie.clean.fileversions.retained"
+TRIGGER = "hoodie.clean.trigger.max.commits"
+TRIGGER_STRATEGY = "hoodie.clean.trigger.strategy"
+INCREMENTAL = "hoodie.clean.incremental.enabled"
+AUTOMATIC = "hoodie.clean.automatic"
+
+
+class CleanPolicy(StrEnum):
+    """By what a clean counts."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanOptions:
+    """What is retained, and after how many commits (`trigger`) since the last clean another is due. `incremental`: look only
+    where something changed since then."""
+
+    policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
+    commits: int = 10
+    hours: int = 24
+    versions: int = 3
+    trigger: int = 1
+    incremental: bool = True
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> CleanOptions:
+        """From `hoodie.clean.*`, or `hoodie.cleaner.*` as Hudi 0.15.0 names them. Raises InvalidOptionError."""
+        check_keys(options)
+        policy = _text(options, POLICY).upper()
+        if policy not in CleanPolicy.__members__:
+            raise InvalidOptionError(f"{POLICY} is {policy!r}; use one of {', '.join(CleanPolicy)}")
+        if _text(options, TRIGGER_STRATEGY).upper() != "NUM_COMMITS":
+            raise InvalidOptionError(f"{TRIGGER_STRATEGY} is {_text(options, TRIGGER_STRATEGY)!r}; use NUM_COMMITS")
+        return cls(
+            CleanPolicy(policy),
+            _number(options, COMMITS),
+            _number(options, HOURS),
+            _number(options, VERSIONS),
+            _number(options, TRIGGER),
+            is_on(options, INCREMENTAL),
+        )
+
+    @property
+    def by_commits(self) -> bool:
+        """Whether an instant says what is retained."""
+        return self.policy is not CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+
+    def __str__(self) -> str:
+        match self.policy:
+            case CleanPolicy.KEEP_LATEST_COMMITS:
+                return f"keep the newest {self.commits} commits"
+            case CleanPolicy.KEEP_LATEST_BY_HOURS:
+                return f"keep the newest {self.hours} hours"
+            case _:
+                return f"keep {self.versions} versions of each file group"
+
+
+def is_on(options: Mapping[str, str], key: str) -> bool:
+    """Whether an option is true, its default included. Raises InvalidOptionError."""
+    value = _text(options, key).lower()
+    if value not in ("true", "false"):
+        raise InvalidOptionError(f"{key} is {value!r}, neither 'true' nor 'false'")
+    return value == "true"
+
+
+def _text(options: Mapping[str, str], key: str) -> str:
+    found = given(options, key)
+    return known_keys()[key] if found is None else found
+
+
+def _number(options: Mapping[str, str], key: str) -> int:
+    text = _text(options, key)
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from 1")
+    return int(text)
+
+
+def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) -> Instant | None:
+    """The instant from which on everything stays; None if nothing is old enough, or the policy counts versions. `now` is naive,
+    in the timeline's zone."""
+    done = timeline.commits
+    if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
+        since = format_instant_time(now - timedelta(hours=options.hours))
+        return next((i for i in done if comparable_time(i.time) >= since), None)
+    if not options.by_commits or len(done) <= options.commits:
+        return None
+    found = done[len(done) - options.commits]
+    pending = next((i for i in timeline.pending if i.action in _WAITING), None)
+    if pending is None or found.sort_key <= pending.sort_key:
+        return found
+    before = [i for i in done if comparable_time(i.time) < comparable_time(pending.time)]
+    return before[-1] if before else None
+
+
+_WAITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one clean goes by. `retain`: the earliest retained instant, "" if `versions` counts instead. `savepoints`: file name →
+    the savepoint that needs it. `plans`: (partition, file id) → the pending plan that reads a slice of the group."""
+
+    retain: str = ""
+    versions: int = 0
+    savepoints: Mapping[str, str] = field(default_factory=dict)
+    plans: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def outdated(self, group: StoredGroup) -> list[StoredSlice]:
+        """The slices that are too old to be kept for readers, newest first, whether or not something else needs them."""
+        retain = comparable_time(self.retain)
+        if group.replaced:
+            gone = not self.retain or comparable_time(group.replaced) < retain
+            return list(group.slices) if gone else []
+        if self.retain:
+            older = [found for found in group.slices if comparable_time(found.instant) < retain]
+            # The newest of these is what a reader of the retained instant sees, or the newest of all.
+            return older[1:]
+        planned = {found.instant for found in group.slices if self._planned(group, found)}
+        rest = [found for found in group.slices if found.instant not in planned]
+        return rest[self.versions - (1 if (group.partition, group.file_id) in self.plans else 0) :]
+
+    def needed(self, group: StoredGroup, found: StoredSlice) -> str | None:
+        """What else needs a slice, in words; None if nothing does."""
+        savepoint = next((self.savepoints[name] for name in found.names if name in self.savepoints), None)
+        if savepoint is not None:
+            return f"savepoint {savepoint}"
+        return f"the pending plan {self.plans[group.key]}" if self._planned(group, found) else None
+
+    def _planned(self, group: StoredGroup, found: StoredSlice) -> bool:
+        plan = self.plans.get(group.key)
+        if plan is None:
+            return False
+        older = (other.instant for other in group.slices if comparable_time(other.instant) < comparable_time(plan))
+        return comparable_time(found.instant) >= comparable_time(next(older, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outdated slice, and what holds it back, if anything does."""
+
+    group: StoredGroup
+    slice: StoredSlice
+    held: str | None
+
+
+def verdicts(groups: list[StoredGroup], rule: Rule) -> Iterator[Verdict]:
+    """Every outdated slice of the groups."""
+    for group in groups:
+        for found in rule.outdated(group):
+            yield Verdict(group, found, rule.needed(group, found))

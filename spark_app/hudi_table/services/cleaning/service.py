@@ -1,0 +1,40 @@
+"""Cleaning as a table service."""
+
+from __future__ import annotations
+
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.services.cleaning.execute import pending_instants, run_clean
+from hudi_table.services.cleaning.plan import approved_clean, clean_choice
+from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+
+class CleaningService:
+    """See `services.base.Service`."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """A dry run."""
+        return preview(ctx, clean_choice(ctx, request.options, force=request.force))
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Publish a plan."""
+        if not request.plan:
+            return publish(ctx, Action.CLEAN, clean_choice(ctx, request.options, force=request.force))
+        planned = publish(ctx, Action.CLEAN, approved_clean(ctx, saved_plan(ctx, request.plan)))
+        forget_plan(ctx, request.plan)
+        return planned
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Published plans."""
+        return pending_instants(load_timeline(ctx))
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Carry a plan out."""
+        del request
+        return run_clean(ctx, instant, engine)
+
+
+SERVICE = CleaningService()

@@ -1,0 +1,73 @@
+"""Every file group that lies on the store, replaced ones included, with all of its committed slices.
+
+Facts (table version 6): a slice here is the files of one base instant: its base file, its logs and change data logs. Slices of
+instants that have not completed are none, but for those of a pending compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlice:
+    """The files of one base instant of a group."""
+
+    instant: str
+    files: tuple[ObjectInfo, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """File names without their folder."""
+        return tuple(info.path.rpartition("/")[2] for info in self.files)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(info.size for info in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup:
+    """A file group: its slices, newest first; `replaced` is the instant that hid it, "" if none did."""
+
+    partition: str
+    file_id: str
+    slices: tuple[StoredSlice, ...]
+    replaced: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(partition, file id)."""
+        return (self.partition, self.file_id)
+
+
+def stored_groups(
+    files: Iterable[ObjectInfo], timeline: Timeline, replaced: Mapping[tuple[str, str], str]
+) -> list[StoredGroup]:
+    """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it."""
+    found: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
+    for info in files:
+        partition, _, name = info.path.rpartition("/")
+        base, log = parse_base_file(name), parse_log_file(name)
+        if base is not None:
+            found.setdefault((partition, base.file_id), {}).setdefault(base.instant, []).append(info)
+        elif log is not None:
+            found.setdefault((partition, log.file_id), {}).setdefault(log.base_instant, []).append(info)
+    start = comparable_time(timeline.start) if timeline.start else ""
+    known = {i.time for i in timeline.commits} | {i.time for i in timeline.pending if i.action is Action.COMPACTION}
+    groups = []
+    for (partition, file_id), slices in sorted(found.items()):
+        committed = [
+            StoredSlice(instant, tuple(slices[instant]))
+            for instant in sorted(slices, key=comparable_time, reverse=True)
+            if instant in known or comparable_time(instant) < start
+        ]
+        groups.append(StoredGroup(partition, file_id, tuple(committed), replaced.get((partition, file_id), "")))
+    return groups

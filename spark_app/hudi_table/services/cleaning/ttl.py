@@ -1,0 +1,187 @@
+"""Partitions that have outlived their time: found, and dropped by one delete_partition.
+
+Facts (Hudi 1.1.1, its classes read): `KEEP_BY_TIME` counts from the newest base instant of a partition's latest slices,
+`KEEP_BY_CREATION_TIME` from the commit that its metadata file names; a partition whose time and `days.retain` lie before now goes, at
+most `max.delete.partitions` at once. Without days nothing goes.
+
+Beyond Hudi: a write to logs counts as one, where its commit is on the timeline; a partition that is written to while it is about to be
+dropped stays; the partitions selected are the option's own, where Hudi reads those of a clustering.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError
+from hudi_table.model.instants import comparable_time, format_instant_time
+from hudi_table.model.names import PARTITION_METADATA, join
+from hudi_table.model.options import check_keys, known_keys
+from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.table.context import TableContext
+from hudi_table.table.instants import local_now
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.operations import CommitResult, WriteRequest, write
+
+_PREFIX = "hoodie.partition.ttl"
+STRATEGY = f"{_PREFIX}.management.strategy.type"
+STRATEGY_CLASS = f"{_PREFIX}.strategy.class"
+DAYS = f"{_PREFIX}.strategy.days.retain"
+MOST = f"{_PREFIX}.strategy.max.delete.partitions"
+SELECTED = f"{_PREFIX}.strategy.partition.selected"
+_CREATED = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
+
+
+class TtlStrategy(StrEnum):
+    """From when on a partition's time runs."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
+_CLASSES = {
+    "KeepByTimeStrategy": TtlStrategy.KEEP_BY_TIME,
+    "KeepByCreationTimeStrategy": TtlStrategy.KEEP_BY_CREATION_TIME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TtlOptions:
+    """`days` that a partition is kept, `most` partitions to drop at once, `selected` ones to look at (all if empty)."""
+
+    strategy: TtlStrategy
+    days: int
+    most: int
+    selected: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> TtlOptions:
+        """Raises InvalidOptionError, also if no days are given: then nothing would ever go."""
+        check_keys(options)
+        name = options.get(STRATEGY_CLASS, "").strip().rpartition(".")[2]
+        kind = _CLASSES.get(name, name) or options.get(STRATEGY, known_keys()[STRATEGY]).strip().upper()
+        if kind not in TtlStrategy.__members__:
+            raise InvalidOptionError(
+                f"{STRATEGY_CLASS if name else STRATEGY} is {kind!r}; use {', '.join(TtlStrategy)}"
+            )
+        if DAYS not in options:
+            raise InvalidOptionError(f"give {DAYS}: for how many days a partition is kept")
+        selected = tuple(part.strip() for part in options.get(SELECTED, "").split(",") if part.strip())
+        return cls(TtlStrategy(kind), _number(options, DAYS), _number(options, MOST), selected)
+
+
+def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime) -> list[str]:
+    """Paths of the partitions to drop, sorted. `now` is naive, in the timeline's zone. Raises InvalidRequestError for a selected
+    partition that is not there, and a table that is not partitioned."""
+    ctx = view.ctx
+    if not ctx.config.partition_by:
+        raise InvalidRequestError(
+            f"table {ctx.config.name!r} is not partitioned: no partition expires", base_path=ctx.base_path
+        )
+    known = view.partitions()
+    missing = sorted(set(options.selected) - set(known))
+    if missing:
+        raise InvalidRequestError(
+            f"{SELECTED} names {missing[0]!r}, which the table does not have", base_path=ctx.base_path
+        )
+    limit = format_instant_time(now - timedelta(days=options.days))
+    if options.strategy is TtlStrategy.KEEP_BY_TIME:
+        since = _last_writes(view)
+    else:
+        since = {partition: _created(ctx, partition) for partition in options.selected or known}
+    chosen = [p for p in options.selected or known if "" < since.get(p, "") < limit]
+    # One that was dropped before and not cleaned yet has no rows to drop.
+    return sorted(p for p in chosen if view.groups(p))[: options.most]
+
+
+def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) -> CommitResult | None:
+    """Drop what has expired, by one commit; None, and no claim, if nothing has."""
+    parsed = TtlOptions.parse({key: value for key, value in options.items() if key.startswith(_PREFIX)})
+
+    def expired(view: FileSystemView) -> list[str]:
+        return expired_partitions(view, parsed, local_now(ctx))
+
+    found = expired(FileSystemView(ctx, load_timeline(ctx)))
+    if not found:
+        return None
+    request = WriteRequest("delete_partition", dict(options), partitions=found, still=expired)
+    return write(ctx, None, request, engine)
+
+
+def _last_writes(view: FileSystemView) -> dict[str, str]:
+    """When each partition was last written to."""
+    found: dict[str, str] = {}
+
+    def wrote(partition: str, instant: str) -> None:
+        found[partition] = max(found.get(partition, ""), comparable_time(instant))
+
+    for item in view.latest_slices():
+        wrote(item.partition, item.instant)
+    for instant in view.timeline.commits:
+        for stat in commit_metadata(view.ctx, instant).stats:
+            wrote(stat.partition_path, instant.time)
+    return found
+
+
+def _created(ctx: TableContext, partition: str) -> str:
+    try:
+        match = _CREATED.search(ctx.storage.get(join(partition, PARTITION_METADATA)))
+    except ObjectNotFoundError:
+        return ""
+    return comparable_time(match[1].decode()) if match else ""
+
+
+def _number(options: Mapping[str, str], key: str) -> int:
+    text = options.get(key, known_keys()[key]).strip()
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from 1")
+    return int(text)
+
+
+class PartitionTtlService:
+    """See `services.base.Service`: it stores no plan; what has expired is looked at again when it is dropped."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """What would be dropped now."""
+        view = FileSystemView(ctx, load_timeline(ctx))
+        options = TtlOptions.parse(request.options)
+        found = expired_partitions(view, options, local_now(ctx))
+        if not found:
+            return None
+        slices = view.latest_slices(found)
+        return ServicePlan(
+            ServiceType.PARTITION_TTL,
+            f"{len(found)} partitions older than {options.days} days",
+            file_groups=len(slices),
+            files_before=sum((item.base is not None) + len(item.logs) for item in slices),
+            bytes_freed=sum(item.size for item in slices),
+            details=tuple(found[:DETAILS_MAX]),
+        )
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing: all is done by `execute`."""
+        del ctx, request
+        return None
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Nothing waits."""
+        del ctx
+        return []
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Drop what has expired."""
+        del instant
+        done = drop_expired(ctx, request.options, engine)
+        if done is None:
+            return ServiceResult(ServiceType.PARTITION_TTL, "", "no partition has expired")
+        figures = {"partitions": float(len(done.partitions)), "fileGroups": float(done.groups_replaced)}
+        message = f"{len(done.partitions)} partitions dropped; a clean frees their files"
+        return ServiceResult(ServiceType.PARTITION_TTL, done.instant, message, figures)
+
+
+SERVICE = PartitionTtlService()

@@ -1,0 +1,31 @@
+"""The table services that a writer runs itself after its commit, where the options of its write ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.services.archiving.inline import archive_inline, check_archiving
+from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
+from hudi_table.services.clustering.inline import check_clustering, cluster_inline
+from hudi_table.services.compaction.inline import check_compaction, compact_inline
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+
+
+def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
+    """Refuse contradicting options before anything is written, as Hudi does. Raises InvalidRequestError and its kinds."""
+    check_compaction(options)
+    check_clustering(ctx, options)
+    cleans_itself(options)
+    check_archiving(options)
+
+
+def run_inline(
+    ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
+) -> None:
+    """What the options ask after the write of instant `committed`: merge, rewrite, clean, archive, in this order, for each
+    leaves work to the next. An error says that the write itself stands."""
+    compact_inline(ctx, committed, options, engine, max_memory=max_memory)
+    cluster_inline(ctx, committed, options, engine, max_memory=max_memory)
+    clean_inline(ctx, committed, options, engine)
+    archive_inline(ctx, committed, options)

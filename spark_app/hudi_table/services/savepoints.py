@@ -1,0 +1,149 @@
+"""Savepoints: a commit whose files no clean deletes, to read or to restore later.
+
+A savepoint is decided in the chain as a plan is, against cleans: of a clean and a savepoint that are planned side by side, the
+later one looks again. Hudi's own requested and inflight files of a savepoint are not needed: Hudi 0.15.0 and 1.1.1 make
+them themselves when they delete one (`tests/interop/test_cleaning.py`).
+"""
+
+from __future__ import annotations
+
+import getpass
+
+from hudi_table.errors import ExpiredError, InvalidRequestError
+from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.names import HOODIE
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.model.touches import CLEANING
+from hudi_table.read.as_of import check_retained
+from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
+from hudi_table.services.planning import Draft, publish
+from hudi_table.table import chain, settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.materialise import drop_claim
+from hudi_table.table.ports import Engine
+from hudi_table.table.savepoints import Savepoint, savepoint_instant, savepoints
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import FileSystemView, replaced_at
+from hudi_table.write.guards import check_timeline
+from hudi_table.write.prepare import refuse_unsupported
+
+
+def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "", by: str = "") -> ServiceResult:
+    """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is (`replayed`).
+
+    Raises InvalidRequestError if there is no such commit, ExpiredError if files that it needs were cleaned or a
+    pending clean deletes them, WriteConflictError, UnsupportedTableError.
+    """
+    refuse_unsupported(ctx.config)
+    kept: list[str] = []
+
+    def choose(view: FileSystemView) -> Draft | None:
+        check_timeline(ctx, view.timeline)
+        commit = _commit(ctx, view.timeline, instant)
+        kept[:] = [commit.time]
+        target = savepoint_instant(commit.time)
+        if target.file_name in view.timeline.files:
+            return None
+        files = _files(ctx, view.timeline, commit.time)
+        found = Savepoint(commit.time, by or _user(), int(ctx.clock.now().timestamp() * 1000), comment, files)
+        said = ServicePlan(ServiceType.SAVEPOINT, "asked for", files_before=sum(map(len, files.values())))
+        return Draft(found.to_avro(), frozenset({CLEANING}), said, target.file_name)
+
+    planned = publish(ctx, Action.SAVEPOINT, choose)
+    count = planned.files_before if planned else 0
+    message = f"savepoint {kept[0]}" + ("" if planned else " was there before")
+    return ServiceResult(ServiceType.SAVEPOINT, kept[0], message, {"filesKept": float(count)}, planned is None)
+
+
+def list_savepoints(ctx: TableContext) -> list[Savepoint]:
+    """All savepoints, oldest first."""
+    return savepoints(ctx, load_timeline(ctx))
+
+
+def delete_savepoint(ctx: TableContext, instant: str) -> None:
+    """Let go of a savepoint; the next clean may delete its files. Raises InvalidRequestError if there is none."""
+    timeline = load_timeline(ctx)
+    found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
+    if not found:
+        known = ", ".join(i.time for i in timeline.completed if i.action is Action.SAVEPOINT) or "none"
+        raise InvalidRequestError(f"there is no savepoint {instant!r}; the table has {known}", base_path=ctx.base_path)
+    # A claim that its maker left would bring it back.
+    upto = chain.read_tail(ctx).sequence
+    for time in timeline.planner_claims:
+        decision = chain.find_decision(ctx, time, upto)
+        if decision is not None and decision[1].name == savepoint_instant(instant).file_name:
+            drop_claim(ctx, time)
+    for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
+        settle.delete(ctx.storage, f"{HOODIE}/{name}")
+
+
+def _commit(ctx: TableContext, timeline: Timeline, instant: str) -> Instant:
+    commits = timeline.commits
+    found = commits[-1:] if not instant else [i for i in commits if i.time == instant]
+    if not found:
+        newest = f"the newest is {commits[-1].time}" if commits else "there is none"
+        raise InvalidRequestError(
+            f"there is no completed commit {instant!r} on the timeline to keep; {newest}", base_path=ctx.base_path
+        )
+    return found[0]
+
+
+def _files(ctx: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
+    """The files of every slice that was the newest of a visible group at `instant`."""
+    try:
+        check_retained(FileSystemView(ctx, timeline, instant))
+    except ExpiredError as error:
+        raise ExpiredError(
+            f"{instant} cannot be kept any more: {error.message}", base_path=ctx.base_path, instant=instant
+        ) from error
+    files: dict[str, list[str]] = {}
+    replaced = replaced_at(ctx, timeline.until(instant))
+    for group in stored_groups(list_data_files(ctx.storage), timeline, replaced):
+        for found in _current(group, instant):
+            files.setdefault(group.partition, []).extend(found.names)
+    return {partition: tuple(names) for partition, names in sorted(files.items())}
+
+
+def _current(group: StoredGroup, instant: str) -> list[StoredSlice]:
+    """The newest slice at `instant`; logs beside a compaction that has no base file yet belong to the slice before."""
+    limit = comparable_time(instant)
+    slices = [found for found in group.slices if comparable_time(found.instant) <= limit]
+    if group.replaced or not slices:
+        return []
+    has_base = any(name.endswith(".parquet") for name in slices[0].names)
+    return slices[: 1 if has_base else 2]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "hudictl"
+
+
+class SavepointService:
+    """See `services.base.Service`: all its work is `execute`, at the commit of the request's instant."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing is planned."""
+        del ctx, request
+        return None
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing is planned."""
+        del ctx, request
+        return None
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Nothing waits."""
+        del ctx
+        return []
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Keep the commit that the request names, or the newest."""
+        del instant, engine
+        return create_savepoint(ctx, request.instant, comment=request.comment)
+
+
+SERVICE = SavepointService()

@@ -1,0 +1,77 @@
+"""What an opened table offers of cleaning, savepoints and partitions that expire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.read.reader import TableReader
+from hudi_table.services.cleaning import ttl
+from hudi_table.services.cleaning.execute import run_clean
+from hudi_table.services.cleaning.inline import clean
+from hudi_table.services.cleaning.service import SERVICE
+from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Engine
+from hudi_table.table.savepoints import Savepoint
+from hudi_table.write.operations import CommitResult
+
+
+class Upkeep(TableReader):
+    """A table whose past can be let go and kept; `api.HudiTable` is one."""
+
+    def plan_clean(self, options: Mapping[str, str] | None = None, *, force: bool = True) -> ServicePlan | None:
+        """A dry run of `clean`: files and bytes per partition, and what holds files back. Its digest approves exactly that
+        plan. None if there is nothing to delete."""
+        return SERVICE.preview(self.context, ServiceRequest(options or {}, force))
+
+    def schedule_clean(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, plan: str = ""
+    ) -> ServicePlan | None:
+        """Publish a plan, which `run_clean` here or Hudi executes: what is due (`force`: in any case), or the approved one of
+        the digest `plan`. None if there is nothing to delete. Raises WriteConflictError if an approved plan no longer holds."""
+        self._check_writable()
+        return SERVICE.schedule(self.context, ServiceRequest(options or {}, force, plan))
+
+    def run_clean(self, instant: str, *, engine: Engine | None = None) -> ServiceResult:
+        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
+        self._check_writable()
+        return run_clean(self.context, instant, engine or LocalEngine())
+
+    def clean(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, engine: Engine | None = None
+    ) -> list[ServiceResult]:
+        """Finish cleans that wait, then delete what no retained reader, savepoint or pending plan needs, if it is due by
+        `hoodie.clean.trigger.max.commits` (`force`: in any case). Nothing to do: an empty list."""
+        self._check_writable()
+        return clean(self.context, options or {}, engine or LocalEngine(), force=force)
+
+    def savepoint(self, instant: str = "", *, comment: str = "") -> ServiceResult:
+        """Keep the commit of `instant`, by default the newest, from cleans. Raises ExpiredError if its files are gone."""
+        self._check_writable()
+        return create_savepoint(self.context, instant, comment=comment)
+
+    def savepoints(self) -> list[Savepoint]:
+        """Every savepoint, oldest first."""
+        return list_savepoints(self.context)
+
+    def delete_savepoint(self, instant: str) -> None:
+        """Let go of a savepoint. Raises InvalidRequestError if there is none."""
+        self._check_writable()
+        delete_savepoint(self.context, instant)
+
+    def expired_partitions(self, options: Mapping[str, str]) -> ServicePlan | None:
+        """A dry run of `drop_expired_partitions`."""
+        return ttl.SERVICE.preview(self.context, ServiceRequest(options))
+
+    def drop_expired_partitions(
+        self, options: Mapping[str, str], *, engine: Engine | None = None
+    ) -> CommitResult | None:
+        """Drop the partitions that have outlived `hoodie.partition.ttl.strategy.days.retain`, by one commit; None if none has."""
+        self._check_writable()
+        return ttl.drop_expired(self.context, options, engine or LocalEngine())
+
+    def _check_writable(self) -> None:
+        if self.as_of is not None:
+            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")

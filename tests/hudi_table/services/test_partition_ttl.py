@@ -1,0 +1,146 @@
+"""Partitions that outlive their time: which ones, and that no fresh row goes with them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, create_table
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.services.cleaning.ttl import TtlOptions, drop_expired, expired_partitions
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.instants import local_now
+from hudi_table.table.properties import open_context
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from tests.support.written import INDEXES, SCHEMA, rows
+
+DAYS = {"hoodie.partition.ttl.strategy.days.retain": "2"}
+CREATION = DAYS | {"hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CREATION_TIME"}
+
+
+class Later:
+    """The system's clock, days ahead."""
+
+    def __init__(self, clock: object, days: float) -> None:
+        self.clock, self.days = clock, days
+
+    def now(self) -> object:
+        return self.clock.now() + timedelta(days=self.days)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.clock, name)
+
+
+def later(table: HudiTable, days: float) -> HudiTable:
+    context = open_context(table.context.storage)
+    context.clock = Later(context.clock, days)  # type: ignore[assignment]
+    return HudiTable(context)
+
+
+def table_of(tmp_path: Path, **more: object) -> HudiTable:
+    table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1), ("c", "z", 1)))
+    later(table, 1.5).upsert(rows(("b", "y", 2)))
+    return table
+
+
+def expired(table: HudiTable, days: float, options: dict[str, str]) -> list[str]:
+    view = FileSystemView(table.context, load_timeline(table.context))
+    return expired_partitions(view, TtlOptions.parse(options), local_now(table.context) + timedelta(days=days))
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_time_runs_from_the_last_write_or_from_the_creation(tmp_path: Path, kind: str) -> None:
+    table = table_of(tmp_path, type=kind)
+    assert expired(table, 1.9, DAYS) == []
+    assert expired(table, 2.5, DAYS) == ["x", "z"]
+    assert expired(table, 4, DAYS) == ["x", "y", "z"]
+    assert expired(table, 2.5, CREATION) == ["x", "y", "z"]
+    named = DAYS | {
+        "hoodie.partition.ttl.strategy.class": "org.apache.hudi.table.action.ttl.strategy.KeepByCreationTimeStrategy"
+    }
+    assert expired(table, 2.5, named) == ["x", "y", "z"]
+
+
+def test_selected_partitions_alone_and_at_most_so_many_at_once(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    assert expired(table, 9, DAYS | {"hoodie.partition.ttl.strategy.partition.selected": "z, y"}) == ["y", "z"]
+    assert expired(table, 9, DAYS | {"hoodie.partition.ttl.strategy.max.delete.partitions": "1"}) == ["x"]
+    with pytest.raises(InvalidRequestError, match="names 'w', which the table does not have"):
+        expired(table, 9, DAYS | {"hoodie.partition.ttl.strategy.partition.selected": "w"})
+
+
+def test_what_has_expired_is_dropped_by_one_commit_and_once(tmp_path: Path) -> None:
+    table = later(table_of(tmp_path), 2.5)
+    plan = table.expired_partitions(DAYS)
+    assert plan is not None
+    assert plan.details == ("x", "z")
+    assert plan.bytes_freed > 0
+    assert table.scan().count() == 3
+    done = table.drop_expired_partitions(DAYS)
+    assert done is not None
+    assert done.partitions == ("x", "z")
+    assert table.scan(["id"]).to_arrow().column(0).to_pylist() == ["b"]
+    before = {i.path for i in table.context.storage.list()}
+    assert table.drop_expired_partitions(DAYS) is None
+    assert table.expired_partitions(DAYS) is None
+    assert {i.path for i in table.context.storage.list()} == before
+
+
+def test_a_partition_that_is_written_to_while_it_is_about_to_be_dropped_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = later(table_of(tmp_path), 2.5)
+
+    def overtaken(*arguments: object) -> object:
+        table.upsert(rows(("a", "x", 9)))
+        monkeypatch.undo()
+        return write(*arguments)  # type: ignore[arg-type]
+
+    from hudi_table.services.cleaning import ttl
+
+    write = ttl.write
+    monkeypatch.setattr(ttl, "write", overtaken)
+    done = drop_expired(table.context, DAYS, LocalEngine())
+    assert done is not None
+    assert done.partitions == ("z",)
+    assert sorted(table.scan(["id"]).to_arrow().column(0).to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give hoodie.partition.ttl.strategy.days.retain"),
+        ({"hoodie.partition.ttl.strategy.days.retain": "0"}, "whole number from 1"),
+        (DAYS | {"hoodie.partition.ttl.management.strategy.type": "KEEP"}, "use KEEP_BY_TIME"),
+        (DAYS | {"hoodie.partition.ttl.strategy.class": "my.Own"}, "'Own'; use KEEP_BY_TIME"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        table_of(tmp_path).drop_expired_partitions(options)
+
+
+def test_a_table_without_partitions_has_none_that_expire(tmp_path: Path) -> None:
+    table = create_table(tmp_path / "t", SCHEMA, record_key="id")
+    table.insert(rows(("a", "x", 1)))
+    with pytest.raises(InvalidRequestError, match="not partitioned"):
+        table.drop_expired_partitions(DAYS)
+
+
+def test_as_a_service_it_drops_what_has_expired(tmp_path: Path) -> None:
+    table = later(table_of(tmp_path), 2.5)
+    service, request = SERVICES[ServiceType.PARTITION_TTL], ServiceRequest(DAYS)
+    assert service.schedule(table.context, request) is None
+    assert service.pending(table.context) == []
+    plan = service.preview(table.context, request)
+    assert plan is not None
+    assert plan.details == ("x", "z")
+    done = service.execute(table.context, "", request, LocalEngine())
+    assert done.figures["partitions"] == 2
+    assert service.execute(table.context, "", request, LocalEngine()).message == "no partition has expired"

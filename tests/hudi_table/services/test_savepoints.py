@@ -1,0 +1,129 @@
+"""Savepoints: which commits can be kept, what one holds, and what brings it and lets it go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import ExpiredError, InvalidRequestError
+from hudi_table.model.instants import planner_claim
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.timeline import load_timeline
+from tests.support.written import INDEXES, SCHEMA, rows
+
+KEEP = {"hoodie.clean.commits.retained": "1"}
+
+
+def table_of(tmp_path: Path, **more: object) -> HudiTable:
+    table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
+    for value in range(4):
+        table.upsert(rows(("a", "x", value), ("b", "y", value)))
+    return table
+
+
+def commits(table: HudiTable) -> list[str]:
+    return [i.time for i in load_timeline(table.context).commits]
+
+
+def test_the_newest_commit_is_kept_unless_another_is_named(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    newest = table.savepoint(comment="before the migration")
+    named = table.savepoint(commits(table)[2])
+    assert newest.instant == commits(table)[-1]
+    found = table.savepoints()
+    assert [(item.instant, item.comment) for item in found] == [
+        (named.instant, ""), (newest.instant, "before the migration"),
+    ]  # fmt: skip
+    assert {p: len(names) for p, names in found[0].files.items()} == {"x": 1, "y": 1}
+    assert all(named.instant in name for names in found[0].files.values() for name in names)
+
+
+def test_keeping_a_commit_twice_changes_nothing(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    first = table.savepoint(comment="first")
+    before = {i.path for i in table.context.storage.list()}
+    again = table.savepoint(first.instant, comment="again")
+    assert again.replayed
+    assert {i.path for i in table.context.storage.list()} == before
+    assert [item.comment for item in table.savepoints()] == ["first"]
+
+
+def test_a_kept_commit_reads_the_same_after_any_clean_until_it_is_let_go(tmp_path: Path) -> None:
+    table = table_of(tmp_path, type="MergeOnRead")
+    table.compact(force=True)
+    table.upsert(rows(("a", "x", 9)))
+    kept = table.savepoint()
+    before = table.scan().to_arrow().sort_by("id")
+    for value in range(3):
+        table.upsert(rows(("a", "x", 10 + value), ("b", "y", 10 + value)))
+        table.compact(force=True)
+    table.clean(KEEP, force=True)
+    assert open_table(table.base_path, as_of=kept.instant).scan().to_arrow().sort_by("id") == before
+    table.delete_savepoint(kept.instant)
+    assert table.savepoints() == []
+    table.clean(KEEP, force=True)
+    with pytest.raises(ExpiredError):
+        table.scan(as_of=kept.instant).to_arrow()
+
+
+def test_logs_beside_a_pending_compaction_are_kept_with_the_slice_that_they_update(tmp_path: Path) -> None:
+    table = table_of(tmp_path, type="MergeOnRead")
+    table.schedule_compaction(force=True)
+    table.upsert(rows(("a", "x", 9)))
+    kept = table.savepoint()
+    before = table.scan().to_arrow().sort_by("id")
+    table.compact(force=True)
+    for value in range(3):
+        table.upsert(rows(("a", "x", 10 + value)))
+        table.compact(force=True)
+    table.clean(KEEP, force=True)
+    (found,) = table.savepoints()
+    listed = {info.path for info in table.context.storage.list()}
+    assert {f"{p}/{name}" for p, names in found.files.items() for name in names} <= listed
+    assert before.num_rows == 2
+    assert kept.instant == found.instant
+
+
+def test_what_a_clean_took_or_is_to_take_cannot_be_kept(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    plan = table.schedule_clean(KEEP)
+    assert plan is not None
+    for _ in range(2):
+        with pytest.raises(ExpiredError, match=f"cannot be kept any more: .*{plan.instant}"):
+            table.savepoint(commits(table)[1])
+        table.run_clean(plan.instant)
+    assert table.savepoints() == []
+
+
+@pytest.mark.parametrize("instant", ["20200101000000000", "x"])
+def test_what_is_no_commit_is_refused(tmp_path: Path, instant: str) -> None:
+    table = table_of(tmp_path)
+    with pytest.raises(InvalidRequestError, match=f"no completed commit '{instant}'.*newest is {commits(table)[-1]}"):
+        table.savepoint(instant)
+    with pytest.raises(InvalidRequestError, match=f"no savepoint '{instant}'; the table has none"):
+        table.delete_savepoint(instant)
+
+
+def test_a_claim_that_its_maker_left_does_not_bring_a_deleted_savepoint_back(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    kept = table.savepoint()
+    (entry,) = [entry for entry in table.context.entries.values() if entry.name == f"{kept.instant}.savepoint"]
+    table.context.storage.put(f".hoodie/{planner_claim(entry.instant)}", b"")
+    open_table(table.base_path).delete_savepoint(kept.instant)
+    open_table(table.base_path).upsert(rows(("a", "x", 9)))
+    assert open_table(table.base_path).savepoints() == []
+
+
+def test_as_a_service_it_keeps_the_commit_of_the_request(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    service, request = SERVICES[ServiceType.SAVEPOINT], ServiceRequest(instant=commits(table)[2], comment="asked")
+    assert service.preview(table.context, request) is None
+    assert service.schedule(table.context, request) is None
+    assert service.pending(table.context) == []
+    done = service.execute(table.context, "", request, LocalEngine())
+    assert done.instant == commits(table)[2]
+    assert [item.comment for item in table.savepoints()] == ["asked"]

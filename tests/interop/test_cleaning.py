@@ -1,0 +1,275 @@
+"""Cleaning and savepoints across engines: tables that we cleaned go on in every engine, plans of each are executed by the other,
+the same history is cleaned of the same files, and each respects the other's savepoints."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import ExpiredError
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.services.planning import saved_plan
+from hudi_table.table.cleans import parse_clean, read_plan
+from hudi_table.table.timeline import load_timeline
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.interop.model import Model, rows
+from tests.interop.test_matrix import upsert
+from tests.interop.test_merge_on_read import LOGS
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.scale import scaled
+
+pytestmark = pytest.mark.interop
+
+POLICIES = {
+    "commits": ("KEEP_LATEST_COMMITS", {"hoodie.clean.commits.retained": "2"}, "retain_commits => 2"),
+    "hours": ("KEEP_LATEST_BY_HOURS", {"hoodie.clean.hours.retained": "1"}, "hours_retained => 1"),
+    "versions": (
+        "KEEP_LATEST_FILE_VERSIONS",
+        {"hoodie.clean.fileversions.retained": "1"},
+        "file_versions_retained => 1",
+    ),
+}
+KEEP_TWO = {"hoodie.clean.commits.retained": "2"}
+HISTORY = (
+    ("insert", range(24), 1),
+    ("upsert", range(6, 18), 2),
+    ("upsert", range(0, 24, 3), 3),
+    ("delete", range(0, 24, 5), 4),
+    ("upsert", range(20, 30), 5),
+    ("upsert", range(4, 9), 6),
+)
+TABLES = {
+    "copy-on-write": {"index": "bucket", "partitioned": True},
+    "merge-on-read": {"index": "simple", "partitioned": False, "type": "MergeOnRead"},
+}
+tables = pytest.mark.parametrize("kind", TABLES)
+
+
+def written(base: Path, kind: str) -> tuple[HudiTable, Model]:
+    model = Model(partitioned=bool(TABLES[kind]["partitioned"]))
+    ours.create(base, **TABLES[kind])
+    for number, (operation, numbers, version) in enumerate(HISTORY):
+        data = rows(numbers, version)
+        ours.write(base, operation, data)
+        model.apply(operation, data)
+        if kind == "merge-on-read" and number in (2, 4):
+            open_table(str(base)).compact(force=True)
+    return open_table(str(base)), model
+
+
+def told(kind: str) -> dict[str, str]:
+    return {**(LOGS if kind == "merge-on-read" else {}), "hoodie.metadata.enable": "false"}
+
+
+def hudi_cleans(oracle: HudiOracle, base: Path, *arguments: str) -> None:
+    name = f"cleaned_{uuid.uuid4().hex[:8]}"
+    oracle.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
+    oracle.sql(
+        f"CALL run_clean({', '.join([f'table => {name!r}', *arguments])}, options => 'hoodie.metadata.enable=false')"
+    )
+    oracle.sql(f"DROP TABLE {name}")
+
+
+def cleans(table: HudiTable) -> list[Instant]:
+    return [i for i in load_timeline(table.context).instants if i.action is Action.CLEAN]
+
+
+def data_files(base: Path) -> set[str]:
+    found = (path.relative_to(base).as_posix() for path in base.rglob("*") if path.is_file())
+    return {name for name in found if not name.startswith(".hoodie/") and not name.endswith("metadata")}
+
+
+@tables
+def test_every_engine_reads_and_goes_on_with_what_we_cleaned(hudis: Hudis, tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, kind)
+    (done,) = table.clean(KEEP_TWO)
+    assert done.figures["filesDeleted"] > 0
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        expected = model.copy()
+        ours.assert_all_read(copy, oracle, expected.rows())
+        cleaning = {"hoodie.clean.commits.retained": "2", "hoodie.cleaner.commits.retained": "2"}
+        upsert(oracle, copy, data := rows([5, 6, 11, 60, 61], 7), **told(kind), **cleaning)
+        expected.apply("upsert", data)
+        ours.assert_all_read(copy, oracle, expected.rows())
+        ours.write(
+            copy, "upsert", data := rows(range(0, 62, 4), 8), options=KEEP_TWO | {"hoodie.clean.automatic": "true"}
+        )
+        expected.apply("upsert", data)
+        mine = open_table(str(copy))
+        mine.clean(KEEP_TWO, force=True)
+        assert not [i for i in cleans(mine) if not i.completed]
+        ours.assert_all_read(copy, oracle, expected.rows())
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_hudi_executes_our_pending_clean(hudis: Hudis, tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, kind)
+    first = load_timeline(table.context).commits[1].time
+
+    def each(oracle: HudiOracle) -> None:
+        # A plan names files by their absolute paths: each version has a table of its own at the place where it was planned.
+        copy = base.with_name(f"table-{oracle.version}")
+        shutil.copytree(base, copy)
+        mine = open_table(str(copy))
+        plan = mine.schedule_clean(KEEP_TWO)
+        assert plan is not None
+        named = read_plan(mine.context, Instant(plan.instant, Action.CLEAN, State.REQUESTED)).files
+        before = data_files(copy)
+        # With nothing of its own to clean, Hudi finishes what waits.
+        hudi_cleans(oracle, copy, "retain_commits => 9")
+        assert [(i.time, i.state) for i in cleans(mine)] == [(plan.instant, State.COMPLETED)]
+        assert before - data_files(copy) == {f"{p}/{n}".lstrip("/") for p, names in named.items() for n in names}
+        ours.assert_all_read(copy, oracle, model.rows())
+        with pytest.raises(ExpiredError, match=plan.instant):
+            mine.scan(as_of=first).to_arrow()
+        assert mine.run_clean(plan.instant).replayed
+
+    hudis.each(each)
+
+
+@tables
+def test_we_execute_a_clean_that_hudi_planned(hudis: Hudis, tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "table"
+    _, model = written(base, kind)
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        other = copy.with_name(f"{copy.name}-planned")
+        shutil.copytree(copy, other)
+        hudi_cleans(oracle, other, "retain_commits => 2")
+        theirs = open_table(str(other))
+        (instant,) = cleans(theirs)
+        # What Hudi leaves if it dies after planning.
+        name = f"{instant.time}.clean.requested"
+        shutil.copy(other / ".hoodie" / name, copy / ".hoodie" / name)
+        mine = open_table(str(copy))
+        (done,) = mine.clean({"hoodie.clean.commits.retained": "9"})
+        assert done.instant == instant.time
+        assert done.figures["filesDeleted"] > 0
+        assert data_files(copy) == data_files(other)
+        ours.assert_all_read(copy, oracle, model.rows())
+        upsert(oracle, copy, rows([1], 9), **told(kind))
+
+    hudis.each_on_a_copy(base, each)
+
+
+HISTORIES = [(kind, seed, policy) for seed in range(scaled(2)) for kind in TABLES for policy in POLICIES]
+
+
+@pytest.mark.parametrize(("kind", "seed", "policy"), HISTORIES)
+def test_of_one_history_hudi_deletes_what_we_would_delete(
+    hudis: Hudis, tmp_path: Path, kind: str, seed: int, policy: str
+) -> None:
+    """Hudi 0.15.0's own plan, file by file: writes of every kind, compactions, a plan that is pending, a savepoint, an earlier clean."""
+    oracle = hudis["0.15.0"]
+    name, options, argument = POLICIES[policy]
+    options = options | {"hoodie.clean.policy": name}
+    base = tmp_path / "table"
+    ours.create(base, **TABLES[kind])
+    random_history(base, kind, random.Random(f"{kind} {seed}"))
+    table = open_table(str(base))
+    planned = table.plan_clean(options)
+    mine = set()
+    if planned is not None:
+        plan = parse_clean(saved_plan(table.context, planned.digest), "ours")
+        mine = {f"{p}/{n}".lstrip("/") for p, names in plan.files.items() for n in names}
+    before = data_files(base)
+    hudi_cleans(oracle, base, f"clean_policy => '{name}'", argument)
+    assert before - data_files(base) == mine
+
+
+def random_history(base: Path, kind: str, chance: random.Random) -> None:
+    operations = ["insert", "upsert", "upsert", "upsert", "delete", "insert_overwrite", "delete_partition"]
+    for version in range(1, 13):
+        numbers = sorted(chance.sample(range(40), 8))
+        operation = "insert" if version == 1 else chance.choice(operations)
+        if operation in ("insert_overwrite", "delete_partition"):
+            numbers = numbers[:1]
+        if operation == "insert":
+            numbers = [number + 40 * version for number in numbers]
+        known = {p.parent.name for p in base.rglob("*.parquet")}
+        data = rows(numbers, version)
+        if operation == "delete_partition" and TABLES[kind]["partitioned"] and data["city"][0].as_py() not in known:
+            operation = "upsert"
+        ours.write(base, operation, data)
+        table = open_table(str(base))
+        if kind == "merge-on-read" and version % 4 == 0:
+            table.compact(force=True)
+        if version == 3:
+            table.savepoint()
+        if version == 6:
+            table.clean({"hoodie.clean.commits.retained": "3"}, force=True)
+    if kind == "merge-on-read":
+        open_table(str(base)).schedule_compaction(force=True)
+
+
+@tables
+def test_hudi_respects_our_savepoint_restores_to_it_and_deletes_it(hudis: Hudis, tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "table"
+    model = Model(partitioned=bool(TABLES[kind]["partitioned"]))
+    ours.create(base, **TABLES[kind])
+    kept = None
+    for operation, numbers, version in HISTORY:
+        data = rows(numbers, version)
+        ours.write(base, operation, data)
+        if version <= 3:
+            model.apply(operation, data)
+        if version == 3:
+            kept = open_table(str(base)).savepoint(comment="before the delete")
+    assert kept is not None
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        mine = open_table(str(copy))
+        shown = oracle.sql(f"CALL show_savepoints(path => '{copy}')")
+        assert shown.column(0).to_pylist() == [kept.instant]
+        hudi_cleans(oracle, copy, "retain_commits => 1")
+        assert mine.scan(as_of=kept.instant).count() == len(model.rows())
+        restored = copy.with_name(f"{copy.name}-restored")
+        shutil.copytree(copy, restored)
+        oracle.sql(f"CALL rollback_to_savepoint(path => '{restored}', instant_time => '{kept.instant}')")
+        ours.assert_all_read(restored, oracle, model.rows())
+        oracle.sql(f"CALL delete_savepoint(path => '{copy}', instant_time => '{kept.instant}')")
+        assert not mine.savepoints()
+        ours.write(copy, "upsert", rows([3], 9))
+        upsert(oracle, copy, rows([4], 10), **told(kind))
+        mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+        with pytest.raises(ExpiredError):
+            mine.scan(as_of=kept.instant).to_arrow()
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_we_respect_a_savepoint_of_hudi(hudis: Hudis, tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "table"
+    table, model = written(base, kind)
+    newest = load_timeline(table.context).last_commit
+    assert newest is not None
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        oracle.sql(f"CALL create_savepoint(path => '{copy}', commit_time => '{newest.time}')")
+        mine = open_table(str(copy))
+        (kept,) = mine.savepoints()
+        assert kept.instant == newest.time
+        for version in range(7, 11):
+            ours.write(copy, "upsert", rows(range(30), version))
+            mine.compact(force=True) if kind == "merge-on-read" else None
+        (done,) = mine.clean({"hoodie.clean.commits.retained": "1"})
+        assert done.figures["filesDeleted"] > 0
+        assert {f"{p}/{n}".lstrip("/") for p, names in kept.files.items() for n in names} <= data_files(copy)
+        assert mine.scan(as_of=newest.time).count() == len(model.rows())
+        mine.delete_savepoint(kept.instant)
+        assert mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+        upsert(oracle, copy, rows([3], 20), **told(kind))
+
+    hudis.each_on_a_copy(base, each)
