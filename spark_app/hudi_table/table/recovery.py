@@ -35,7 +35,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
         return ()
-    now = timeline.files[own] if own is not None else _store_now(ctx)
+    now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     first = timeline.commits[0].time if timeline.commits else None
     done = []
@@ -143,7 +143,8 @@ def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime)
     return (now - max(signs)).total_seconds() >= ctx.settings.suspect_after_seconds
 
 
-def _store_now(ctx: TableContext) -> datetime:
+def store_now(ctx: TableContext) -> datetime:
+    """The store's present: the time that it gives to an object written now."""
     settle.put(ctx.storage, _STORE_CLOCK, b"")
     return ctx.storage.head(_STORE_CLOCK).modified
 

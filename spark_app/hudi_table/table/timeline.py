@@ -82,6 +82,13 @@ class Timeline:
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
         return Timeline(kept, self.files)
 
+    def states(self) -> dict[tuple[str, Action], list[Instant]]:
+        """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
+        found: dict[tuple[str, Action], list[Instant]] = {}
+        for instant in sorted((i for i in map(parse_instant, self.files) if i), key=lambda i: i.sort_key):
+            found.setdefault((instant.time, instant.grouped_action), []).append(instant)
+        return found
+
     def claim_names(self, time: str) -> list[str]:
         """Names of the requested and inflight files, and of a planner's claim, that carry this time."""
         found = [(name, parse_instant(name)) for name in self.files]
