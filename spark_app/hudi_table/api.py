@@ -11,9 +11,12 @@ import pyarrow as pa
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.services import ServicePlan
+from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
+from hudi_table.services.archiving.execute import archive
+from hudi_table.services.archiving.execute import preview as preview_archiving
+from hudi_table.services.archiving.inline import archive_inline, check_archiving
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
@@ -31,6 +34,7 @@ __all__ = [
     "CompactionResult",
     "HudiTable",
     "ServicePlan",
+    "ServiceResult",
     "create_table",
     "open_table",
     "register_key_generator",
@@ -69,9 +73,11 @@ class HudiTable(TableReader):
             max_memory=max_memory,
         )
         check_inline(chosen)
+        check_archiving(chosen)
         engine = engine or LocalEngine()
         result = write(self.context, data, request, engine)
         compact_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        archive_inline(self.context, result.instant, chosen)
         return result
 
     def upsert(self, data: Any, **more: Any) -> CommitResult:
@@ -134,6 +140,15 @@ class HudiTable(TableReader):
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def archive(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, dry_run: bool = False
+    ) -> ServiceResult | ServicePlan | None:
+        """Move the oldest instants to the archived timeline, as `hoodie.keep.min.commits` and `hoodie.keep.max.commits` say
+        (`force`: down to the former in any case), and trim the decision chain. `dry_run`: only say what would leave. None if
+        nothing is due. See `docs/archiving.md`."""
+        self._check_writable()
+        return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
     def _check_writable(self) -> None:
         if self.as_of is not None:

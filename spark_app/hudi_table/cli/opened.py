@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import storage_options
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import parse_instant_time
 
 
 def opened(args: argparse.Namespace) -> HudiTable:
     """The table at `args.base`."""
     return open_table(args.base, storage_options=storage_options(args.storage))
+
+
+def table_options(given: Sequence[str]) -> dict[str, str]:
+    """`--option` arguments as options of the table. Raises InvalidOptionError."""
+    found = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
+        found[key.strip()] = value.strip()
+    return found
 
 
 def read_arguments(args: argparse.Namespace) -> dict[str, Any]:

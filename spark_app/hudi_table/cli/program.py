@@ -30,6 +30,7 @@ VERBS = {
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
     "compact": "merges its logs into base files, where that is planned or due",
+    "archive": "moves its oldest instants to the archived timeline, where that is due",
     "explain": "what an error means and what to do",
 }
 
@@ -106,7 +107,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "compact"):
+    for name in ("info", "timeline", "files", "read", "query", "compact", "archive"):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -115,17 +116,19 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", "compact"):
+    for name in ("info", "timeline", "files", "explain", "compact", "archive"):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
         help="pending: exit code 3 if a write that is not done lies on the timeline",
     )  # fmt: skip
     parsers["timeline"].add_argument("--limit", type=_count, metavar="N", help="only the newest N instants")
+    parsers["timeline"].add_argument("--archived", action="store_true", help="with the archived timeline")
     parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
     _compact_arguments(parsers["compact"])
+    _archive_arguments(parsers["archive"])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
@@ -133,20 +136,24 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name == "compact" else f"Shows {text}."
+    return f"It {text}." if name in ("compact", "archive") else f"Shows {text}."
 
 
 def _compact_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--now", action="store_true", help="plan whatever logs there are, due or not")
     parser.add_argument("--schedule", action="store_true", help="only plan; whoever executes it may do so at any time")
     parser.add_argument("--logs", action="store_true", help="log compaction: one log in the place of many")
-    parser.add_argument(
-        "--option",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="such as hoodie.compaction.strategy=UnBounded",
-    )
+    _option_argument(parser, "hoodie.compaction.strategy=UnBounded")
+
+
+def _archive_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do it; without it, only what would leave is shown")
+    parser.add_argument("--now", action="store_true", help="whatever may leave, however little")
+    _option_argument(parser, "hoodie.keep.max.commits=30")
+
+
+def _option_argument(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=f"such as {example}")
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
+    _drop_leftovers(ctx, timeline)
     rollbacks = open_rollbacks(ctx, timeline)
     mine = "" if own is None else own.partition(".")[0]
     waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
@@ -104,6 +105,14 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
     if entry is None or entry.kind is not Kind.ABORT:
         return []
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+
+def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> None:
+    """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them: nothing else is there of them."""
+    first = timeline.commits[0].time if timeline.commits else ""
+    for instant in timeline.pending:
+        if instant.time < first and timeline.is_leftover(instant):
+            delete_claim(ctx, timeline, instant.time)
 
 
 def _settle_planner(ctx: TableContext, time: str) -> list[str]:

@@ -58,7 +58,7 @@ class LocalStorage:
         with self._errors(path):
             return _info(path, _file_status(self._existing(path)))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         """All files below the folder; a symbolic link that leaves the base is refused."""
         check_folder(prefix, base_path=self._base)
         found: Objects = []
@@ -68,7 +68,7 @@ class LocalStorage:
             folders += below
             found += files
         found.sort(key=lambda info: info.path)
-        return found if start_after is None else [info for info in found if info.path > start_after]
+        return [info for info in found if start_after is None or info.path > start_after][:limit]
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, files) directly in the folder; an empty folder that others made is listed too."""

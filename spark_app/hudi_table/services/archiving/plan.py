@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
-from hudi_table.model.instants import Action, Instant, State, comparable_time
+from hudi_table.model.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.table.timeline import Timeline
 
@@ -65,7 +66,7 @@ def barriers(timeline: Timeline) -> list[tuple[str, str]]:
 
     A rollback without its plan is none: a late inflight file of one that was archived.
     """
-    found = [(i.time, i.file_name) for i in timeline.pending if not _is_leftover(timeline, i)]
+    found = [(i.time, i.file_name) for i in timeline.pending if not timeline.is_leftover(i)]
     return sorted([*found, *((time, f"{time}.claim") for time in timeline.planner_claims)])
 
 
@@ -77,7 +78,7 @@ def _writes(
     savepoint = min((i.time for i in timeline.instants if i.action is Action.SAVEPOINT), default="")
     counted = _oldest_counted(timeline, policy) if present.logs else ""
     leaving: list[Instant] = []
-    for instant, following in zip(writes[:wanted], writes[1 : wanted + 1], strict=True):
+    for instant, following in pairwise(writes[: wanted + 1]):
         held = ""
         if savepoint and instant.time >= savepoint:
             held = f"the savepoint {savepoint}"
@@ -128,8 +129,3 @@ def _oldest_counted(timeline: Timeline, policy: ArchivePolicy) -> str:
     if len(deltas) < policy.delta_commits:
         return last or (deltas[0] if deltas else "")
     return deltas[-policy.delta_commits]
-
-
-def _is_leftover(timeline: Timeline, instant: Instant) -> bool:
-    requested = instant.with_state(State.REQUESTED).file_name
-    return instant.action is Action.ROLLBACK and requested not in timeline.files

@@ -31,6 +31,8 @@ HOURS_RETAINED = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained"
 
 _OF_0_15 = frozenset({MERGE, MERGE_FILES, MERGE_BYTES, CLEANER_POLICY[1], COMMITS_RETAINED[1], HOURS_RETAINED[1]})
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
+DEFAULT_BATCH = 1_000
+"""Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
 _COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
 
 
@@ -42,7 +44,7 @@ class ArchivePolicy:
 
     least: int = 20
     most: int = 30
-    batch: int = 1_000
+    batch: int = DEFAULT_BATCH
     hours: int = 0
     delta_commits: int = 5
     merge_files: int = 10
@@ -71,7 +73,7 @@ class ArchivePolicy:
         return cls(
             least=least,
             most=most,
-            batch=whole_number(options, BATCH, cls.batch, least=1),
+            batch=whole_number(options, BATCH, DEFAULT_BATCH, least=1),
             hours=whole_number(options, _given(options, HOURS_RETAINED), 24, least=1) if by_hours else 0,
             delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
             merge_files=whole_number(options, MERGE_FILES, 10, least=2) if _on(options, MERGE, "true") else 0,
