@@ -29,7 +29,7 @@ CLEANER_POLICY = ("hoodie.clean.policy", "hoodie.cleaner.policy")
 COMMITS_RETAINED = ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained")
 HOURS_RETAINED = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
 
-_OF_0_15 = frozenset({MERGE, MERGE_FILES, MERGE_BYTES, CLEANER_POLICY[1], COMMITS_RETAINED[1], HOURS_RETAINED[1]})
+_OF_0_15 = frozenset({CLEANER_POLICY[1], COMMITS_RETAINED[1], HOURS_RETAINED[1]})
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
 DEFAULT_BATCH = 1_000
 """Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
