@@ -90,7 +90,9 @@ def test_hudi_reads_lists_and_goes_on_with_what_we_archived(
 ) -> None:
     base = tmp_path / "table"
     model = written(base, index, partitioned, kind)
-    before = {(i, a) for i, a in zip(*open_table(str(base)).timeline().select([0, 1]).to_pydict().values(), strict=True)}
+    before = {
+        (i, a) for i, a in zip(*open_table(str(base)).timeline().select([0, 1]).to_pydict().values(), strict=True)
+    }
     result = archive(base)
     assert result.figures["instants"] >= 5
     gone = archived_by(base)
@@ -103,7 +105,9 @@ def test_hudi_reads_lists_and_goes_on_with_what_we_archived(
         ours.assert_all_read(copy, oracle, expected.rows())
         told = listed_by(oracle, copy)
         print("TOLD", oracle.version, kind, told, gone)
-        assert told == {instant for instant, action in gone if action == ("commit" if kind == "CopyOnWrite" else "deltacommit")}
+        assert told == {
+            instant for instant, action in gone if action == ("commit" if kind == "CopyOnWrite" else "deltacommit")
+        }
         logs = LOGS if kind == "MergeOnRead" else {}
         for version in range(20, 24):
             upsert(oracle, copy, data := rows(range(3, 9), version), **THEIRS, **logs)

@@ -13,8 +13,8 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.archive_entries import encode_entries
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
-from hudi_table.model.checkpoint import advance, key_of
 from hudi_table.model.chain import entry_path
+from hudi_table.model.checkpoint import advance, key_of
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving import trim
@@ -350,7 +350,9 @@ def test_the_chain_loses_the_entries_of_archived_instants_after_seven_days() -> 
     assert entries(store) == before
     done = opened(AgedStorage(store, DAYS)).archive(KEEP | {"hoodie.keep.min.commits": "2"}, force=True)
     assert done is None  # nothing else leaves
-    trimmed = trim.trim_chain(aged(store, DAYS).context, load_timeline(opened(store).context).files["hoodie.properties"])
+    trimmed = trim.trim_chain(
+        aged(store, DAYS).context, load_timeline(opened(store).context).files["hoodie.properties"]
+    )
     assert entries(store)[trimmed:] == before[2 * trimmed :] or entries(store) == before[trimmed:]
     assert trimmed == len(before) - 2
     for number in range(3):

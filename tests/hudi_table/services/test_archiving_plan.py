@@ -117,7 +117,7 @@ def test_a_write_leaves_only_when_it_is_older_than_the_quarantine() -> None:
 
 
 def test_replaced_files_that_are_there_keep_the_write_that_replaced_them() -> None:
-    names = [*done(0), *done(10, "replacecommit"), *done(20, "replacecommit"), *[n for n in commits(8)[9:]]]
+    names = [*done(0), *done(10, "replacecommit"), *done(20, "replacecommit"), *list(commits(8)[9:])]
     assert len(leave(plan(names))) == 6
     found = plan(names, kept=(at(20),))
     assert leave(found) == [f"{at(0)}.commit", f"{at(10)}.replacecommit"]

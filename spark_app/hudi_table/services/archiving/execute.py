@@ -149,7 +149,9 @@ def _files(
         some = instants[first : first + BODIES_AHEAD]
         found = [state for instant in some for state in states[instant.time, instant.grouped_action]]
         bodies = dict(
-            LocalEngine(BODIES_AHEAD).map(lambda name: (name, _body(ctx, name)), [i.file_name for i in found])
+            LocalEngine(BODIES_AHEAD).map(
+                lambda name: (name, _held(ctx, f"{HOODIE}/{name}")), [i.file_name for i in found]
+            )
         )
         if None in bodies.values():
             # Another archiver deleted them: what it has not finished is found by the next run.
@@ -169,13 +171,6 @@ def _files(
         yield taken, b"".join(blocks)
 
 
-def _body(ctx: TableContext, name: str) -> bytes | None:
-    try:
-        return ctx.storage.get(f"{HOODIE}/{name}")
-    except ObjectNotFoundError:
-        return None
-
-
 def _write(ctx: TableContext, data: bytes) -> None:
     """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file that it names: not ours."""
     number = max([0, *(file.number for file in archive_files(ctx)), file_number(merge_target(ctx) or "")])
@@ -187,9 +182,14 @@ def _write(ctx: TableContext, data: bytes) -> None:
         except ObjectExistsError:
             continue
         except OutcomeUnknownError:
-            if not _holds(ctx, path, data):
+            if _held(ctx, path) != data:
                 continue
-        if not _holds(ctx, path, data):
+        stored = _held(ctx, path)
+        if stored is None:
+            # Another archiver has merged it already: written again, it is there twice.
+            continue
+        # Where a store can append, Hudi appends to the newest file.
+        if not stored.startswith(data) or not all(entry["commitTime"] for entry in read_entries(data, path=path)):
             raise CorruptTableError(
                 f"archive file {path} does not read back as it was written; nothing was deleted",
                 base_path=ctx.base_path,
@@ -198,13 +198,11 @@ def _write(ctx: TableContext, data: bytes) -> None:
     raise UnavailableError(f"no archive file could be created in {ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
 
 
-def _holds(ctx: TableContext, path: str, data: bytes) -> bool:
-    """Whether the file begins with `data`, which can be decoded (where a store can append, Hudi appends to the newest file)."""
+def _held(ctx: TableContext, path: str) -> bytes | None:
     try:
-        stored = ctx.storage.get(path)
+        return ctx.storage.get(path)
     except ObjectNotFoundError:
-        return False
-    return stored.startswith(data) and all(entry["commitTime"] for entry in read_entries(data, path=path))
+        return None
 
 
 def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, now: datetime, done: _Done) -> None:
