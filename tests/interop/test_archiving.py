@@ -77,8 +77,7 @@ def listed_by(oracle: HudiOracle, base: Path) -> set[str]:
     """The commits that Hudi finds in the archive; it parses what they did."""
     name = f"t{uuid.uuid4().hex}"
     oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
-    span = ("start_ts", "end_ts") if oracle.is_1x else ("startTs", "endTs")
-    bounds = f"{span[0]} => '20000101000000000', {span[1]} => '21000101000000000'"
+    bounds = "start_ts => '20000101000000000', end_ts => '21000101000000000'"
     found = oracle.sql(f"CALL show_archived_commits(table => '{name}', limit => 1000, {bounds})")
     oracle.run(f"DROP TABLE {name}")
     return set(found["commit_time"].to_pylist())

@@ -67,6 +67,7 @@ def entry_of(ctx: TableContext, timeline: Timeline, found: Instant, bodies: Bodi
         "commitTime": found.time,
         "actionType": found.action.value,
         "actionState": found.state.name,
+        "version": None,
         "stateTransitionTime": format_instant_time(local_time(ctx, changed)),
         **payload,
     }
