@@ -21,6 +21,7 @@ QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
 SUSPECT = "hoodie.lakeops.txn.suspect.seconds"
 CUSTOM_MERGER = "hoodie.lakeops.merger"
 CUSTOM_KEYS = "hoodie.lakeops.key.generator"
+RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 CLUSTERED_UPDATES = "hoodie.clustering.updates.strategy"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
@@ -112,12 +113,13 @@ class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
     `bloom_*` are used only if `bloom_enabled`. `updates_clustered`: rows may go to file groups that a pending clustering
-    rewrites, which then fails. `record_size` is a fallback for the first commit of a table.
+    rewrites, which then fails. `record_size` counts until a commit has shown the size of a row.
     """
 
     target_file_size: int
     small_file_limit: int
     record_size: int
+    record_size_given: bool
     codec: str
     compression_level: int
     row_group_rows: int
@@ -143,7 +145,8 @@ class WriteOptions:
         return cls(
             target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
-            record_size=read.integer("hoodie.copyonwrite.record.size.estimate", least=1),
+            record_size=read.integer(RECORD_SIZE, least=1),
+            record_size_given=RECORD_SIZE in options,
             codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=_codec),
             compression_level=read.integer(COMPRESSION_LEVEL, least=1),
             row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),

@@ -32,6 +32,7 @@ from hudi_table.table.transaction import Transaction, begin, write_action
 from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.workload import (
+    SIZE_SLACK,
     PlannedTask,
     PlanRequest,
     WriteSettings,
@@ -88,7 +89,7 @@ class Attempt:
     def groups_for(self, rows: int, arrow_bytes: int, rows_total: int) -> int:
         """How many new file groups of the target size so many rows fill."""
         size = self._row_size(arrow_bytes, rows_total)
-        return max(1, math.ceil(rows * size / self.prepared.options.target_file_size))
+        return max(1, math.ceil(rows * size / self.prepared.options.target_file_size - SIZE_SLACK))
 
     def plan(
         self, slots: Sequence[Slot], rows: Sequence[int], arrow_bytes: int, dropped: Sequence[str] = ()
@@ -206,7 +207,7 @@ class Attempt:
             return float(self.prepared.options.record_size)
         newest = islice(reversed(self.timeline.commits), MEASURED_COMMITS_MAX)
         measured = measured_row_size(commit_metadata(self.ctx, instant) for instant in newest)
-        return row_size(measured, arrow_bytes, rows, self.prepared.options.record_size)
+        return row_size(measured, arrow_bytes, rows, self.prepared.options)
 
     def _touches(self, inserted: Iterable[tuple[str, pa.Array]]) -> set[str]:
         # Touching nothing would meet nothing, not even a change of the schema.

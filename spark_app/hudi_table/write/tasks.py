@@ -35,7 +35,7 @@ from hudi_table.table.right import RightToWrite
 from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
-from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
+from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode, WriteSettings
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
 ROW_GROUP_BYTES_LEAST = 4 * 1024 * 1024
@@ -126,7 +126,7 @@ def write_one(work: FileWork, number: int, tables: Iterator[pa.Table], right: Ri
             for table in tables:
                 writer.write(_as_stored(table, task, name))
                 right.renew_if_due()
-                if task.rolls_over and sink.tell() >= settings.target_file_size:
+                if task.rolls_over and sink.tell() >= settings.target_file_size * (1 + SIZE_SLACK):
                     break
         size = sink.tell()
     counts = work.counts

@@ -33,6 +33,8 @@ MEASURED_BYTES_LEAST = 1_000_000
 """Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""
 ARROW_TO_PARQUET = 0.35
 """Parquet size of a row over its Arrow size, assumed until something was measured."""
+SIZE_SLACK = 0.1
+"""By how much of the target size a file may be larger, since the size of a row is an estimate."""
 _ROLLOVERS_MAX = 1_000_000
 
 
@@ -254,8 +256,9 @@ class _Planner:
         if left <= 0:
             return
         per_group = max(1, int(self.request.settings.target_file_size / self.request.row_size))
-        groups = math.ceil(left / per_group)
-        bounds = [start + left * number // groups for number in range(groups + 1)]
+        # Full files first and the rest in a small one, as Hudi does; a rest that fits into the slack of a full file stays there.
+        groups = max(1, math.ceil(left / per_group - SIZE_SLACK))
+        bounds = [*(start + per_group * number for number in range(groups)), start + left]
         for low, high in itertools.pairwise(bounds):
             file_id = new_file_id(self.request.seed, partition, len(self.tasks))
             self._add(partition, file_id, (Source(position, low, high),), rolls_over=True)
@@ -314,13 +317,15 @@ def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:
     return None
 
 
-def row_size(measured: float | None, arrow_bytes: int, rows: int, fallback: int) -> float:
-    """Bytes that a row takes in Parquet: measured, else estimated from its Arrow size, else the fallback."""
+def row_size(measured: float | None, arrow_bytes: int, rows: int, options: WriteOptions) -> float:
+    """Bytes that a row takes in Parquet: measured, else as the options say, else estimated from its Arrow size."""
     if measured is not None:
         return max(measured, 1.0)
+    if options.record_size_given:
+        return float(options.record_size)
     if rows > 0 and arrow_bytes > 0:
         return max(arrow_bytes / rows * ARROW_TO_PARQUET, 1.0)
-    return float(fallback)
+    return float(options.record_size)
 
 
 def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:

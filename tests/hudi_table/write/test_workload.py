@@ -12,6 +12,7 @@ import pytest
 from hudi_table.index.base import Slot
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import LogFileName, bucket_of_file_id, log_write_token
+from hudi_table.model.options import WriteOptions
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.view import BaseFile, FileSlice, LogFile
 from hudi_table.write.workload import (
@@ -24,6 +25,7 @@ from hudi_table.write.workload import (
     row_size,
 )
 
+DEFAULT = WriteOptions.parse({})
 SEED = uuid.UUID(int=7)
 SETTINGS = WriteSettings(
     schema=pa.schema([("id", pa.string())]),
@@ -60,18 +62,16 @@ def shape(tasks: list[PlannedTask]) -> list[tuple[str, str, int]]:
     return [(item.task.partition, item.task.mode.value, item.rows) for item in tasks]
 
 
-def test_new_rows_are_cut_into_groups_of_the_target_size() -> None:
+def test_new_rows_fill_files_of_the_target_size_and_the_rest_goes_to_a_small_one() -> None:
     tasks = plan([Slot("p")], [250])
-    assert shape(tasks) == [("p", "create", 83), ("p", "create", 83), ("p", "create", 84)]
-    assert [source for item in tasks for source in (item.sources[0].start, item.sources[0].stop)] == [
-        0,
-        83,
-        83,
-        166,
-        166,
-        250,
-    ]
+    assert shape(tasks) == [("p", "create", 100), ("p", "create", 100), ("p", "create", 50)]
+    bounds = [(item.sources[0].start, item.sources[0].stop) for item in tasks]
+    assert bounds == [(0, 100), (100, 200), (200, 250)]
     assert all(item.task.rolls_over for item in tasks)
+
+
+def test_a_rest_that_is_too_small_for_a_file_of_its_own_stays_in_the_last_one() -> None:
+    assert shape(plan([Slot("p")], [210])) == [("p", "create", 100), ("p", "create", 110)]
 
 
 def test_new_rows_fill_small_files_first_the_smallest_before_the_others() -> None:
@@ -153,9 +153,11 @@ def test_the_size_of_a_row_is_measured_on_the_newest_commit_that_wrote_enough(
 
 
 def test_without_a_measure_the_size_of_a_row_is_estimated_from_memory_or_the_fallback() -> None:
-    assert row_size(50.0, 1_000, 10, 1024) == 50.0
-    assert 10 < row_size(None, 1_000, 10, 1024) < 100
-    assert row_size(None, 0, 0, 1024) == 1024
+    assert row_size(50.0, 1_000, 10, DEFAULT) == 50.0
+    assert 10 < row_size(None, 1_000, 10, DEFAULT) < 100
+    assert row_size(None, 0, 0, DEFAULT) == 1024
+    given = WriteOptions.parse({"hoodie.copyonwrite.record.size.estimate": "175"})
+    assert row_size(None, 1_000, 10, given) == 175
 
 
 @pytest.mark.parametrize(
