@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from pathlib import Path
@@ -74,7 +75,8 @@ def archived_by(base: Path) -> set[tuple[str, str]]:
 
 
 def listed_by(oracle: HudiOracle, base: Path) -> set[str]:
-    """The commits that Hudi finds in the archive; it parses what they did."""
+    """The commits that Hudi finds in the archive; it parses what they did. On a copy: 0.15.0's CREATE TABLE drops keys of ours."""
+    base = Path(shutil.copytree(base, base.with_name(f"{base.name}-listed")))
     name = f"t{uuid.uuid4().hex}"
     oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
     bounds = "start_ts => '20000101000000000', end_ts => '21000101000000000'"
@@ -102,9 +104,7 @@ def test_hudi_reads_lists_and_goes_on_with_what_we_archived(
     def go_on(oracle: HudiOracle, copy: Path) -> None:
         expected = model.copy()
         ours.assert_all_read(copy, oracle, expected.rows())
-        told = listed_by(oracle, copy)
-        print("TOLD", oracle.version, kind, told, gone)
-        assert told == {
+        assert listed_by(oracle, copy) == {
             instant for instant, action in gone if action == ("commit" if kind == "CopyOnWrite" else "deltacommit")
         }
         logs = LOGS if kind == "MergeOnRead" else {}
