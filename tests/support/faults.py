@@ -120,8 +120,8 @@ class FaultyStorage:
     def head(self, path: str) -> ObjectInfo:
         return self._call("head", path, lambda: self.inner.head(path))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
-        return self._call("list", prefix, lambda: self.inner.list(prefix, start_after=start_after))
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        return self._call("list", prefix, lambda: self.inner.list(prefix, start_after=start_after, limit=limit))
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         return self._call("list_dir", prefix, lambda: self.inner.list_dir(prefix))

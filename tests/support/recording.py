@@ -76,11 +76,11 @@ class RecordingStorage:
     def head(self, path: str) -> ObjectInfo:
         return self._note("head", path, lambda: self.inner.head(path), lambda info: {"size": info.size})
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         return self._note(
             "list",
             prefix,
-            lambda: self.inner.list(prefix, start_after=start_after),
+            lambda: self.inner.list(prefix, start_after=start_after, limit=limit),
             lambda found: {"keys": tuple(info.path for info in found)},
             condition="" if start_after is None else f"after {start_after}",
         )

@@ -19,6 +19,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import AddedVerb, added_verbs
 from hudi_table.cli.output import FORMATS, note
+from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.cdc import Images
 from hudi_table.model.queries import QUERIES
@@ -29,9 +30,7 @@ VERBS = {
     "files": "its file groups: slices, sizes, newest instant",
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
-    "compact": "merges its logs into base files, where that is planned or due",
-    "clean": "deletes old versions of its files, which nothing needs; a dry run until --yes",
-    "savepoint": "commits that are kept from cleaning",
+    **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "explain": "what an error means and what to do",
 }
 
@@ -108,7 +107,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "compact", "clean", "savepoint"):
+    for name in ("info", "timeline", "files", "read", "query", *SERVICE_VERBS):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -117,19 +116,19 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", "compact", "clean", "savepoint"):
+    for name in ("info", "timeline", "files", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
         help="pending: exit code 3 if a write that is not done lies on the timeline",
     )  # fmt: skip
     parsers["timeline"].add_argument("--limit", type=_count, metavar="N", help="only the newest N instants")
+    parsers["timeline"].add_argument("--archived", action="store_true", help="with the archived timeline")
     parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
-    _compact_arguments(parsers["compact"])
-    _clean_arguments(parsers["clean"])
-    _savepoint_arguments(parsers["savepoint"])
+    for name, verb in SERVICE_VERBS.items():
+        verb.arguments(parsers[name])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
@@ -137,30 +136,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name in ("compact", "clean") else f"Shows {text}."
-
-
-def _compact_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--now", action="store_true", help="plan whatever logs there are, due or not")
-    parser.add_argument("--schedule", action="store_true", help="only plan; whoever executes it may do so at any time")
-    parser.add_argument("--logs", action="store_true", help="log compaction: one log in the place of many")
-    _option_argument(parser, "hoodie.compaction.strategy=UnBounded")
-
-
-def _clean_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="delete")
-    parser.add_argument("--plan", metavar="DIGEST", help="exactly the plan that a dry run showed")
-    _option_argument(parser, "hoodie.clean.commits.retained=3")
-
-
-def _savepoint_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--create", metavar="INSTANT", nargs="?", const="newest", help="keep this commit (the newest)")
-    parser.add_argument("--comment", metavar="TEXT", default="", help="why")
-    parser.add_argument("--delete", metavar="INSTANT", help="let go of this one")
-
-
-def _option_argument(parser: argparse.ArgumentParser, example: str) -> None:
-    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=f"such as {example}")
+    return f"It {text}." if name in SERVICE_VERBS else f"Shows {text}."
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from hudi_table.model.table_config import PartitionField, PartitionType, TableTy
 from hudi_table.model.table_properties import generator_class
 from hudi_table.read.human import age, number, size
 from hudi_table.read.reader import index_text
+from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILES_WARN, timeline_debt
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
@@ -38,6 +39,7 @@ _COLUMNS = (
     Column("lastAction", "Last action"),
     Column("ageSeconds", "Age", age),
     Column("pending", "Pending"),
+    Column("timelineFiles", "Timeline files", number),
     Column("partitions", "Partitions", number),
     Column("fileGroups", "File groups", number),
     Column("sizeBytes", "Size", size),
@@ -57,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     facts = _facts(table)
     logged = table.context.config.type is TableType.MERGE_ON_READ
     emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
+    if facts["timelineFiles"] >= TIMELINE_FILES_WARN:
+        note(f"the timeline has {facts['timelineFiles']} files; archive it before it reaches {TIMELINE_FILES_MAX}")
     # A plan of a table service is not a write that is not done; it waits for its execution.
     plans = tuple(f".{action.value}." for action in PLANNED_ACTIONS)
     writes = [name for name in facts["pending"] if not any(plan in name for plan in plans)]
@@ -94,6 +98,7 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "lastAction": last.action.value if last else None,
         "ageSeconds": round(age_seconds(table, last.time) or 0) if last else None,
         "pending": [instant.file_name for instant in timeline.pending],
+        "timelineFiles": timeline_debt(timeline).files,
         "partitions": len(view.partitions()),
         "fileGroups": len(view.groups()),
         "sizeBytes": sum(base.size for base in bases),

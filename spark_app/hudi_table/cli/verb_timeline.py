@@ -1,4 +1,4 @@
-"""`hudictl timeline BASE`: the instants of the active timeline, newest first."""
+"""`hudictl timeline BASE`: the instants of the active timeline, and of the archived one if asked, newest first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import age, number, size
-from hudi_table.read.tables import Row, history_rows, timeline_rows
+from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
 from hudi_table.table.timeline import load_timeline
 
 _COLUMNS = (
@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Print one line for each instant; completed writes say what they did."""
     table = opened(args)
     timeline = load_timeline(table.context)
-    instants = timeline_rows(timeline)[::-1][: args.limit]
-    writes = {row["instant"]: row for row in history_rows(table.context, timeline, args.limit)}
+    before, wrote = archived_rows(table.context, timeline) if args.archived else ([], [])
+    instants = [*before, *timeline_rows(timeline)][::-1][: args.limit]
+    writes = {row["instant"]: row for row in [*wrote, *history_rows(table.context, timeline, args.limit)]}
     rows: list[dict[str, Any]] = []
     for found in instants:
         done: Row = writes.get(found["instant"], {}) if found["state"] == "completed" else {}

@@ -51,6 +51,12 @@ EARLIER_KEYS: Mapping[str, str] = {
     "hoodie.clean.async": "hoodie.clean.async.enabled",
 }
 """Names that Hudi 0.15.0 has for keys of 1.1.1."""
+_DROPPED_KEYS: Mapping[str, str] = {
+    "hoodie.archive.merge.enable": "true",
+    "hoodie.archive.merge.files.batch.size": "10",
+    "hoodie.archive.merge.small.file.limit.bytes": "20971520",
+}
+"""Keys of Hudi 0.15.0 that 1.1.1 has no more, and their defaults there."""
 
 _OUR_DEFAULTS: Mapping[str, str] = {
     "hoodie.parquet.compression.codec": "zstd",
@@ -102,7 +108,7 @@ def known_keys() -> Mapping[str, str]:
     """Every accepted key and its default ('' or '(none)' if it has none)."""
     lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
     pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    known = dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    known = dict(pairs) | dict(OWN_KEYS) | dict(_DROPPED_KEYS) | dict(_OUR_DEFAULTS)
     return known | {earlier: known[key] for earlier, key in EARLIER_KEYS.items()}
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.cdc import Images
+from hudi_table.model.instants import comparable_time
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.change_plan import ChangesRequest
@@ -22,6 +23,8 @@ from hudi_table.read.tables import (
     HISTORY_SCHEMA,
     SLICE_SCHEMA,
     TIMELINE_SCHEMA,
+    Row,
+    archived_rows,
     as_table,
     history_rows,
     slice_rows,
@@ -56,14 +59,24 @@ class TableReader:
         found = schema_as_of(self.context, load_timeline(self.context), self.as_of)
         return pa.schema([*META_FIELDS, *found]) if meta else found
 
-    def timeline(self) -> pa.Table:
-        """The active timeline, oldest first: instant, action, state, file, modified."""
-        return as_table(timeline_rows(self._timeline()), TIMELINE_SCHEMA)
+    def timeline(self, *, archived: bool = False) -> pa.Table:
+        """The active timeline, oldest first: instant, action, state, file, modified. `archived`: after what was archived."""
+        timeline = self._timeline()
+        before = archived_rows(self.context, timeline)[0] if archived else []
+        return as_table([*self._until(before), *timeline_rows(timeline)], TIMELINE_SCHEMA)
 
-    def history(self, limit: int | None = None) -> pa.Table:
+    def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
-        and bytes."""
-        return as_table(history_rows(self.context, self._timeline(), limit), HISTORY_SCHEMA)
+        and bytes. `archived`: those of the archived timeline too."""
+        timeline = self._timeline()
+        rows = history_rows(self.context, timeline, limit)
+        if archived and (limit is None or len(rows) < limit):
+            rows = [*rows, *self._until(archived_rows(self.context, timeline)[1])][:limit]
+        return as_table(rows, HISTORY_SCHEMA)
+
+    def _until(self, rows: list[Row]) -> list[Row]:
+        limit = None if self.as_of is None else comparable_time(self.as_of)
+        return rows if limit is None else [row for row in rows if comparable_time(row["instant"]) <= limit]
 
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""

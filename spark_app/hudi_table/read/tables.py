@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.instants import Instant
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant
+from hudi_table.table.archive import archived_entries, commit_of, instant_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.timeline import Timeline, commit_metadata
@@ -82,6 +84,26 @@ def history_rows(ctx: TableContext, timeline: Timeline, limit: int | None = None
     return LocalEngine(BODIES_AHEAD).map(partial(_history, ctx), timeline.commits[::-1][:limit])
 
 
+def archived_rows(ctx: TableContext, timeline: Timeline) -> tuple[list[Row], list[Row]]:
+    """(as `timeline_rows`, as `history_rows`): instants that left the active `timeline`, in their highest state, once however
+    often the archive holds them. `modified` is None, `file` the name that the file had. Raises CorruptTableError.
+    """
+    active = {(i.time, i.grouped_action) for i in timeline.instants}
+    highest: dict[tuple[str, Action], tuple[Instant, Row | None]] = {}
+    for entries in archived_entries(ctx):
+        for entry in entries:
+            instant = instant_of(entry)
+            if instant is None or (instant.time, instant.grouped_action) in active:
+                continue
+            key = (instant.time, instant.grouped_action)
+            if key not in highest or highest[key][0].sort_key < instant.sort_key:
+                wrote = instant.completed and instant.action in WRITE_ACTIONS
+                highest[key] = (instant, _history_row(instant, commit_of(entry)) if wrote else None)
+    found = sorted(highest.values(), key=lambda pair: pair[0].sort_key)
+    writes = [row for _, row in found if row is not None]
+    return timeline_rows(Timeline(tuple(i for i, _ in found))), writes[::-1]
+
+
 def slice_rows(view: FileSystemView) -> list[Row]:
     """One row for each visible file slice; `latest` marks the one that a snapshot reads."""
     return [
@@ -105,7 +127,10 @@ def as_table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
 
 
 def _history(ctx: TableContext, instant: Instant) -> Row:
-    metadata = commit_metadata(ctx, instant)
+    return _history_row(instant, commit_metadata(ctx, instant))
+
+
+def _history_row(instant: Instant, metadata: CommitMetadata) -> Row:
     stats = metadata.stats
     return {
         "instant": instant.time,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, find
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import comparable_time
 from hudi_table.table import chain
+from hudi_table.table.archive import archived_entries, commit_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import materialise_predecessors
 from hudi_table.table.ports import Storage
@@ -18,7 +21,7 @@ def list_source(storage: Storage) -> tuple[SourceFile, ...]:
 
 
 def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
-    """The newest checkpoint of an ingest, None before its first commit.
+    """The newest checkpoint of an ingest, None before its first commit. The archive is read only if the timeline has none.
 
     A commit that was decided and not yet published counts, so it is published first: whoever wrote it is gone or
     would do the same. Raises CorruptTableError for a damaged checkpoint.
@@ -27,12 +30,21 @@ def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
     if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
         timeline = load_timeline(ctx)
     for instant in reversed(timeline.commits):
-        try:
-            checkpoint = find(commit_metadata(ctx, instant).extra_metadata, ingest)
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptTableError(
-                f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=instant.time
-            ) from error
+        checkpoint = _checkpoint(ctx, instant.time, commit_metadata(ctx, instant), ingest)
         if checkpoint is not None:
             return checkpoint
+    for entries in archived_entries(ctx):
+        for entry in sorted(entries, key=lambda entry: comparable_time(entry["commitTime"]), reverse=True):
+            checkpoint = _checkpoint(ctx, entry["commitTime"], commit_of(entry), ingest)
+            if checkpoint is not None:
+                return checkpoint
     return None
+
+
+def _checkpoint(ctx: TableContext, time: str, metadata: CommitMetadata, ingest: str) -> Checkpoint | None:
+    try:
+        return find(metadata.extra_metadata, ingest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(
+            f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=time
+        ) from error

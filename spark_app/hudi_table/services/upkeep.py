@@ -1,4 +1,4 @@
-"""What an opened table offers of cleaning, savepoints and partitions that expire."""
+"""What an opened table offers of cleaning, archiving, savepoints and partitions that expire."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.read.reader import TableReader
+from hudi_table.services.archiving.execute import archive
+from hudi_table.services.archiving.execute import preview as preview_archiving
 from hudi_table.services.cleaning import ttl
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.inline import clean
@@ -46,6 +48,15 @@ class Upkeep(TableReader):
         `hoodie.clean.trigger.max.commits` (`force`: in any case). Nothing to do: an empty list."""
         self._check_writable()
         return clean(self.context, options or {}, engine or LocalEngine(), force=force)
+
+    def archive(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, dry_run: bool = False
+    ) -> ServiceResult | ServicePlan | None:
+        """Move the oldest instants to the archived timeline, as `hoodie.keep.min.commits` and `hoodie.keep.max.commits` say
+        (`force`: down to the former in any case), and trim the decision chain. `dry_run`: only say what would leave. None if
+        nothing is due. See `docs/archiving.md`."""
+        self._check_writable()
+        return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
     def savepoint(self, instant: str = "", *, comment: str = "") -> ServiceResult:
         """Keep the commit of `instant`, by default the newest, from cleans. Raises ExpiredError if its files are gone."""

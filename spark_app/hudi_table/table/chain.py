@@ -8,13 +8,20 @@ from __future__ import annotations
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.model.names import CHAIN
+from hudi_table.table import settle
 from hudi_table.table.context import TAIL_AGE_SECONDS_MAX, ChainTail, TableContext
+from hudi_table.table.ports import ObjectInfo
+
+PAGE = 1_000
+"""Objects that a store lists in one request."""
+_SLACK = 8
+_HINT = f"{CHAIN}/hint"
 
 
 def read_tail(ctx: TableContext) -> ChainTail:
-    """LIST the chain and GET its last entry."""
+    """LIST the chain's end and GET its last entry."""
     seen = ctx.clock.boot_seconds()
-    numbers = _listed(ctx, 0)
+    numbers = _newest(ctx)
     if not numbers:
         tail = ChainTail(0, "", seen)
     else:
@@ -27,12 +34,14 @@ def read_tail(ctx: TableContext) -> ChainTail:
 
 
 def known_tail(ctx: TableContext) -> ChainTail:
-    """The tail that this process remembers, if it is younger than a day, else a fresh one.
+    """The tail that this process remembers, if it is younger than H/2 (and than a day), else a fresh one.
 
-    A remembered tail is safe: creating the next slot proves that nobody decided anything since.
+    A remembered tail is safe: creating the next slot proves that nobody decided anything since. And what was decided since is on
+    the timeline still, as it is not archived before it is older than H: so a snapshot tells whether it holds it.
     """
     tail = ctx.tail
-    if tail is not None and ctx.clock.boot_seconds() - tail.seen_boot_seconds < TAIL_AGE_SECONDS_MAX:
+    limit = min(TAIL_AGE_SECONDS_MAX, ctx.settings.quarantine_seconds / 2)
+    if tail is not None and ctx.clock.boot_seconds() - tail.seen_boot_seconds < limit:
         return tail
     return read_tail(ctx)
 
@@ -92,7 +101,39 @@ def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, Chai
     return plan
 
 
+def write_hint(ctx: TableContext, sequence: int) -> None:
+    """Note a number near the chain's end, for processes that know none. Nothing depends on it: a false one costs a listing."""
+    settle.put(ctx.storage, _HINT, str(sequence).encode())
+
+
+def _newest(ctx: TableContext) -> list[int]:
+    """Numbers of the chain's last entries, without those long before them: a chain keeps some days of entries.
+
+    An entry that is listed is followed by all later ones, so whatever is listed after any number ends with the tail.
+    """
+    known = ctx.tail.sequence if ctx.tail is not None else 0
+    if not known:
+        first = ctx.storage.list(CHAIN, limit=PAGE)
+        if len(first) < PAGE - _SLACK:
+            return _numbers(first, 0)
+        known = _hint(ctx)
+    found = _listed(ctx, known - 1) if known > 1 else []
+    return found or _listed(ctx, 0)
+
+
+def _hint(ctx: TableContext) -> int:
+    try:
+        text = ctx.storage.get(_HINT).decode("ascii", "replace")
+    except ObjectNotFoundError:
+        return 0
+    return int(text) if text.isdigit() else 0
+
+
 def _listed(ctx: TableContext, after: int) -> list[int]:
     start = entry_path(after) if after else None
-    numbers = (sequence_of(info.path) for info in ctx.storage.list(CHAIN, start_after=start))
+    return _numbers(ctx.storage.list(CHAIN, start_after=start), after)
+
+
+def _numbers(infos: list[ObjectInfo], after: int) -> list[int]:
+    numbers = (sequence_of(info.path) for info in infos)
     return sorted(n for n in numbers if n is not None and n > after)

@@ -10,8 +10,13 @@ from hudi_table.table.context import TableContext
 
 def local_now(ctx: TableContext) -> datetime:
     """The present moment in the timeline's zone, naive, as instants are."""
-    now = ctx.clock.now()
-    return (now.astimezone() if ctx.config.timezone == "LOCAL" else now.astimezone(UTC)).replace(tzinfo=None)
+    return local_time(ctx, ctx.clock.now())
+
+
+def local_time(ctx: TableContext, moment: datetime) -> datetime:
+    """An aware moment in the timeline's zone, naive, as instants are."""
+    there = moment.astimezone() if ctx.config.timezone == "LOCAL" else moment.astimezone(UTC)
+    return there.replace(tzinfo=None)
 
 
 def draw_instant(ctx: TableContext, floor: str = "") -> str:

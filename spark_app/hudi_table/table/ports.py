@@ -52,8 +52,11 @@ class Storage(Protocol):
         """Size and age. Raises ObjectNotFoundError."""
         ...
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
-        """All objects below the folder `prefix`, recursively, every page, sorted by path; empty if none."""
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        """All objects below the folder `prefix`, recursively, sorted by path; empty if none.
+
+        `limit`: no more than the first so many; a folder's marker may count, so fewer by one or two may come.
+        """
         ...
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:

@@ -30,13 +30,14 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
+    _drop_leftovers(ctx, timeline)
     rollbacks = open_rollbacks(ctx, timeline)
     mine = "" if own is None else own.partition(".")[0]
     waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
         return ()
-    now = timeline.files[own] if own is not None else _store_now(ctx)
+    now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     first = timeline.commits[0].time if timeline.commits else None
     done = []
@@ -106,6 +107,14 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
 
+def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> None:
+    """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them: nothing else is there of them."""
+    first = timeline.commits[0].time if timeline.commits else ""
+    for instant in timeline.pending:
+        if instant.time < first and timeline.is_leftover(instant):
+            delete_claim(ctx, timeline, instant.time)
+
+
 def _settle_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 
@@ -158,6 +167,7 @@ def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime)
     return (now - max(signs)).total_seconds() >= ctx.settings.suspect_after_seconds
 
 
-def _store_now(ctx: TableContext) -> datetime:
+def store_now(ctx: TableContext) -> datetime:
+    """The store's present: the time that it gives to an object written now."""
     settle.put(ctx.storage, _STORE_CLOCK, b"")
     return ctx.storage.head(_STORE_CLOCK).modified

@@ -67,10 +67,10 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
 
 
 def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]:
-    """Instant that is rolled back → its oldest pending rollback."""
+    """Instant that is rolled back → its oldest pending rollback. One without its plan is a leftover, see `recovery`."""
     found: dict[str, Instant] = {}
     for instant in timeline.pending:
-        if instant.action is Action.ROLLBACK:
+        if instant.action is Action.ROLLBACK and not timeline.is_leftover(instant):
             for record in _plan_records(ctx, instant):
                 found.setdefault(record["instantToRollback"]["commitTime"], instant)
     return found

@@ -58,17 +58,17 @@ class LocalStorage:
         with self._errors(path):
             return _info(path, _file_status(self._existing(path)))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         """All files below the folder; a symbolic link that leaves the base is refused."""
         check_folder(prefix, base_path=self._base)
         found: Objects = []
         folders = [prefix]
         while folders:
-            below, files = self._scan(folders.pop())
+            below, files = self._scan(folders.pop(), start_after or "", limit)
             folders += below
             found += files
         found.sort(key=lambda info: info.path)
-        return found if start_after is None else [info for info in found if info.path > start_after]
+        return found[:limit]
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, files) directly in the folder; an empty folder that others made is listed too."""
@@ -168,16 +168,18 @@ class LocalStorage:
             )
             raise OutcomeUnknownError(message, path=path) from error
 
-    def _scan(self, folder: str) -> tuple[Names, Objects]:
+    def _scan(self, folder: str, after: str = "", limit: int | None = None) -> tuple[Names, Objects]:
+        """Sub-folders and files; of the files no more than `limit` and only those after `after` are looked at."""
         folders: Names = []
         files: Objects = []
         with self._errors(folder):
             try:
                 full = self._existing(folder) if folder else self._root
                 with os.scandir(full) as entries:
-                    for entry in entries:
+                    for entry in entries if limit is None else sorted(entries, key=lambda entry: entry.name):
                         path = f"{folder}/{entry.name}" if folder else entry.name
-                        self._sort_in(entry, path, folders, files)
+                        if (path > after and len(files) != limit) or entry.is_dir(follow_symlinks=False):
+                            self._sort_in(entry, path, folders, files)
             except (FileNotFoundError, NotADirectoryError):
                 return [], []
         return folders, files

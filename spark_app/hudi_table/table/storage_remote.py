@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, BinaryIO, TypeVar
 
 import obstore
@@ -66,13 +67,14 @@ class ObjectStorage:
         key = self._key(path)
         return self._info(self._ask(path, lambda: obstore.head(self._store, key)))
 
-    def list(self, prefix: str = "", *, start_after: str | None = None) -> Objects:
-        """All objects below the folder, all pages."""
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        """All objects below the folder; stores list in the order of paths, and no page is asked for beyond `limit`."""
         key = self._folder_key(prefix)
         offset = None if start_after is None else self._prefix + start_after
 
         def pages() -> list[Any]:
-            return [meta for page in obstore.list(self._store, key, offset=offset) for meta in page]
+            found = (meta for page in obstore.list(self._store, key, offset=offset) for meta in page)
+            return list(islice(found, limit))
 
         found = sorted((self._info(meta) for meta in self._ask(prefix, pages)), key=lambda info: info.path)
         return _without_folder_markers(found, prefix)

@@ -15,6 +15,7 @@ from hudi_table.model.instants import (
     WRITE_ACTIONS,
     Action,
     Instant,
+    State,
     comparable_time,
     parse_instant,
     planner_claim,
@@ -74,6 +75,18 @@ class Timeline:
         limit = comparable_time(as_of)
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
         return Timeline(kept, self.files)
+
+    def states(self) -> dict[tuple[str, Action], list[Instant]]:
+        """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
+        found: dict[tuple[str, Action], list[Instant]] = {}
+        for instant in sorted((i for i in map(parse_instant, self.files) if i), key=lambda i: i.sort_key):
+            found.setdefault((instant.time, instant.grouped_action), []).append(instant)
+        return found
+
+    def is_leftover(self, instant: Instant) -> bool:
+        """Whether a pending clean or rollback has no plan: a paused process put its inflight file back after it was archived."""
+        requested = instant.with_state(State.REQUESTED).file_name
+        return instant.action in (Action.CLEAN, Action.ROLLBACK) and requested not in self.files
 
     def claim_names(self, time: str) -> list[str]:
         """Names of the requested and inflight files, and of a planner's claim, that carry this time."""

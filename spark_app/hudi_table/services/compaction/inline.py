@@ -19,7 +19,7 @@ SCHEDULE_INLINE = "hoodie.compact.schedule.inline"
 LOG_INLINE = "hoodie.log.compaction.inline"
 
 
-def check_inline(options: Mapping[str, str]) -> None:
+def check_compaction(options: Mapping[str, str]) -> None:
     """Refuse contradicting options before anything is written, as Hudi does. Raises InvalidOptionError."""
     if _on(options, INLINE) and _on(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")

@@ -1,0 +1,72 @@
+"""The verbs of table services: what each says of itself and takes. Whatever deletes or rewrites is a dry run until `--yes`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceVerb:
+    """`help` is one line; `arguments` are added to the verb's parser beside those of every verb."""
+
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+
+
+def _compact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--now", action="store_true", help="plan whatever logs there are, due or not")
+    parser.add_argument("--schedule", action="store_true", help="only plan; whoever executes it may do so at any time")
+    parser.add_argument("--logs", action="store_true", help="log compaction: one log in the place of many")
+    _option(parser, "hoodie.compaction.strategy=UnBounded")
+
+
+def _cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do it; without this, only say what would be done")
+    parser.add_argument("--now", action="store_true", help="plan whatever small files there are, due or not")
+    parser.add_argument(
+        "--schedule", action="store_true", help="only plan; until it is executed its files take no writes"
+    )
+    _option(parser, "hoodie.clustering.plan.strategy.sort.columns=city,ts")
+
+
+def _clean(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="delete")
+    parser.add_argument("--plan", metavar="DIGEST", help="exactly the plan that a dry run showed")
+    _option(parser, "hoodie.clean.commits.retained=3")
+
+
+def _savepoint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--create", metavar="INSTANT", nargs="?", const="newest", help="keep this commit (the newest)")
+    parser.add_argument("--comment", metavar="TEXT", default="", help="why")
+    parser.add_argument("--delete", metavar="INSTANT", help="let go of this one")
+
+
+def _archive(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do it; without it, only what would leave is shown")
+    parser.add_argument("--now", action="store_true", help="whatever may leave, however little")
+    _option(parser, "hoodie.keep.max.commits=30")
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keys", action="store_true", help="read every key too, to find those that come twice")
+    parser.add_argument(
+        "--quarantine", action="store_true", help="list the files that no reader uses; with --yes, move them"
+    )
+    parser.add_argument("--yes", action="store_true", help="really move; nothing is ever deleted")
+    parser.add_argument("--put-back", metavar="TIME", help="move the files of a quarantine back")
+
+
+def _option(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=f"such as {example}")
+
+
+SERVICE_VERBS: Mapping[str, ServiceVerb] = {
+    "compact": ServiceVerb("merges its logs into base files, where that is planned or due", _compact),
+    "cluster": ServiceVerb("rewrites its small files into few, where that is planned or due", _cluster),
+    "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean),
+    "archive": ServiceVerb("moves its oldest instants to the archived timeline, where that is due", _archive),
+    "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),
+    "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor),
+}

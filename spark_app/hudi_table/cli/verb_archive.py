@@ -1,0 +1,54 @@
+"""`hudictl archive BASE`: what may leave the active timeline, and with `--yes` its move to the archived one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hudi_table.api import HudiTable
+from hudi_table.cli import exits
+from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.services import ServicePlan, ServiceResult
+from hudi_table.read.human import number, size
+
+_PLANNED = (
+    Column("why", "Why"),
+    Column("filesBefore", "Timeline files", number, right=True),
+    Column("filesAfter", "Afterwards", number, right=True),
+    Column("instants", "Instants", ", ".join, wide=True),
+)
+_DONE = (
+    Column("message", "Done"),
+    Column("filesDeleted", "Timeline files deleted", number, right=True),
+    Column("bytesWritten", "Archived", size, right=True),
+    Column("chainEntriesTrimmed", "Chain entries trimmed", number, right=True),
+    Column("archiveFilesMerged", "Archive files merged", number, right=True),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan, or what was done."""
+    table, options = opened(args), given_options(args.option)
+    found = _done(table, options, args.now) if args.yes else _planned(table, options, args.now)
+    emit(Document("ArchivingList", _DONE if args.yes else _PLANNED, found), args.output)
+    if not found:
+        note("nothing is due to be archived; --now takes whatever may leave")
+    elif not args.yes:
+        note("nothing was changed; --yes does it")
+    return exits.GOOD
+
+
+def _planned(table: HudiTable, options: dict[str, str], force: bool) -> list[dict[str, Any]]:
+    plan = table.archive(options, force=force, dry_run=True)
+    if not isinstance(plan, ServicePlan):
+        return []
+    facts = {"why": plan.why, "filesBefore": plan.files_before, "filesAfter": plan.files_after}
+    return [facts | {"instants": list(plan.details)}]
+
+
+def _done(table: HudiTable, options: dict[str, str], force: bool) -> list[dict[str, Any]]:
+    result = table.archive(options, force=force)
+    if not isinstance(result, ServiceResult):
+        return []
+    return [{"message": result.message} | {name: round(value) for name, value in result.figures.items()}]

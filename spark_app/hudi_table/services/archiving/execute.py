@@ -1,0 +1,240 @@
+"""Archiving: what leaves is written to a new file of the archive, read back, and only then deleted from the timeline.
+
+A crash leaves an instant in both, or twice in the archive; the next archiving goes on. Two archivers at once write it twice and delete
+it once. Requested and inflight files go before the completed one, so nothing archived ever looks pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
+from hudi_table.errors import (
+    CorruptTableError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
+from hudi_table.model.instants import Instant
+from hudi_table.model.names import HOODIE, join, parse_base_file, parse_log_file
+from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
+from hudi_table.model.table_config import TableType
+from hudi_table.services.archiving.merge import merge_archive
+from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
+from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.services.archiving.records import entry_of
+from hudi_table.services.archiving.trim import trim_chain
+from hudi_table.table import settle
+from hudi_table.table.archive import archive_files, archive_path, file_number, merge_target
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.recovery import recover, store_now
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.prepare import refuse_unsupported
+
+BODIES_AHEAD = 16
+FILE_BYTES = 16 << 20
+"""An archive file is begun anew beyond this: what is held in memory at once."""
+ATTEMPTS_MAX = 100
+
+
+@dataclass(slots=True)
+class _Done:
+    """What one run did."""
+
+    instants: list[Instant] = field(default_factory=list)
+    files_deleted: int = 0
+    bytes_written: int = 0
+
+
+def archive(
+    ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
+) -> ServiceResult | None:
+    """Archive what is due by the options, or all that may leave (`force`); then trim the chain. None if nothing is due.
+
+    Raises InvalidOptionError for settings that contradict each other, CorruptTableError if a timeline file cannot be read:
+    nothing is deleted that is not in the archive.
+    """
+    refuse_unsupported(ctx.config)
+    policy = ArchivePolicy.parse(options or {})
+    timeline = load_timeline(ctx)
+    if not _planned(ctx, timeline, policy, ctx.clock.now(), force=force, ageless=True).due:
+        return None
+    if recover(ctx, timeline):
+        timeline = load_timeline(ctx)
+    now = store_now(ctx)
+    leaving = _planned(ctx, timeline, policy, now, force=force)
+    if not leaving.due:
+        return None
+    drop_metadata_if_any(ctx)
+    done = _Done()
+    for instants, data in _files(ctx, timeline, leaving.instants, policy.batch):
+        _write(ctx, data)
+        _delete(ctx, instants, policy, now, done)
+        done.bytes_written += len(data)
+    merged = merge_archive(ctx, policy)
+    return _result(done, trim_chain(ctx, now), merged, leaving)
+
+
+def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
+    """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is due."""
+    refuse_unsupported(ctx.config)
+    policy = ArchivePolicy.parse(options or {})
+    timeline = load_timeline(ctx)
+    leaving = _planned(ctx, timeline, policy, ctx.clock.now(), force=force)
+    if not leaving.due:
+        return None
+    states = timeline.states()
+    gone = sum(len(states[i.time, i.grouped_action]) for i in leaving.instants)
+    lines = [f"{i.time} {i.action.value}" for i in leaving.instants]
+    return ServicePlan(
+        ServiceType.ARCHIVING,
+        _why(leaving),
+        files_before=len(timeline.files),
+        files_after=len(timeline.files) - gone,
+        details=tuple(lines[:DETAILS_MAX]),
+    )
+
+
+def _planned(
+    ctx: TableContext,
+    timeline: Timeline,
+    policy: ArchivePolicy,
+    now: datetime,
+    *,
+    force: bool,
+    ageless: bool = False,
+) -> Leaving:
+    """`ageless`: only whether it is worth to look closer, with no request to the store."""
+    present = Present(now, ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)
+    if ageless:
+        present = Present(max([*timeline.files.values(), now]), float("-inf"), present.logs)
+    gone: Callable[[Instant], bool] = (lambda _: True) if ageless else _Replaced(ctx).gone
+    return plan_archiving(timeline, policy, present, gone=gone, force=force)
+
+
+class _Replaced:
+    """Whether the files that replacecommits replaced are deleted; each partition is listed once."""
+
+    def __init__(self, ctx: TableContext) -> None:
+        self._ctx = ctx
+        self._groups: dict[str, frozenset[str]] = {}
+
+    def gone(self, instant: Instant) -> bool:
+        replaced = commit_metadata(self._ctx, instant).replaced or {}
+        return not any(self._in(partition).intersection(ids) for partition, ids in replaced.items() if ids)
+
+    def _in(self, partition: str) -> frozenset[str]:
+        if partition not in self._groups:
+            _, infos = self._ctx.storage.list_dir(partition)
+            names = (info.path.rpartition("/")[2] for info in infos)
+            found = (parse_base_file(name) or parse_log_file(name) for name in names)
+            self._groups[partition] = frozenset(name.file_id for name in found if name)
+        return self._groups[partition]
+
+
+def _files(
+    ctx: TableContext, timeline: Timeline, instants: Sequence[Instant], batch: int
+) -> Iterator[tuple[list[Instant], bytes]]:
+    """(instants, bytes of the archive file that holds them), oldest first."""
+    states = timeline.states()
+    taken: list[Instant] = []
+    blocks: list[bytes] = []
+    waiting: list[Entry] = []
+    for first in range(0, len(instants), BODIES_AHEAD):
+        some = instants[first : first + BODIES_AHEAD]
+        found = [state for instant in some for state in states[instant.time, instant.grouped_action]]
+        bodies = dict(
+            LocalEngine(BODIES_AHEAD).map(
+                lambda name: (name, _held(ctx, f"{HOODIE}/{name}")), [i.file_name for i in found]
+            )
+        )
+        if None in bodies.values():
+            # Another archiver deleted them: what it has not finished is found by the next run.
+            break
+        known = {name: data for name, data in bodies.items() if data is not None}
+        waiting += [entry_of(ctx, timeline, state, known.__getitem__) for state in found]
+        taken += some
+        while len(waiting) >= batch:
+            blocks.append(encode_entries(waiting[:batch]))
+            del waiting[:batch]
+        if sum(map(len, blocks)) >= FILE_BYTES:
+            blocks += [encode_entries(waiting)] if waiting else []
+            yield taken, b"".join(blocks)
+            taken, blocks, waiting = [], [], []
+    blocks += [encode_entries(waiting)] if waiting else []
+    if taken:
+        yield taken, b"".join(blocks)
+
+
+def _write(ctx: TableContext, data: bytes) -> None:
+    """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file that it names: not ours."""
+    number = max([0, *(file.number for file in archive_files(ctx)), file_number(merge_target(ctx) or "")])
+    for _ in range(ATTEMPTS_MAX):
+        number += 1
+        path = archive_path(ctx, number)
+        try:
+            ctx.storage.put_if_absent(path, data)
+        except ObjectExistsError:
+            continue
+        except OutcomeUnknownError:
+            if _held(ctx, path) != data:
+                continue
+        stored = _held(ctx, path)
+        if stored is None:
+            # Another archiver has merged it already: written again, it is there twice.
+            continue
+        # Where a store can append, Hudi appends to the newest file.
+        if not stored.startswith(data) or not all(entry["commitTime"] for entry in read_entries(data, path=path)):
+            raise CorruptTableError(
+                f"archive file {path} does not read back as it was written; nothing was deleted",
+                base_path=ctx.base_path,
+            )
+        return
+    raise UnavailableError(f"no archive file could be created in {ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
+
+
+def _held(ctx: TableContext, path: str) -> bytes | None:
+    try:
+        return ctx.storage.get(path)
+    except ObjectNotFoundError:
+        return None
+
+
+def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, now: datetime, done: _Done) -> None:
+    """Delete what is in the archive now, oldest first, as far as a fresh listing still lets it leave (a savepoint may have come)."""
+    timeline = load_timeline(ctx)
+    still = set(_planned(ctx, timeline, policy, now, force=True).instants)
+    states = timeline.states()
+    for instant in archived:
+        if instant not in still:
+            continue
+        for state in states[instant.time, instant.grouped_action]:
+            settle.delete(ctx.storage, join(HOODIE, state.file_name))
+            ctx.bodies.pop(state.file_name, None)
+            done.files_deleted += 1
+        done.instants.append(instant)
+
+
+def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> ServiceResult:
+    figures = {
+        "instants": float(len(done.instants)),
+        "filesDeleted": float(done.files_deleted),
+        "bytesWritten": float(done.bytes_written),
+        "chainEntriesTrimmed": float(trimmed),
+        "archiveFilesMerged": float(merged),
+    }
+    message = f"{len(done.instants)} instants archived"
+    if leaving.held_by:
+        message += f"; {leaving.held_by}"
+    return ServiceResult(ServiceType.ARCHIVING, "", message, figures)
+
+
+def _why(leaving: Leaving) -> str:
+    others = len(leaving.instants) - leaving.writes
+    text = f"{leaving.writes} writes, {others} cleans and rollbacks may leave the timeline"
+    return f"{text}; {leaving.held_by}" if leaving.held_by else text

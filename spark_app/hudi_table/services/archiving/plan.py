@@ -1,0 +1,131 @@
+"""Which instants leave the active timeline: pure planning over one listing.
+
+The rules are those of `docs/commit-protocol.md` section 2.3. Facts of Hudi 0.15.0's archiver: beyond `most` completed writes the oldest
+leave until `least` are left; a savepoint, the write before the oldest pending instant, what the trigger of compactions counts and a
+replacecommit whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same two numbers.
+Savepoints, restores and indexing never leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.table.timeline import Timeline
+
+_COUNTED = (Action.CLEAN, Action.ROLLBACK)
+ReplacedGone = Callable[[Instant], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """`instants` leave, oldest first, `writes` of them completed writes. `due`: whether that is enough to begin.
+
+    `held_by` says what holds back the next write that would leave too, '' if nothing does.
+    """
+
+    instants: tuple[Instant, ...]
+    writes: int
+    due: bool
+    held_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the table has logs."""
+
+    now: datetime
+    quarantine_seconds: float
+    logs: bool
+
+
+def plan_archiving(
+    timeline: Timeline, policy: ArchivePolicy, present: Present, *, gone: ReplacedGone, force: bool = False
+) -> Leaving:
+    """What leaves. `gone` tells of a replacecommit whether the files that it replaced are deleted: asked oldest first, and only
+    if nothing else holds it. `force`: down to `policy.least` although `policy.most` is not reached, and however few.
+    """
+    writes = timeline.commits
+    least, most = policy.limits(writes)
+    wanted = len(writes) - least if force or len(writes) > most else 0
+    leaving, held_by = _writes(timeline, policy, present, max(wanted, 0), gone)
+    start = writes[len(leaving)].time if writes else ""
+    others = _others(timeline, (least, most), present, start)
+    found = tuple(sorted([*leaving, *others], key=lambda i: i.sort_key))
+    # A few at a time would make an archive file of each few.
+    due = bool(found) if force else max(len(leaving), len(others)) > most - least
+    return Leaving(found, len(leaving), due, held_by)
+
+
+def barriers(timeline: Timeline) -> list[tuple[str, str]]:
+    """(time, name) of what has not completed, oldest first: nothing at or after the write before it may leave.
+
+    A rollback without its plan is none: a late inflight file of one that was archived.
+    """
+    found = [(i.time, i.file_name) for i in timeline.pending if not timeline.is_leftover(i)]
+    return sorted([*found, *((time, f"{time}.claim") for time in timeline.planner_claims)])
+
+
+def _writes(
+    timeline: Timeline, policy: ArchivePolicy, present: Present, wanted: int, gone: ReplacedGone
+) -> tuple[list[Instant], str]:
+    writes = timeline.commits
+    pending = barriers(timeline)
+    savepoint = min((i.time for i in timeline.instants if i.action is Action.SAVEPOINT), default="")
+    counted = _oldest_counted(timeline, policy) if present.logs else ""
+    leaving: list[Instant] = []
+    for instant, following in pairwise(writes[: wanted + 1]):
+        held = ""
+        if savepoint and instant.time >= savepoint:
+            held = f"the savepoint {savepoint}"
+        elif pending and comparable_time(pending[0][0]) < comparable_time(following.time):
+            held = f"{pending[0][1]}, which is pending"
+        elif counted and instant.time >= counted:
+            held = "the trigger of compactions, which counts deltacommits"
+        elif not _old(timeline, instant, present):
+            held = f"its age, less than {present.quarantine_seconds:g} s"
+        elif instant.action is Action.REPLACE_COMMIT and not gone(instant):
+            held = "the files that it replaced, which are not cleaned yet"
+        if held:
+            return leaving, f"{instant.time} is held back by {held}"
+        leaving.append(instant)
+    return leaving, ""
+
+
+def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start: str) -> list[Instant]:
+    """Completed cleans and rollbacks before the timeline's new start, and of too many the oldest; never the newest clean, from which
+    the next one goes on."""
+    least, most = limits
+    found = []
+    for action in _COUNTED:
+        done = [i for i in timeline.completed if i.action is action]
+        many = len(done) - least if len(done) > most else 0
+        if action is Action.CLEAN:
+            done = done[:-1]
+        for number, instant in enumerate(done):
+            if not _old(timeline, instant, present):
+                break
+            if number < many or (start and comparable_time(instant.time) < comparable_time(start)):
+                found.append(instant)
+    return found
+
+
+def _old(timeline: Timeline, instant: Instant, present: Present) -> bool:
+    age = (present.now - timeline.files[instant.file_name]).total_seconds()
+    return age > present.quarantine_seconds
+
+
+def _oldest_counted(timeline: Timeline, policy: ArchivePolicy) -> str:
+    """The oldest write that the trigger of compactions still has to find: the deltacommits since the last compaction, as many
+    as make one due; with fewer, that compaction."""
+    if not policy.delta_commits:
+        return ""
+    last = max((i.time for i in timeline.commits if i.action is Action.COMMIT), default="")
+    deltas = [i.time for i in timeline.commits if i.action is Action.DELTA_COMMIT and i.time > last]
+    if len(deltas) < policy.delta_commits:
+        return last or (deltas[0] if deltas else "")
+    return deltas[-policy.delta_commits]

@@ -1,0 +1,118 @@
+"""How much of the timeline stays: Hudi's keys, their defaults, and what they must not contradict.
+
+Facts (Hudi 0.15.0): `hoodie.cleaner.commits.retained` (10) < `hoodie.keep.min.commits` (20) < `hoodie.keep.max.commits` (30), or the
+writer refuses them; a cleaner by hours raises both of the latter over the commits that it retains; tables of logs keep the deltacommits
+that the trigger of compactions counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.instants import Instant, parse_instant_time
+from hudi_table.model.options import check_keys
+from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
+
+MIN_COMMITS = "hoodie.keep.min.commits"
+MAX_COMMITS = "hoodie.keep.max.commits"
+BATCH = "hoodie.commits.archival.batch"
+BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
+AUTOMATIC = "hoodie.archive.automatic"
+MERGE = "hoodie.archive.merge.enable"
+MERGE_FILES = "hoodie.archive.merge.files.batch.size"
+MERGE_BYTES = "hoodie.archive.merge.small.file.limit.bytes"
+CLEANER_POLICY = ("hoodie.clean.policy", "hoodie.cleaner.policy")
+COMMITS_RETAINED = ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained")
+HOURS_RETAINED = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
+
+_OF_0_15 = frozenset({CLEANER_POLICY[1], COMMITS_RETAINED[1], HOURS_RETAINED[1]})
+_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+DEFAULT_BATCH = 1_000
+"""Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
+_COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePolicy:
+    """`least` completed writes stay; archiving begins beyond `most`. `batch`: entries of one log block. `hours`: what a cleaner by
+    hours retains, else 0. `delta_commits`: those that a compaction's trigger must still find, else 0. `merge_files` (0: never merge)
+    archive files smaller than `merge_bytes` are merged into one."""
+
+    least: int = 20
+    most: int = 30
+    batch: int = DEFAULT_BATCH
+    hours: int = 0
+    delta_commits: int = 5
+    merge_files: int = 10
+    merge_bytes: int = 20 << 20
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ArchivePolicy:
+        """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that contradict each other."""
+        check_keys({key: value for key, value in options.items() if key not in _OF_0_15})
+        least, most = whole_number(options, MIN_COMMITS, 20, least=1), whole_number(options, MAX_COMMITS, 30, least=2)
+        retained = whole_number(options, _given(options, COMMITS_RETAINED), 10, least=1)
+        if not least < most:
+            raise InvalidOptionError(f"{MAX_COMMITS}={most} must be greater than {MIN_COMMITS}={least}; raise it")
+        if not retained < least:
+            raise InvalidOptionError(
+                f"{MIN_COMMITS}={least} must be greater than {_given(options, COMMITS_RETAINED)}={retained}: the commits that "
+                "the cleaner retains must stay on the timeline; raise the first or lower the second"
+            )
+        if _on(options, BEYOND_SAVEPOINT):
+            raise InvalidOptionError(
+                f"{BEYOND_SAVEPOINT}=true is not supported: a hole behind a savepoint hides rows once the savepoint is "
+                "deleted; delete savepoints that are not needed any more"
+            )
+        trigger = Trigger.parse(options)
+        by_hours = options.get(_given(options, CLEANER_POLICY), "").strip().upper() == _BY_HOURS
+        return cls(
+            least=least,
+            most=most,
+            batch=whole_number(options, BATCH, DEFAULT_BATCH, least=1),
+            hours=whole_number(options, _given(options, HOURS_RETAINED), 24, least=1) if by_hours else 0,
+            delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
+            merge_files=whole_number(options, MERGE_FILES, 10, least=2) if _on(options, MERGE, "true") else 0,
+            merge_bytes=whole_number(options, MERGE_BYTES, 20 << 20, least=1),
+        )
+
+    def limits(self, writes: tuple[Instant, ...]) -> tuple[int, int]:
+        """(least, most) for the completed `writes` of a timeline, oldest first."""
+        if not self.hours or not writes:
+            return self.least, self.most
+        since = _moment_before(writes[-1].time, self.hours)
+        retained = sum(_not_before(instant.time, since) for instant in writes) + 1
+        return max(self.least, retained), max(self.most, retained + self.most - self.least)
+
+
+def wants_archiving(options: Mapping[str, str]) -> bool:
+    """Whether a write's options ask for archiving after it. Hudi's default is true; here it has to be given."""
+    return _on(options, AUTOMATIC)
+
+
+def _given(options: Mapping[str, str], names: tuple[str, ...]) -> str:
+    """The one of several names of a key that the options use, by default the first."""
+    return next((name for name in names if name in options), names[0])
+
+
+def _on(options: Mapping[str, str], key: str, default: str = "false") -> bool:
+    value = options.get(key, default).strip().lower()
+    if value not in ("true", "false"):
+        raise InvalidOptionError(f"{key} is {value!r}, neither 'true' nor 'false'")
+    return value == "true"
+
+
+def _moment_before(time: str, hours: int) -> str:
+    """The instant time `hours` before another; '' if that carries no time (restored, or of a metadata table)."""
+    try:
+        return f"{parse_instant_time(time) - timedelta(hours=hours):%Y%m%d%H%M%S}000"
+    except ValueError:
+        return ""
+
+
+def _not_before(time: str, moment: str) -> bool:
+    return time >= moment

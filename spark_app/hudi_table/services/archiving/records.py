@@ -1,0 +1,114 @@
+"""What the archive keeps of an instant: one entry for each of its timeline files.
+
+Facts (Hudi 0.15.0, golden archives): a compaction's pending states have the action `compaction`, its completed one `commit`; both
+pending states of a clean or compaction carry the plan; of a rollback only the completed state has a payload. Of a write stat
+17 fields are kept, numbers that it lacks as 0; the extra metadata gains `ROLLING_STAT`, empty; a pending write is of operation
+UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hudi_table.codec.archive_entries import Entry
+from hudi_table.codec.avro_file import read_container
+from hudi_table.errors import CorruptTableError, HudiError
+from hudi_table.model.instants import Action, Instant, State, format_instant_time
+from hudi_table.table.context import TableContext
+from hudi_table.table.instants import local_time
+from hudi_table.table.timeline import Timeline
+
+_TEXTS = ("fileId", "path", "prevCommit", "partitionPath")
+_NUMBERS = (
+    "numWrites",
+    "numDeletes",
+    "numUpdateWrites",
+    "totalWriteBytes",
+    "totalWriteErrors",
+    "totalLogRecords",
+    "totalUpdatedRecordsCompacted",
+    "numInserts",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+    "fileSizeInBytes",
+)
+_ROLLING_STAT = "ROLLING_STAT"
+_PLANS = {
+    Action.CLEAN: "hoodieCleanerPlan",
+    Action.COMPACTION: "hoodieCompactionPlan",
+    Action.LOG_COMPACTION: "hoodieCompactionPlan",
+}
+_REPORTS = {
+    Action.CLEAN: "hoodieCleanMetadata",
+    Action.ROLLBACK: "hoodieRollbackMetadata",
+    Action.SAVEPOINT: "hoodieSavePointMetadata",
+}
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
+
+Bodies = Callable[[str], bytes]
+"""Bytes of a timeline file by its name."""
+
+
+def entry_of(ctx: TableContext, timeline: Timeline, found: Instant, bodies: Bodies) -> Entry:
+    """The entry of one state of an instant. Raises CorruptTableError that names the file."""
+    try:
+        payload = _payload(timeline, found, bodies)
+    except HudiError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise CorruptTableError(
+            f"{found.file_name} cannot be archived: {error}", base_path=ctx.base_path, path=found.file_name
+        ) from error
+    changed = timeline.files[found.file_name]
+    return {
+        "commitTime": found.time,
+        "actionType": found.action.value,
+        "actionState": found.state.name,
+        "version": None,
+        "stateTransitionTime": format_instant_time(local_time(ctx, changed)),
+        **payload,
+    }
+
+
+def _payload(timeline: Timeline, found: Instant, bodies: Bodies) -> dict[str, Any]:
+    if found.action in _WRITES:
+        return {"hoodieCommitMetadata": _commit(bodies(found.file_name))}
+    if found.action is Action.REPLACE_COMMIT:
+        return _replace(found, bodies(found.file_name))
+    names = _REPORTS if found.completed else _PLANS
+    source = found if found.completed else found.with_state(State.REQUESTED)
+    if found.action not in names or source.file_name not in timeline.files:
+        return {}
+    return _record(names[found.action], bodies(source.file_name))
+
+
+def _replace(found: Instant, data: bytes) -> dict[str, Any]:
+    if found.completed:
+        replaced = json.loads(data).get("partitionToReplaceFileIds") or {} if data.strip() else {}
+        return {"hoodieReplaceCommitMetadata": _commit(data) | {"partitionToReplaceFileIds": replaced}}
+    if found.state is State.REQUESTED:
+        return _record("hoodieRequestedReplaceMetadata", data)
+    return {"HoodieInflightReplaceMetadata": _commit(data)} if data.strip() else {}
+
+
+def _record(name: str, data: bytes) -> dict[str, Any]:
+    return {name: read_container(data)[0]} if data else {}
+
+
+def _commit(data: bytes) -> dict[str, Any]:
+    document = json.loads(data) if data.strip() else {}
+    stats = document.get("partitionToWriteStats") or {}
+    extra = {k: v for k, v in (document.get("extraMetadata") or {}).items() if v is not None}
+    return {
+        "partitionToWriteStats": {partition: [_stat(raw) for raw in raws] for partition, raws in stats.items()},
+        "extraMetadata": extra | {_ROLLING_STAT: ""},
+        "version": None,
+        "operationType": "COMPACT" if document.get("compacted") else document.get("operationType") or "UNKNOWN",
+    }
+
+
+def _stat(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: raw.get(name) for name in _TEXTS} | {name: raw.get(name) or 0 for name in _NUMBERS}

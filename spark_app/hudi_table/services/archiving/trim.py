@@ -1,0 +1,45 @@
+"""Trimming the decision chain: its lowest entries, once their instants have left the timeline and nobody can need them.
+
+See `docs/commit-protocol.md` sections 2.3 and 2.7: whoever works from an older tail finds the gap.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from hudi_table.model.chain import ChainEntry, sequence_of
+from hudi_table.model.names import CHAIN
+from hudi_table.services.planning import SAVED
+from hudi_table.table import settle
+from hudi_table.table.chain import write_hint
+from hudi_table.table.context import TableContext
+from hudi_table.table.timeline import load_timeline
+
+TRIM_AGE_SECONDS = 7 * 24 * 3600.0
+TRIMMED_MAX = 1_000
+"""Entries of one run; the next one goes on."""
+
+
+def trim_chain(ctx: TableContext, now: datetime) -> int:
+    """Delete the lowest entries older than seven days (at least 4 H) of instants that left the timeline, keeping the last one;
+    and plans of dry runs as old. `now`: the store's present. Returns how many entries went."""
+    least_age = max(TRIM_AGE_SECONDS, 4 * ctx.settings.quarantine_seconds)
+    timeline = load_timeline(ctx)
+    present = {instant.time for instant in timeline.instants}.union(timeline.planner_claims)
+    infos = ctx.storage.list(CHAIN)
+    entries = sorted((n, info) for info in infos if (n := sequence_of(info.path)) is not None)
+    done = 0
+    for number, info in entries[:-1][:TRIMMED_MAX]:
+        if (now - info.modified).total_seconds() < least_age:
+            break
+        if ChainEntry.from_json(ctx.storage.get(info.path)).instant in present:
+            break
+        settle.delete(ctx.storage, info.path)
+        ctx.entries.pop(number, None)
+        done += 1
+    for info in infos:
+        if info.path.startswith(f"{SAVED}/") and (now - info.modified).total_seconds() >= least_age:
+            settle.delete(ctx.storage, info.path)
+    if entries:
+        write_hint(ctx, entries[-1][0])
+    return done

@@ -1,0 +1,425 @@
+"""Archiving on real tables: no row changes, the history stays whole, nothing is deleted that is not in the archive."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import fastavro
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.codec.archive_entries import encode_entries
+from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
+from hudi_table.model.chain import entry_path
+from hudi_table.model.checkpoint import advance, key_of
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.archiving import trim
+from hudi_table.services.file_ingest import current_checkpoint
+from hudi_table.services.registry import SERVICES
+from hudi_table.table import chain
+from hudi_table.table.archive import archive_files, archive_path, archived_entries
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Storage
+from hudi_table.table.recovery import recover
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from tests.support.aged import DAYS, AgedStorage
+from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, new_store, opened, prepared, read, rows, with_logs
+from tests.support.recording import RecordingStorage, Trace
+
+KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "4"}
+COW, FLAT = LAYOUTS[0], LAYOUTS[3]
+
+
+def store_of(layout: Layout = COW, writes: int = 5) -> Storage:
+    """A table with a founding commit, two writes that its rows are from, and `writes` updates."""
+    store = with_logs(layout) if layout in LOG_LAYOUTS else prepared(layout)
+    table = opened(store)
+    for number in range(writes):
+        table.write(rows(("a", "x", 100 + number)), operation="upsert")
+    return store
+
+
+def aged(store: Storage, seconds: float | None = None) -> HudiTable:
+    return opened(AgedStorage(store) if seconds is None else AgedStorage(store, seconds))
+
+
+def archive(table: HudiTable, **options: str) -> ServiceResult:
+    done = table.archive(KEEP | options)
+    assert isinstance(done, ServiceResult)
+    return done
+
+
+def completed(table: HudiTable) -> list[str]:
+    return [i.time for i in load_timeline(table.context).commits]
+
+
+def instants(table: HudiTable) -> list[tuple[str, str]]:
+    found = table.timeline(archived=True)
+    return list(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("layout", [COW, *LOG_LAYOUTS], ids=str)
+def test_archiving_changes_no_row_and_no_history(layout: Layout) -> None:
+    store = store_of(layout)
+    if layout in LOG_LAYOUTS:
+        opened(store).compact(force=True)
+    before, history, names = read(store), opened(store).history(), instants(opened(store))
+    result = archive(aged(store), **{"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    assert result.figures["instants"] >= 5
+    assert read(store) == before
+    table = opened(store)
+    assert len(completed(table)) == 2
+    assert instants(table) == names
+    assert table.history(archived=True).equals(history)
+    assert table.history(3, archived=True).equals(history.slice(0, 3))
+    table.write(rows(("z", "x", 1)), operation="upsert")
+    assert read(store) == before | {("z", "x", 1)}
+
+
+def test_all_states_of_an_instant_are_archived_with_what_they_held() -> None:
+    store = store_of(LOG_LAYOUTS[0])
+    opened(store).compact(force=True)
+    table = aged(store)
+    files = load_timeline(table.context).files
+    archive(table, **{"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
+    gone = files.keys() - load_timeline(table.context).files.keys()
+    entries = [entry for some in archived_entries(table.context) for entry in some]
+    assert len(entries) == len(gone)
+    assert {(e["actionType"], e["actionState"]) for e in entries} == {
+        ("deltacommit", "REQUESTED"),
+        ("deltacommit", "INFLIGHT"),
+        ("deltacommit", "COMPLETED"),
+    }
+    done = [e for e in entries if e["actionState"] == "COMPLETED"]
+    assert all(e["hoodieCommitMetadata"]["extraMetadata"]["ROLLING_STAT"] == "" for e in done)
+    assert done[-1]["hoodieCommitMetadata"]["partitionToWriteStats"]
+
+
+def test_nothing_young_leaves_and_a_dry_run_says_why() -> None:
+    table = opened(store_of())
+    assert table.archive(KEEP) is None
+    assert table.archive(KEEP, force=True) is None
+    assert aged(table.context.storage).archive({}) is None
+
+
+def test_a_dry_run_writes_nothing_and_says_what_would_leave() -> None:
+    store = store_of()
+    before = [(info.path, info.size) for info in store.list()]
+    plan = aged(store).archive(KEEP, dry_run=True)
+    assert isinstance(plan, ServicePlan)
+    assert [(info.path, info.size) for info in store.list()] == before
+    assert plan.files_before - plan.files_after == 3 * len(plan.details)
+    archive(aged(store))
+    assert plan.files_after == len(load_timeline(opened(store).context).files)
+    assert aged(store).archive(KEEP, dry_run=True) is None
+
+
+def test_contradicting_settings_are_refused_before_anything_is_written() -> None:
+    store = store_of()
+    before = [info.path for info in store.list()]
+    for options in ({"hoodie.keep.min.commits": "5"}, {"hoodie.keep.max.commits": "15"}):
+        with pytest.raises(InvalidOptionError):
+            aged(store).archive(options)
+        with pytest.raises(InvalidOptionError):
+            opened(store).write(
+                rows(("b", "x", 1)), options=options | {"hoodie.archive.automatic": "true"}, operation="upsert"
+            )
+    assert [info.path for info in store.list()] == before
+
+
+def test_a_writer_archives_after_its_commit_only_if_it_is_told_to() -> None:
+    store = store_of()
+    count = len(completed(opened(store)))
+    aged(store).write(rows(("b", "x", 1)), operation="upsert", options=KEEP)
+    assert len(completed(opened(store))) == count + 1
+    aged(store).write(rows(("b", "x", 2)), operation="upsert", options=KEEP | {"hoodie.archive.automatic": "true"})
+    assert len(completed(opened(store))) == 2
+
+
+def test_archiving_is_a_table_service() -> None:
+    service = SERVICES[ServiceType.ARCHIVING]
+    table = aged(store_of())
+    request = ServiceRequest(KEEP)
+    assert service.schedule(table.context, request) is None
+    assert service.pending(table.context) == []
+    plan = service.preview(table.context, request)
+    assert plan is not None
+    done = service.execute(table.context, "", request, LocalEngine())
+    assert done.figures["instants"] == len(plan.details)
+    again = service.execute(table.context, "", request, LocalEngine())
+    assert again.figures == {}
+    assert again.message
+
+
+def test_replaced_files_hold_the_write_that_replaced_them_until_they_are_gone() -> None:
+    store = prepared(COW)
+    table = opened(store)
+    table.write(rows(("a", "x", 5)), operation="insert_overwrite")
+    (replacing,) = [i.time for i in load_timeline(table.context).commits if i.action is Action.REPLACE_COMMIT]
+    replaced = [f.path for f in store.list("x") if f.path.endswith(".parquet") and replacing not in f.path]
+    for number in range(5):
+        table.write(rows(("a", "x", number)), operation="upsert")
+    before = read(store)
+    aged(store).archive(KEEP, force=True)
+    assert completed(opened(store))[0] == replacing
+    assert aged(store).archive(KEEP, force=True) is None
+    assert read(store) == before
+    for path in replaced:
+        store.delete(path)
+    archive(aged(store))
+    assert completed(opened(store))[0] > replacing
+    assert read(store) == before
+
+
+class Interposed(AgedStorage):
+    """Lets something happen just before the first call of `method` on a path that holds `part`."""
+
+    def __init__(self, inner: Storage, method: str, part: str, happen: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.wanted = (method, part)
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        method, part = self.wanted
+
+        def call(path: str, *rest: Any) -> Any:
+            if part in path and self.happen is not None:
+                happen, self.happen = self.happen, None
+                happen()
+            return found(path, *rest)
+
+        return call if name == method else found
+
+
+def test_a_savepoint_that_comes_while_the_archive_is_written_keeps_its_write() -> None:
+    store = store_of()
+    held = completed(opened(store))[2]
+
+    def save() -> None:
+        store.put(f".hoodie/{held}.savepoint", b"")
+
+    beside = opened(Interposed(store, "put_if_absent", ".archive.", save))
+    archive(beside)
+    assert held == completed(opened(store))[0]
+
+
+def test_of_two_archivers_at_once_each_leaves_a_whole_archive() -> None:
+    store = store_of()
+    names, before = instants(opened(store)), read(store)
+    for method, part in [("put_if_absent", ".archive."), ("delete", ".hoodie/"), ("get", ".commit")]:
+        twin = store_of()
+        names, before = instants(opened(twin)), read(twin)
+        other: list[ServiceResult] = []
+        mine = opened(Interposed(twin, method, part, lambda twin=twin, other=other: other.append(archive(aged(twin)))))
+        mine.archive(KEEP)
+        assert other, f"nothing happened before {method} of {part}"
+        assert instants(opened(twin)) == names
+        assert read(twin) == before
+        assert len(completed(opened(twin))) == 2
+
+
+def test_an_archive_file_that_does_not_read_back_stops_before_anything_is_deleted() -> None:
+    store = store_of()
+
+    class Broken(AgedStorage):
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            self.inner.put_if_absent(path, data[:-1] if ".archive." in path else data)
+
+    before = completed(opened(store))
+    with pytest.raises(CorruptTableError, match="nothing was deleted"):
+        opened(Broken(store)).archive(KEEP)
+    assert completed(opened(store)) == before
+
+
+def test_a_timeline_file_that_cannot_be_read_stops_archiving_by_name() -> None:
+    store = store_of()
+    name = Instant(completed(opened(store))[0], Action.COMMIT, State.COMPLETED).file_name
+    store.put(f".hoodie/{name}", b"{torn")
+    with pytest.raises(CorruptTableError, match=re.escape(name)):
+        aged(store).archive(KEEP)
+
+
+def container(plan: dict[str, Any]) -> bytes:
+    """A merge plan as Hudi 0.15.0 writes it."""
+    fields = [
+        {"name": "candidate", "type": ["null", {"type": "array", "items": "string"}]},
+        {"name": "mergedArchiveFileName", "type": ["null", "string"]},
+    ]
+    sink = io.BytesIO()
+    fastavro.writer(sink, {"type": "record", "name": "HoodieMergeArchiveFilePlan", "fields": fields}, [plan])
+    return sink.getvalue()
+
+
+def test_a_name_that_an_unfinished_merge_of_hudi_will_delete_is_not_used() -> None:
+    store = store_of()
+    table = aged(store)
+    folder = archive_path(table.context, 1).rpartition("/")[0]
+    plan = {"candidate": [], "mergedArchiveFileName": archive_path(table.context, 1).rpartition("/")[2]}
+    store.put(f"{folder}/mergeArchivePlan", container(plan))
+    store.put(archive_path(table.context, 1), b"torn")
+    archive(table)
+    assert [file.number for file in archive_files(table.context)] == [1, 2]
+    assert len(opened(store).timeline(archived=True)) > 5
+    store.delete(f"{folder}/mergeArchivePlan")
+    with pytest.raises(CorruptTableError, match=re.escape(archive_path(table.context, 1))):
+        opened(store).timeline(archived=True)
+
+
+def test_small_archive_files_are_merged_and_none_of_their_instants_is_lost() -> None:
+    store = store_of(writes=2)
+    for number in range(6):
+        for value in range(3):
+            opened(store).write(rows(("a", "x", 10 * number + value)), operation="upsert")
+        names = instants(opened(store))
+        done = archive(aged(store), **{"hoodie.archive.merge.files.batch.size": "3"})
+        assert instants(opened(store)) == names
+        assert len(archive_files(opened(store).context)) < 3
+        assert bool(done.figures["archiveFilesMerged"]) == (number >= 2 and number % 2 == 0)
+    for number in range(2):
+        for value in range(3):
+            opened(store).write(rows(("a", "x", 10 * number + value)), operation="upsert")
+        archive(aged(store), **{"hoodie.archive.merge.enable": "false"})
+    assert len(archive_files(opened(store).context)) >= 3
+
+
+def test_large_archives_go_to_several_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hudi_table.services.archiving import execute
+
+    monkeypatch.setattr(execute, "FILE_BYTES", 1)
+    monkeypatch.setattr(execute, "BODIES_AHEAD", 2)
+    store = store_of()
+    names = instants(opened(store))
+    archive(aged(store), **{"hoodie.commits.archival.batch": "3", "hoodie.archive.merge.enable": "false"})
+    assert len(archive_files(opened(store).context)) == 3
+    assert instants(opened(store)) == names
+
+
+def test_the_checkpoint_of_an_ingest_is_found_in_the_archive() -> None:
+    store = prepared(COW)
+    table = opened(store)
+    held, newer = advance(None, "feed", "one", (), ()), advance(None, "feed", "two", (), ())
+    table.write(rows(("a", "x", 1)), operation="upsert", extra_metadata={key_of("feed"): held.to_text()})
+    table.write(rows(("a", "x", 2)), operation="upsert", extra_metadata={key_of("feed"): newer.to_text()})
+    for number in range(5):
+        table.write(rows(("a", "x", number)), operation="upsert")
+    archive(aged(store))
+    assert current_checkpoint(opened(store).context, "feed") == newer
+    assert current_checkpoint(opened(store).context, "other") is None
+
+
+def test_the_archived_past_is_refused_to_readers() -> None:
+    store = store_of()
+    first = completed(opened(store))[1]
+    archive(aged(store))
+    with pytest.raises(HudiError, match="archived"):
+        opened(store).scan(as_of=first).to_arrow()
+
+
+def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
+    """A paused process puts back a claim, or the inflight file of a rollback, that went to the archive long ago."""
+    store = store_of()
+    first, second = completed(opened(store))[:2]
+    archive(aged(store))
+    before = read(store)
+    late = [f"{first}.commit.requested", f"{second}.rollback.inflight", f"{second}.clean.inflight"]
+    for name in late:
+        store.put(f".hoodie/{name}", b"")
+    assert read(store) == before
+    recover(opened(store).context, load_timeline(opened(store).context), eager=True)
+    assert not set(late) & set(load_timeline(opened(store).context).files)
+    assert read(store) == before
+
+
+# -- the chain ------------------------------------------------------------------------------------------------------
+
+
+def entries(store: Storage) -> list[int]:
+    return [number for number, _ in chain.entries_after(opened(store).context, 0)]
+
+
+def test_the_chain_loses_the_entries_of_archived_instants_after_seven_days() -> None:
+    store = store_of()
+    before = entries(store)
+    assert archive(aged(store)).figures["chainEntriesTrimmed"] == 0
+    assert entries(store) == before
+    done = opened(AgedStorage(store, DAYS)).archive(KEEP | {"hoodie.keep.min.commits": "2"}, force=True)
+    assert done is None  # nothing else leaves
+    trimmed = trim.trim_chain(
+        aged(store, DAYS).context, load_timeline(opened(store).context).files["hoodie.properties"]
+    )
+    assert entries(store)[trimmed:] == before[2 * trimmed :] or entries(store) == before[trimmed:]
+    assert trimmed == len(before) - 2
+    for number in range(3):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    assert ("a", "x", 2) in read(store)
+    assert entries(store) == list(range(before[-2], before[-1] + 4))
+
+
+def test_an_entry_whose_instant_is_on_the_timeline_stops_the_trimming() -> None:
+    store = store_of()
+    present = load_timeline(opened(store).context).files["hoodie.properties"]
+    assert trim.trim_chain(aged(store, DAYS).context, present) == 0
+
+
+def test_a_writer_that_fell_asleep_before_the_trimming_cannot_commit_into_the_gap() -> None:
+    store = store_of()
+    sleeper = begin(opened(store).context, Action.COMMIT)
+    number = sleeper.tail.sequence
+    for missing in range(1, number + 1):
+        store.delete(entry_path(missing))
+    store.put(entry_path(number + 1), chain_entry(store))
+    with pytest.raises(HudiError, match="trimmed"):
+        sleeper.right.prove()
+
+
+def chain_entry(store: Storage) -> bytes:
+    from hudi_table.model.chain import ChainEntry, Kind
+
+    return ChainEntry(Kind.ABORT, "20200101000000000", "x", max_instant="20200101000000000").to_json()
+
+
+def test_saved_plans_of_dry_runs_go_with_the_chain() -> None:
+    store = store_of()
+    store.put(".hoodie/.txn/plans/abc", b"plan")
+    present = load_timeline(opened(store).context).files["hoodie.properties"]
+    trim.trim_chain(aged(store, 3600.0).context, present)
+    assert store.get(".hoodie/.txn/plans/abc") == b"plan"
+    trim.trim_chain(aged(store, DAYS).context, present)
+    assert not store.list(".hoodie/.txn/plans")
+
+
+def test_the_end_of_a_long_chain_is_found_without_listing_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "PAGE", 12)
+    store = store_of(writes=9)
+    last = entries(store)[-1]
+    assert chain.read_tail(opened(store).context).sequence == last
+    chain.write_hint(opened(store).context, last - 1)
+    trace = Trace()
+    context = opened(RecordingStorage(store, trace)).context
+    assert chain.read_tail(context).sequence == last
+    assert chain.read_tail(context).sequence == last
+    listed = [len(step.keys) for step in trace.steps if step.call == "list"]
+    # A page of the whole, then what comes after the hint, then what comes after the tail that is known.
+    assert listed == [12, 3, 2]
+    for wrong in (last + 5, 0):
+        chain.write_hint(opened(store).context, wrong)
+        assert chain.read_tail(opened(store).context).sequence == last
+    store.put(".hoodie/.txn/hint", b"torn \xff")
+    assert chain.read_tail(opened(store).context).sequence == last
+
+
+def test_an_archive_that_another_release_wrote_more_into_is_read_by_its_own_schema() -> None:
+    store = new_store()
+    entry = {"commitTime": "20260101000000000", "actionType": "commit", "actionState": "COMPLETED"}
+    table = opened(store_of())
+    data = encode_entries([entry, entry | {"actionType": "unknown to us"}])
+    table.context.storage.put(archive_path(table.context, 3), data + data)
+    found = table.timeline(archived=True)
+    assert found["instant"].to_pylist().count("20260101000000000") == 1
+    assert not store.list()

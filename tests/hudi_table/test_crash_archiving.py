@@ -1,0 +1,175 @@
+"""A fault at every storage call of an archiving that also merges the archive and trims the chain, and of a second archiver beside it.
+
+Readers see the same rows; the timeline loads; writers go on without a repair; and the next archiving succeeds. No instant is
+lost: active and archived timeline together hold every one that was there.
+
+Matrix: {bucket partitioned, simple flat with logs and a compaction} × each storage call × {crash before, crash after, torn write,
+lost reply}, on an in-memory store whose objects are eight days old; hudi-rs reads every distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_table.table import chain
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_points import attempt, points
+from tests.support import hudi_rs
+from tests.support.aged import DAYS, AgedStorage
+from tests.support.crashes import (
+    LAYOUTS,
+    LOG_LAYOUTS,
+    SCHEMA,
+    Layout,
+    Rows,
+    copied,
+    dump,
+    opened,
+    prepared,
+    read,
+    rows,
+    shape_of,
+    with_logs,
+)
+from tests.support.faults import FaultPlan, FaultyStorage
+
+KEEP = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.archive.merge.files.batch.size": "2",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+NEXT = ("next", "x", 100)
+Instants = frozenset[tuple[str, str]]
+
+
+def archive(store: Any) -> None:
+    opened(store).archive(KEEP, force=True)
+
+
+def aged(store: Storage) -> AgedStorage:
+    return AgedStorage(store, DAYS)
+
+
+def archived_once(layout: Layout) -> Storage:
+    """A table that was archived before, with six more commits, in one case a compaction among them."""
+    store = with_logs(layout) if layout in LOG_LAYOUTS else prepared(layout)
+    table = opened(store)
+    table.write(rows(("a", "x", 9)), operation="upsert")
+    archive(aged(store))
+    for number in range(3):
+        table.write(rows(("c", "y", number)), operation="upsert")
+    if layout in LOG_LAYOUTS:
+        table.compact(force=True)
+    for number in range(2):
+        table.write(rows(("a", "x", number)), operation="upsert")
+    return store
+
+
+def instants(store: Storage) -> Instants:
+    found = opened(store).timeline(archived=True)
+    return frozenset(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LOG_LAYOUTS[1]], ids=str)
+def test_a_fault_at_any_storage_call_of_an_archiving_loses_no_row_and_no_instant(
+    layout: Layout, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    start = archived_once(layout)
+    before, known = read(start), instants(start)
+    counting = FaultPlan()
+    archive(FaultyStorage(aged(copied(start)), counting))
+    seen = {f"{call.method} {Path(call.path).parent}" for call in counting.calls}
+    assert {
+        "delete .hoodie",
+        "delete .hoodie/.txn",
+        "delete .hoodie/archived",
+        "put_if_absent .hoodie/archived",
+    } <= seen
+    shapes: set[tuple[str, ...]] = set()
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(start)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(partial(archive, FaultyStorage(aged(store), plan)))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        assert read(store) == before, where
+        assert instants(store) == known, where
+        check_foreign(store, before, shapes, tmp_path, where)
+        check_goes_on(store, before, known, where)
+        done += 1
+    figure(done, "crash points")
+    figure(len(shapes), "layouts read by hudi-rs")
+
+
+def check_goes_on(store: Storage, before: Rows, known: Instants, where: str) -> None:
+    """The next write needs no repair, and the next archiving goes through and leaves what it should."""
+    opened(store).write(rows(NEXT), operation="upsert")
+    assert read(store) == before | {NEXT}, where
+    archive(aged(store))
+    assert read(store) == before | {NEXT}, where
+    assert known <= instants(store), f"{where}: an instant is lost"
+    table = opened(store)
+    assert len(load_timeline(table.context).commits) == 2, where
+    assert not load_timeline(table.context).pending, where
+    numbers = [number for number, _ in chain.entries_after(table.context, 0)]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1)), f"{where}: a gap in the chain"
+    table.write(rows(NEXT), operation="delete")
+    assert read(store) == before - {NEXT}, where
+
+
+def check_foreign(store: Storage, expected: Rows, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
+    shape = shape_of(store)
+    if shape in shapes:
+        return
+    shapes.add(shape)
+    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
+    assert frozenset(tuple(row.values()) for row in theirs) == expected, f"{where}: hudi-rs reads {theirs}"
+
+
+class Beside(AgedStorage):
+    """At call number `at` something else happens first; `calls` counts them."""
+
+    def __init__(self, inner: Storage, at: int, happen: Callable[[], object]) -> None:
+        super().__init__(inner, DAYS)
+        self.at, self.happen, self.calls = at, happen, 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("get", "head", "list", "list_dir", "put", "put_if_absent", "delete"):
+            self.calls += 1
+            if self.calls == self.at:
+                self.happen()
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("other", ["archive", "write"])
+def test_another_archiver_or_writer_between_any_two_calls_loses_no_row_and_no_instant(
+    other: str, figure: Callable[[int, str], None]
+) -> None:
+    start = archived_once(LAYOUTS[0])
+    before, known = read(start), instants(start)
+    counting = Beside(copied(start), 0, lambda: None)
+    archive(counting)
+    expected = before | {NEXT} if other == "write" else before
+    for number in range(1, counting.calls + 1):
+        store = copied(start)
+
+        def happen(store: Storage = store) -> None:
+            if other == "archive":
+                archive(aged(store))
+            else:
+                opened(store).write(rows(NEXT), operation="upsert")
+
+        archive(Beside(store, number, happen))
+        where = f"{other} before call {number}"
+        assert read(store) == expected, where
+        assert known <= instants(store), where
+        check_goes_on(store, expected, known, where)
+    figure(counting.calls, "interleavings")
