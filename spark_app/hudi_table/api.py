@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.findings import Finding
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table_config import IndexSpec, PartitionField
@@ -16,6 +17,8 @@ from hudi_table.read.reader import Moment, TableReader
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import CompactionPlan, schedule_compaction, schedule_log_compaction
+from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
+from hudi_table.services.doctor.run import examine
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
@@ -133,6 +136,24 @@ class HudiTable(TableReader):
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def doctor(self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY) -> tuple[Finding, ...]:
+        """What is wrong with the table's files and timeline, the worst first; nothing is changed, and writers may go on.
+
+        `keys`: every key is read too, to find those that come twice, in about `max_memory` bytes.
+        """
+        return examine(self.context, keys=keys, max_memory=max_memory)
+
+    def quarantine(self, findings: Iterable[Finding]) -> Quarantine | None:
+        """Move the orphan and invalid files among the findings that no reader uses to `.hoodie/.quarantine/<time>/`; None if there is
+        none. Nothing is deleted: `put_back` moves them back."""
+        self._check_writable()
+        return quarantine(self.context, findings)
+
+    def put_back(self, time: str) -> Quarantine:
+        """Move the files of a quarantine back to where they lay. Raises InvalidRequestError."""
+        self._check_writable()
+        return put_back(self.context, time)
 
     def _check_writable(self) -> None:
         if self.as_of is not None:

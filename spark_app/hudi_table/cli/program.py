@@ -30,6 +30,7 @@ VERBS = {
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
     "compact": "merges its logs into base files, where that is planned or due",
+    "doctor": "what is wrong with its files and timeline",
     "explain": "what an error means and what to do",
 }
 
@@ -106,7 +107,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "compact"):
+    for name in ("info", "timeline", "files", "read", "query", "compact", "doctor"):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -115,7 +116,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", "compact"):
+    for name in ("info", "timeline", "files", "explain", "compact", "doctor"):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -126,6 +127,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
     _compact_arguments(parsers["compact"])
+    _doctor_arguments(parsers["doctor"])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
@@ -147,6 +149,15 @@ def _compact_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="such as hoodie.compaction.strategy=UnBounded",
     )
+
+
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keys", action="store_true", help="read every key too, to find those that come twice")
+    parser.add_argument(
+        "--quarantine", action="store_true", help="list the files that no reader uses; with --yes, move them"
+    )
+    parser.add_argument("--yes", action="store_true", help="really move; nothing is ever deleted")
+    parser.add_argument("--put-back", metavar="TIME", help="move the files of a quarantine back")
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
