@@ -12,11 +12,12 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.findings import Finding
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.services import ServicePlan
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
-from hudi_table.services.compaction.schedule import CompactionPlan, schedule_compaction, schedule_log_compaction
+from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
 from hudi_table.services.doctor.run import examine
 from hudi_table.table.engine import LocalEngine
@@ -30,9 +31,9 @@ from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteReque
 
 __all__ = [
     "CommitResult",
-    "CompactionPlan",
     "CompactionResult",
     "HudiTable",
+    "ServicePlan",
     "create_table",
     "open_table",
     "register_key_generator",
@@ -90,7 +91,7 @@ class HudiTable(TableReader):
 
     def schedule_compaction(
         self, options: Mapping[str, str] | None = None, *, force: bool = False
-    ) -> CompactionPlan | None:
+    ) -> ServicePlan | None:
         """Publish the plan of a compaction if one is due by the options' trigger (`force`: in any case); None if there is
         nothing to do. Writers go on; whoever executes it, `run_compaction` here or Hudi, may do so at any time."""
         self._check_writable()

@@ -21,8 +21,12 @@ QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
 SUSPECT = "hoodie.lakeops.txn.suspect.seconds"
 CUSTOM_MERGER = "hoodie.lakeops.merger"
 CUSTOM_KEYS = "hoodie.lakeops.key.generator"
+CLUSTERED_UPDATES = "hoodie.clustering.updates.strategy"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
+REPAIR_KEYS = "hoodie.lakeops.repair.keys"
+REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
+WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
 
 OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
@@ -32,6 +36,9 @@ OWN_KEYS: Mapping[str, str] = {
     CUSTOM_KEYS: "",
     ROW_GROUP_ROWS: "250000",
     COMPRESSION_LEVEL: "1",
+    REPAIR_KEYS: "false",
+    REPAIR_QUARANTINE: "false",
+    WRITERS_STOPPED: "false",
 }
 """Keys of our own and their defaults."""
 
@@ -103,7 +110,8 @@ def check_keys(options: Mapping[str, str]) -> None:
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
-    `bloom_*` are used only if `bloom_enabled`. `record_size` is a fallback for the first commit of a table.
+    `bloom_*` are used only if `bloom_enabled`. `updates_clustered`: rows may go to file groups that a pending clustering
+    rewrites, which then fails. `record_size` is a fallback for the first commit of a table.
     """
 
     target_file_size: int
@@ -124,6 +132,7 @@ class WriteOptions:
     bloom_max_entries: int
     conflict_retries: int
     null_for_missing: bool
+    updates_clustered: bool
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -149,7 +158,16 @@ class WriteOptions:
             bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
             null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
+            updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
+            == "SparkAllowUpdate",
         )
+
+
+_UPDATE_STRATEGIES = frozenset({"SparkRejectUpdate", "SparkAllowUpdate"})
+
+
+def _short_class(value: str) -> str:
+    return value.rpartition(".")[2].removesuffix("Strategy")
 
 
 _SORT_MODES = frozenset(mode.value for mode in SortMode)

@@ -38,6 +38,11 @@ class PlannedSlice:
         return None if self.base is None else join(self.partition, self.base)
 
     @property
+    def files(self) -> tuple[str | None, ...]:
+        """Names of the base file and the logs: by them a slice is known to be the planned one."""
+        return (self.base, *self.logs)
+
+    @property
     def log_paths(self) -> tuple[str, ...]:
         """Paths of the logs, relative to the base path."""
         return tuple(join(self.partition, name) for name in self.logs)
@@ -73,13 +78,16 @@ def plan_body(slices: Iterable[PlannedSlice], strategy: str | None = None) -> by
 def planned_slices(ctx: TableContext, instant: Instant) -> list[PlannedSlice]:
     """The operations of a published plan. Raises CorruptTableError."""
     requested = instant.with_state(State.REQUESTED)
+    return parse_plan(body(ctx, requested), requested.file_name)
+
+
+def parse_plan(data: bytes, name: str = "a compaction plan") -> list[PlannedSlice]:
+    """The operations in the bytes of a plan. Raises CorruptTableError that says `name`."""
     try:
-        (plan,) = read_container(body(ctx, requested))
+        (plan,) = read_container(data)
         return [_slice(operation) for operation in plan["operations"] or ()]
     except (ValueError, KeyError) as error:
-        raise CorruptTableError(
-            f"{requested.file_name} is no compaction plan: {error}", base_path=ctx.base_path, path=requested.file_name
-        ) from error
+        raise CorruptTableError(f"{name} is no compaction plan: {error}", path=name) from error
 
 
 def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:

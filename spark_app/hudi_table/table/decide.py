@@ -6,6 +6,7 @@ be done by anybody.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from hudi_table.errors import (
@@ -30,7 +31,7 @@ SLOT_ATTEMPTS_MAX = 1_000
 class Decider:
     """Who decides: an attempt at an instant, from the chain's tail that it knows.
 
-    `settled` are instants that its snapshot holds: their decisions and plans exclude nothing any more.
+    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more.
     """
 
     ctx: TableContext
@@ -39,7 +40,7 @@ class Decider:
     batch: str
     tail: ChainTail
     right: RightToWrite
-    settled: frozenset[str]
+    seen: Container[str]
 
     def decide(self, kind: Kind, touches: tuple[str, ...], name: str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
@@ -131,7 +132,7 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             )
-        if found.kind is not Kind.ABORT and found.instant not in self.settled and meet(touches, found.touches):
+        if found.kind is not Kind.ABORT and found.name not in self.seen and meet(touches, found.touches):
             raise WriteConflictError(
                 f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
                 f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "

@@ -11,12 +11,13 @@ from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.table import chain, settle
+from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
-from hudi_table.table.rollback import delete_claim, open_rollbacks, records_of, roll_back, rolled_back_action
+from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
 from hudi_table.table.timeline import Timeline, load_timeline
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
@@ -39,6 +40,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     upto = chain.read_tail(ctx).sequence
     first = timeline.commits[0].time if timeline.commits else None
     done = []
+    clusterings = pending_clusterings(ctx, timeline)
     for instant in waiting:
         decision = chain.find_decision(ctx, instant.time, upto)
         kind = decision[1].kind if decision else None
@@ -57,7 +59,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             done += abort_and_roll_back(ctx, instant)
         elif (
             kind is Kind.PLAN
-            or _is_clustering(ctx, timeline, instant)
+            or instant in clusterings
             or (not eager and not _seems_dead(ctx, timeline, instant.time, now))
         ):
             continue
@@ -92,6 +94,18 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
 
+def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
+    """Give up the published plan of a clustering, whose groups have moved, and roll back what its executors wrote.
+
+    Only a clustering's: writers name their logs by a compaction's plan. Executors that go on find the abort at their commit;
+    one that committed before stands. Returns the instants that were dealt with.
+    """
+    entry = _decide_dead(ctx, instant.time, planned=True)
+    if entry is None or entry.kind is not Kind.ABORT:
+        return []
+    return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+
 def _settle_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 
@@ -103,8 +117,9 @@ def _settle_planner(ctx: TableContext, time: str) -> list[str]:
     return [time] if published else []
 
 
-def _decide_dead(ctx: TableContext, time: str) -> ChainEntry | None:
-    """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before.
+def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> ChainEntry | None:
+    """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before. `planned`: a
+    published plan is no such decision.
 
     None if its claim is gone: archived or rolled back since it was suspected, and its entry trimmed; what is there of
     it is not ours.
@@ -114,7 +129,7 @@ def _decide_dead(ctx: TableContext, time: str) -> ChainEntry | None:
         timeline = load_timeline(ctx)
         tail = chain.read_tail(ctx)
         decision = chain.find_decision(ctx, time, tail.sequence)
-        if decision is not None:
+        if decision is not None and not (planned and decision[1].kind is Kind.PLAN):
             return decision[1]
         if not timeline.claim_names(time):
             return None
@@ -146,10 +161,3 @@ def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime)
 def _store_now(ctx: TableContext) -> datetime:
     settle.put(ctx.storage, _STORE_CLOCK, b"")
     return ctx.storage.head(_STORE_CLOCK).modified
-
-
-def _is_clustering(ctx: TableContext, timeline: Timeline, instant: Instant) -> bool:
-    requested = instant.with_state(State.REQUESTED)
-    if instant.action is not Action.REPLACE_COMMIT or requested.file_name not in timeline.files:
-        return False
-    return any(record.get("clusteringPlan") for record in records_of(ctx, requested))

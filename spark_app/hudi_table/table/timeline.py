@@ -12,7 +12,6 @@ from datetime import datetime
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import (
-    PLANNED_ACTIONS,
     WRITE_ACTIONS,
     Action,
     Instant,
@@ -69,12 +68,6 @@ class Timeline:
     def planner_claims(self) -> tuple[str, ...]:
         """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
         return tuple(sorted(time for name in self.files if (time := planner_claim_time(name)) is not None))
-
-    @property
-    def settled(self) -> frozenset[str]:
-        """Completed writes and pending compactions: instants that whoever works on this timeline takes into account."""
-        planned = (i.time for i in self.pending if i.action in PLANNED_ACTIONS)
-        return frozenset([*(i.time for i in self.commits), *planned])
 
     def until(self, as_of: str) -> Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""

@@ -19,6 +19,7 @@ from hudi_table.errors import (
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
+    WriteConflictError,
 )
 from hudi_table.model.chain import Kind
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
@@ -72,12 +73,12 @@ class Transaction:
         self._decide(Kind.COMMIT, touches, name, metadata.to_json())
         self._clear()
 
-    def plan(self, body: bytes, touches: Iterable[str]) -> None:
-        """Decide and publish the requested file of a table service, whose claim has then served.
+    def plan(self, body: bytes, touches: Iterable[str], name: str | None = None) -> None:
+        """Decide and publish the requested file of a table service (or the file `name`), whose claim has then served.
 
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
-        self._decide(Kind.PLAN, touches, self.instant.file_name, body)
+        self._decide(Kind.PLAN, touches, name or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
     def withdraw(self) -> None:
@@ -116,7 +117,7 @@ class Transaction:
 
     def _decide(self, kind: Kind, touches: Iterable[str], name: str, data: bytes) -> None:
         decider = Decider(
-            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.settled
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files
         )  # fmt: skip
         entry, asked = decider.decide(kind, tuple(sorted(set(touches))), name, data)
         decider.publish(entry, asked)
@@ -165,7 +166,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     """The transaction of whoever executes the published plan of `instant`; None if it is committed.
 
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
-    Raises InvalidRequestError if the timeline has no such plan.
+    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up.
     """
     tail = chain.read_tail(ctx)
     timeline = load_timeline(ctx)
@@ -177,6 +178,13 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     if requested.file_name not in timeline.files:
         raise InvalidRequestError(
             f"the timeline has no pending {instant.action.value} {instant.time}; schedule one", base_path=ctx.base_path
+        )
+    decision = chain.find_decision(ctx, instant.time, tail.sequence)
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        raise WriteConflictError(
+            f"the plan of {instant.time} was given up and is being rolled back; schedule a new one",
+            base_path=ctx.base_path,
+            instant=instant.time,
         )
     right = _right(ctx, instant.time, requested.file_name, tail)
     return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)

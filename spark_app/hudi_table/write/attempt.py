@@ -20,8 +20,9 @@ from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_config import TableType
-from hudi_table.table.compactions import pending_compactions
+from hudi_table.table.compactions import pending_compactions, planned_groups
 from hudi_table.table.context import TableContext
+from hudi_table.table.held import Groups, clustered_groups
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import is_remote
 from hudi_table.table.right import RightToWrite
@@ -104,6 +105,8 @@ class Attempt:
             filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
             self.replaced = _replaced(operation, groups, {*filled, *dropped})
             groups = {}
+        clustered = clustered_groups(self.ctx, self.timeline)
+        held = planned_groups(self.ctx, self.timeline) | clustered
         self.planned = plan_tasks(
             PlanRequest(
                 slots=slots,
@@ -119,8 +122,11 @@ class Attempt:
                 arrow_row_size=arrow_bytes / max(1, sum(rows)),
                 to_logs=self.ctx.config.type is TableType.MERGE_ON_READ,
                 compactions=pending_compactions(self.ctx, self.timeline),
+                held=held,
             )
         )
+        if not self.prepared.options.updates_clustered:
+            self._refuse_clustered(clustered)
         self.txn.inflight()
         known = set(self.view.partitions())
         for partition in sorted({item.task.partition for item in self.planned} - known):
@@ -163,6 +169,20 @@ class Attempt:
     def _merging(self) -> bool:
         operation = self.prepared.operation
         return operation.merges or (operation is Operation.INSERT and not self.prepared.options.allow_duplicate_inserts)
+
+    def _refuse_clustered(self, clustered: Groups) -> None:
+        """Raise WriteConflictError if a pending clustering would lose rows of this write, or this write those of it."""
+        touched = [(item.task.partition, item.task.file_id) for item in self.planned]
+        replaced = [(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids]
+        for partition, file_id in [*touched, *replaced]:
+            plan = clustered.get((partition, file_id))
+            if plan is not None:
+                raise WriteConflictError(
+                    f"file group {file_id} of partition {partition!r} is being clustered by the plan of {plan}, so that it "
+                    "takes no rows until then; execute the plan, or write later",
+                    base_path=self.ctx.base_path,
+                    instant=self.instant,
+                )
 
     def _settings(self) -> WriteSettings:
         prepared, options = self.prepared, self.prepared.options

@@ -8,18 +8,17 @@ from itertools import islice
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_file import read_container
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
-from hudi_table.model.instants import Action, State
+from hudi_table.model.instants import Action
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
 from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
-from hudi_table.table.timeline import Timeline, body
+from hudi_table.table.timeline import Timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
@@ -28,20 +27,14 @@ _CONSISTENT_HASHING = ".bucket_index"
 
 
 def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
-    """Refuse to write beside a pending service of Hudi, which may hold file groups that we would rewrite.
+    """Refuse to write beside a pending service of Hudi that moves more than the file groups of its plan.
 
     Raises UnsupportedTableError that names the instant.
     """
     for instant in timeline.pending:
-        clustering = False
-        requested = instant.with_state(State.REQUESTED)
-        if instant.action is Action.REPLACE_COMMIT and requested.file_name in timeline.files:
-            data = body(ctx, requested)
-            clustering = bool(data) and any(plan.get("clusteringPlan") for plan in read_container(data))
-        if clustering or instant.action in _SERVICES:
-            what = "clustering" if clustering else instant.action.value
+        if instant.action in _SERVICES:
             raise UnsupportedTableError(
-                f"a {what} of Hudi is pending at {instant.time}; let Hudi finish it or roll it back, then write again",
+                f"a {instant.action.value} is pending at {instant.time}; finish it or roll it back, then write again",
                 base_path=ctx.base_path,
                 instant=instant.time,
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -173,7 +173,8 @@ class PlanRequest:
 
     `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
     replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
-    `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id).
+    `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id);
+    `held`: the groups of any pending plan, which take no new rows.
     """
 
     slots: Sequence[Slot]
@@ -189,6 +190,7 @@ class PlanRequest:
     arrow_row_size: float = 0.0
     to_logs: bool = False
     compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    held: Container[tuple[str, str]] = frozenset()
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
@@ -327,8 +329,8 @@ def _small_files(request: PlanRequest) -> dict[str, list[FileSlice]]:
     if request.pack_small_files:
         for item in request.existing.values():
             full = item.base is None or _size(item) >= request.small_file_limit
-            # A rewrite of the base file alone would leave its logs behind; a planned compaction owns its group.
-            busy = bool(item.logs) or (item.partition, item.file_id) in request.compactions
+            # A rewrite of the base file alone would leave its logs behind; a plan owns its groups.
+            busy = bool(item.logs) or (item.partition, item.file_id) in request.held
             if not full and not busy:
                 found.setdefault(item.partition, []).append(item)
     return {partition: sorted(items, key=lambda i: (_size(i), i.file_id)) for partition, items in found.items()}

@@ -11,7 +11,8 @@ from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.compactions import pending_compactions, planned_groups
+from hudi_table.table.compactions import pending_compactions
+from hudi_table.table.held import held_groups
 from hudi_table.table.instants import local_now
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.view import FileSlice, FileSystemView
@@ -37,7 +38,7 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
 def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Candidate]:
     """The slices with logs that no plan holds, with those of their logs that a reader sees."""
     slices = view.latest_slices()
-    held = planned_groups(view.ctx, view.timeline)
+    held = held_groups(view.ctx, view.timeline)
     visible = VisibleInstants.of(view.timeline)
     free = [_with_visible_logs(item, visible) for item in slices if (item.partition, item.file_id) not in held]
     return candidates(free, WriteOptions.parse(options).target_file_size)

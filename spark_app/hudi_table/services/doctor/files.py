@@ -14,7 +14,7 @@ from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.findings import Check, Finding, Severity
-from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import (
     PARTITION_METADATA,
     bucket_of_file_id,
@@ -23,6 +23,7 @@ from hudi_table.model.names import (
     parse_log_file,
 )
 from hudi_table.services.doctor.examined import Examined, Group
+from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.rollback import records_of
@@ -219,6 +220,7 @@ def _unnamed(path: str, instant: str, what: str) -> Finding:
 
 
 def _rollback_logs(seen: Examined) -> set[str]:
+    """Names of the logs that rollbacks wrote, and of those whose blocks they take back."""
     names: set[str] = set()
     for instant in seen.timeline.completed:
         if instant.action is not Action.ROLLBACK:
@@ -229,7 +231,8 @@ def _rollback_logs(seen: Examined) -> set[str]:
             continue
         for record in records:
             for partition in (record.get("partitionMetadata") or {}).values():
-                names.update(uri.rpartition("/")[2] for uri in partition.get("rollbackLogFiles") or ())
+                for key in ("rollbackLogFiles", "logFilesFromFailedCommit"):
+                    names.update(uri.rpartition("/")[2] for uri in partition.get(key) or ())
     return names
 
 
@@ -254,10 +257,18 @@ def _held_by(seen: Examined, instant: Instant) -> list[str]:
             return [join(part["partitionPath"], name) for part in parts for name in part["savepointDataFile"]]
         if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION) and not instant.completed:
             slices = planned_slices(seen.ctx, instant)
-            return [p for item in slices for p in (item.base_path, *item.log_paths) if p is not None]
+        elif instant.action is Action.REPLACE_COMMIT and not instant.completed:
+            plan = planned_clustering(seen.ctx, instant) if _requested(seen, instant) else None
+            slices = [] if plan is None else list(plan.slices)
+        else:
+            return []
+        return [p for item in slices for p in (item.base_path, *item.log_paths) if p is not None]
     except (CorruptTableError, KeyError, TypeError):
         return []
-    return []
+
+
+def _requested(seen: Examined, instant: Instant) -> bool:
+    return instant.with_state(State.REQUESTED).file_name in seen.before.files
 
 
 def _bucket_index(seen: Examined) -> BucketIndex | None:

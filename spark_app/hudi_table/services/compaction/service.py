@@ -1,0 +1,61 @@
+"""Compaction and log compaction as table services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.compaction.execute import pending_instants, run_compaction
+from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
+from hudi_table.services.planning import Choose, forget_plan, preview, publish, saved_plan
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionService:
+    """One of the two; see `services.base.Service`."""
+
+    type: ServiceType
+    action: Action
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """A dry run."""
+        return preview(ctx, self._choice(ctx, request))
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Publish a plan."""
+        if not request.plan:
+            return publish(ctx, self.action, self._choice(ctx, request))
+        choose = approved_choice(ctx, self.type, saved_plan(ctx, request.plan))
+        planned = publish(ctx, self.action, choose)
+        forget_plan(ctx, request.plan)
+        return planned
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Published plans."""
+        return pending_instants(load_timeline(ctx), self.action)
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Carry a plan out."""
+        done = run_compaction(
+            ctx, instant, engine, request.options, max_memory=request.max_memory, action=self.action
+        )  # fmt: skip
+        figures = {
+            "fileGroups": float(done.file_groups),
+            "logFiles": float(done.log_files),
+            "rowsWritten": float(done.rows_written),
+            "bytesWritten": float(done.bytes_written),
+        }
+        message = f"{done.file_groups} file groups compacted, {done.rows_written:,} rows"
+        return ServiceResult(self.type, instant, message, figures, done.replayed)
+
+    def _choice(self, ctx: TableContext, request: ServiceRequest) -> Choose:
+        chosen = compaction_choice if self.action is Action.COMPACTION else log_compaction_choice
+        return chosen(ctx, request.options, force=request.force)
+
+
+SERVICE = CompactionService(ServiceType.COMPACTION, Action.COMPACTION)
+LOG_SERVICE = CompactionService(ServiceType.LOG_COMPACTION, Action.LOG_COMPACTION)

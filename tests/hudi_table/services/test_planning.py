@@ -1,0 +1,169 @@
+"""Plans of table services: published on a snapshot, kept by a dry run and approved, and what writers do beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceType
+from hudi_table.services.planning import Draft, group_touches, publish
+from hudi_table.services.registry import SERVICES
+from hudi_table.table import recovery
+from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
+from hudi_table.table.compactions import PlannedSlice
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.held import clustered_groups, held_groups
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import resume
+from hudi_table.table.view import FileSlice, FileSystemView
+from tests.hudi_table.write.test_conflicts import Meanwhile
+from tests.support.written import INDEXES, contents, new_table, rows, slices
+
+COMPACTION = SERVICES[ServiceType.COMPACTION]
+FORCED = ServiceRequest(force=True)
+ALLOW = {
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+}
+
+
+@pytest.fixture
+def logs() -> HudiTable:
+    """Keys a in x and b in y, each with a log."""
+    made = new_table(index=INDEXES["bucket"], type="MergeOnRead")
+    made.insert(rows(("a", "x", 1), ("b", "y", 2)))
+    made.upsert(rows(("a", "x", 10), ("b", "y", 20)))
+    return made
+
+
+@pytest.fixture
+def files() -> HudiTable:
+    """Keys a in x and b in y, copy on write."""
+    made = new_table()
+    made.insert(rows(("a", "x", 1), ("b", "y", 2)))
+    return made
+
+
+def plan_clustering(table: HudiTable, partition: str) -> Instant:
+    """The pending plan of a clustering of one partition."""
+
+    def choose(view: FileSystemView) -> Draft:
+        chosen = tuple(planned(item) for item in view.latest_slices([partition]))
+        plan = ClusteringPlan((ClusteringGroup(chosen, 1),), "SparkSortAndSizeExecutionStrategy")
+        touches = group_touches((item.partition, item.file_id) for item in chosen)
+        return Draft(clustering_body(table.context, plan), touches, ServicePlan(ServiceType.CLUSTERING, "asked for"))
+
+    published = publish(table.context, Action.REPLACE_COMMIT, choose)
+    assert published is not None
+    return Instant(published.instant, Action.REPLACE_COMMIT, State.REQUESTED)
+
+
+def planned(item: FileSlice) -> PlannedSlice:
+    logs = tuple(log.path.rpartition("/")[2] for log in item.logs)
+    return PlannedSlice(
+        item.partition, item.file_id, item.instant, item.base.name if item.base else None, logs, {}
+    )  # fmt: skip
+
+
+def plan_names(table: HudiTable) -> list[str]:
+    return [name for name in load_timeline(table.context).files if name.endswith(".compaction.requested")]
+
+
+def test_a_dry_run_changes_nothing_on_the_timeline(logs: HudiTable) -> None:
+    before = set(load_timeline(logs.context).files)
+    found = COMPACTION.preview(logs.context, FORCED)
+    assert found is not None
+    assert (found.instant, found.file_groups, found.log_files, found.files_after) == ("", 2, 2, 2)
+    assert len(found.details) == 2
+    assert set(load_timeline(logs.context).files) == before
+
+
+def test_an_approval_publishes_the_very_plan_of_the_dry_run(logs: HudiTable) -> None:
+    found = COMPACTION.preview(logs.context, FORCED)
+    assert found is not None
+    logs.upsert(rows(("c", "z", 3)))
+    asked = ServiceRequest(plan=found.digest)
+    published = COMPACTION.schedule(logs.context, asked)
+    assert published is not None
+    assert (published.digest, published.file_groups) == (found.digest, 2)
+    before = contents(logs)
+    done = COMPACTION.execute(logs.context, published.instant, asked, LocalEngine(1))
+    assert done.figures["fileGroups"] == 2
+    assert contents(logs) == before
+    with pytest.raises(InvalidRequestError, match=f"no plan '{found.digest}'"):
+        COMPACTION.schedule(logs.context, asked)
+
+
+def test_an_approval_of_a_plan_whose_group_has_moved_is_refused_and_publishes_nothing(logs: HudiTable) -> None:
+    found = COMPACTION.preview(logs.context, FORCED)
+    assert found is not None
+    logs.upsert(rows(("a", "x", 11)))
+    with pytest.raises(WriteConflictError, match="partition 'x' has changed since the plan was made"):
+        COMPACTION.schedule(logs.context, ServiceRequest(plan=found.digest))
+    assert plan_names(logs) == []
+
+
+def test_a_pending_clustering_stops_only_writes_to_its_file_groups(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    files.upsert(rows(("b", "y", 20)))
+    with pytest.raises(WriteConflictError, match=f"partition 'x' is being clustered by the plan of {plan.time}"):
+        files.upsert(rows(("a", "x", 10)))
+    assert contents(files) == [("a", "x", 1), ("b", "y", 20)]
+    assert not load_timeline(files.context).pending[1:]
+
+
+def test_new_rows_beside_a_pending_clustering_go_to_files_of_their_own(files: HudiTable) -> None:
+    plan_clustering(files, "x")
+    files.insert(rows(("c", "x", 3)))
+    assert len([item for item in slices(files) if item.partition == "x"]) == 2
+    assert ("c", "x", 3) in contents(files)
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partition"])
+def test_what_a_clustering_has_planned_cannot_be_replaced_meanwhile(files: HudiTable, operation: str) -> None:
+    plan_clustering(files, "x")
+    data, partitions = (None, ("x",)) if operation == "delete_partition" else (rows(("z", "x", 9)), ())
+    with pytest.raises(WriteConflictError, match="is being clustered"):
+        files.write(data, operation=operation, partitions=partitions)
+    assert ("a", "x", 1) in contents(files)
+
+
+def test_a_write_whose_snapshot_is_older_than_the_plan_of_a_clustering_fails_on_it(files: HudiTable) -> None:
+    meanwhile = Meanwhile(lambda: plan_clustering(files, "x"))
+    with pytest.raises(WriteConflictError, match="plans to rewrite the same file groups"):
+        files.upsert(rows(("a", "x", 10)), engine=meanwhile)
+
+
+def test_the_allowing_strategy_lets_updates_of_clustered_groups_through(files: HudiTable) -> None:
+    plan_clustering(files, "x")
+    files.upsert(rows(("a", "x", 10)), options=ALLOW)
+    assert ("a", "x", 10) in contents(files)
+
+
+def test_compaction_leaves_the_groups_of_a_pending_clustering_alone(logs: HudiTable) -> None:
+    plan_clustering(logs, "x")
+    found = COMPACTION.schedule(logs.context, FORCED)
+    assert found is not None
+    assert found.file_groups == 1
+    held = held_groups(logs.context, load_timeline(logs.context))
+    assert {partition for partition, _ in held} == {"x", "y"}
+
+
+def test_the_plan_of_a_clustering_that_is_given_up_holds_nothing_and_cannot_be_executed(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    assert resume(files.context, plan) is not None
+    assert recovery.abort_plan(files.context, plan) == [plan.time]
+    assert clustered_groups(files.context, load_timeline(files.context)) == {}
+    files.upsert(rows(("a", "x", 10)))
+    with pytest.raises(WriteConflictError, match="was given up"):
+        resume(files.context, plan)
+    assert contents(files) == [("a", "x", 10), ("b", "y", 2)]
+
+
+def test_a_plan_that_is_given_up_for_good_leaves_the_timeline(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    recovery.abort_plan(files.context, plan, confirmed_dead=True)
+    timeline = load_timeline(files.context)
+    assert pending_clusterings(files.context, timeline) == {}
+    assert not timeline.claim_names(plan.time)
