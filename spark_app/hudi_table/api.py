@@ -12,7 +12,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.findings import Finding
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.services import ServicePlan
+from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
@@ -20,6 +20,7 @@ from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
 from hudi_table.services.doctor.run import examine
+from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
@@ -137,6 +138,23 @@ class HudiTable(TableReader):
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def rollback(self, instant: str, *, writers_stopped: bool = False) -> ServiceResult:
+        """Take the newest write back, or a failed one that is pending. `writers_stopped`: all processes that write the table have
+        ended; without that, a write can be taken back once it is as old as the quarantine time (an hour).
+
+        Raises InvalidRequestError if it is not the newest write, a savepoint or pending plan needs it, or what it superseded was cleaned.
+        """
+        self._check_writable()
+        return rollback(self.context, instant, writers_stopped=writers_stopped)
+
+    def restore(self, savepoint: str, *, writers_stopped: bool = False) -> ServiceResult:
+        """Take back everything that was written after a savepoint. `writers_stopped` as in `rollback`.
+
+        Raises InvalidRequestError if there is no such savepoint, a newer one stands, or a file of it is gone.
+        """
+        self._check_writable()
+        return restore(self.context, savepoint, writers_stopped=writers_stopped)
 
     def doctor(self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY) -> tuple[Finding, ...]:
         """What is wrong with the table's files and timeline, the worst first; nothing is changed, and writers may go on.

@@ -19,6 +19,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
 from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.undo import finish_undos
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
@@ -30,13 +31,17 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
-    rollbacks = open_rollbacks(ctx, timeline)
+    if finish_undos(ctx, timeline):
+        timeline = load_timeline(ctx)
+    completed = {instant.time for instant in timeline.commits}
+    # A rollback of a completed instant that another engine planned and did not finish is left to it.
+    rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
     mine = "" if own is None else own.partition(".")[0]
     waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
         return ()
-    now = timeline.files[own] if own is not None else _store_now(ctx)
+    now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     first = timeline.commits[0].time if timeline.commits else None
     done = []
@@ -158,6 +163,7 @@ def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime)
     return (now - max(signs)).total_seconds() >= ctx.settings.suspect_after_seconds
 
 
-def _store_now(ctx: TableContext) -> datetime:
+def store_now(ctx: TableContext) -> datetime:
+    """The present by the store's own clock, to which the ages of its objects are held."""
     settle.put(ctx.storage, _STORE_CLOCK, b"")
     return ctx.storage.head(_STORE_CLOCK).modified

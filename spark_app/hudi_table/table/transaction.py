@@ -34,6 +34,7 @@ from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.undo import finish_undos
 
 CLAIM_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
@@ -168,10 +169,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
     Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up.
     """
-    tail = chain.read_tail(ctx)
-    timeline = load_timeline(ctx)
-    if materialise_predecessors(ctx, timeline, "", tail.sequence):
-        timeline = load_timeline(ctx)
+    timeline, tail = caught_up(ctx)
     requested = instant.with_state(State.REQUESTED)
     if any(i.time == instant.time for i in timeline.commits):
         return None
@@ -188,6 +186,17 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
         )
     right = _right(ctx, instant.time, requested.file_name, tail)
     return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
+
+
+def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
+    """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
+    tail = chain.read_tail(ctx)
+    timeline = load_timeline(ctx)
+    if materialise_predecessors(ctx, timeline, "", tail.sequence):
+        timeline = load_timeline(ctx)
+    if finish_undos(ctx, timeline):
+        timeline = load_timeline(ctx)
+    return timeline, tail
 
 
 def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
@@ -207,6 +216,8 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         if _holds(timeline, instant.time, claim) and materialise_predecessors(
             ctx, timeline, instant.time, tail.sequence
         ):
+            timeline = load_timeline(ctx)
+        if _holds(timeline, instant.time, claim) and finish_undos(ctx, timeline):
             timeline = load_timeline(ctx)
         if not _holds(timeline, instant.time, claim):
             settle.delete(ctx.storage, path)

@@ -27,6 +27,7 @@ from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.rollback import records_of
+from hudi_table.table.savepoints import savepoints
 from hudi_table.table.view import BaseFile
 from hudi_table.write.prepare import resolve_index
 
@@ -253,8 +254,8 @@ def _held_by(seen: Examined, instant: Instant) -> list[str]:
     """Files that a savepoint or a pending plan names. What cannot be read is another check's finding."""
     try:
         if instant.action is Action.SAVEPOINT and instant.completed:
-            parts = [part for record in records_of(seen.ctx, instant) for part in record["partitionMetadata"].values()]
-            return [join(part["partitionPath"], name) for part in parts for name in part["savepointDataFile"]]
+            kept = next(found for found in savepoints(seen.ctx, seen.before) if found.instant == instant.time)
+            return [join(partition, name) for partition, names in kept.files.items() for name in names]
         if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION) and not instant.completed:
             slices = planned_slices(seen.ctx, instant)
         elif instant.action is Action.REPLACE_COMMIT and not instant.completed:
