@@ -27,6 +27,7 @@ COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
+FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 
 OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
@@ -41,6 +42,21 @@ OWN_KEYS: Mapping[str, str] = {
     WRITERS_STOPPED: "false",
 }
 """Keys of our own and their defaults."""
+
+EARLIER_KEYS: Mapping[str, str] = {
+    "hoodie.cleaner.policy": "hoodie.clean.policy",
+    "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
+    "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
+    "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
+    "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
+    "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
+    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+    "hoodie.cleaner.delete.bootstrap.base.file": "hoodie.clean.delete.bootstrap.base.file",
+    "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
+    "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
+    "hoodie.clean.async": "hoodie.clean.async.enabled",
+}
+"""Names that Hudi 0.15.0 has for keys of 1.1.1."""
 
 _OUR_DEFAULTS: Mapping[str, str] = {
     "hoodie.parquet.compression.codec": "zstd",
@@ -79,6 +95,14 @@ class Operation(StrEnum):
         return self in (Operation.UPSERT, Operation.DELETE)
 
 
+class FailedWrites(StrEnum):
+    """Who takes back writes that died: every writer that begins, cleaning and an explicit rollback, or the latter alone."""
+
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
 class SortMode(StrEnum):
     """How `bulk_insert` orders rows before it writes them."""
 
@@ -92,7 +116,29 @@ def known_keys() -> Mapping[str, str]:
     """Every accepted key and its default ('' or '(none)' if it has none)."""
     lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
     pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    return dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    known = dict(pairs) | dict(OWN_KEYS) | dict(_OUR_DEFAULTS)
+    return known | {earlier: known[key] for earlier, key in EARLIER_KEYS.items()}
+
+
+def given(options: Mapping[str, str], key: str) -> str | None:
+    """The value of a key under its name or an earlier one, None if neither is given. Raises InvalidOptionError if they differ."""
+    names = [key, *(earlier for earlier, later in EARLIER_KEYS.items() if later == key)]
+    values = {name: options[name].strip() for name in names if name in options}
+    if len(set(values.values())) > 1:
+        raise InvalidOptionError(
+            "one option is given twice: " + ", ".join(f"{name}={value}" for name, value in values.items())
+        )
+    return next(iter(values.values()), None)
+
+
+def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
+    """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for an unknown one."""
+    value = given(options, FAILED_WRITES)
+    if value is None:
+        return None
+    if value.upper() not in set(FailedWrites):
+        raise InvalidOptionError(f"option {FAILED_WRITES!r}: {value!r} is none of {', '.join(FailedWrites)}")
+    return FailedWrites(value.upper())
 
 
 def check_keys(options: Mapping[str, str]) -> None:
@@ -133,6 +179,7 @@ class WriteOptions:
     conflict_retries: int
     null_for_missing: bool
     updates_clustered: bool
+    failed_writes: FailedWrites | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -160,6 +207,7 @@ class WriteOptions:
             null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
             == "SparkAllowUpdate",
+            failed_writes=failed_writes(options),
         )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import WRITE_ACTIONS, Instant, State
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.table import chain, settle
 from hudi_table.table.clusterings import pending_clusterings
@@ -78,6 +78,10 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         if decision is not None or eager or _seems_dead(ctx, timeline, time, now):
             done += _settle_planner(ctx, time)
     known = {i.time for i in waiting}
+    for instant in timeline.pending:
+        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
+            # The late inflight file of a rollback that was withdrawn for another of the same instant.
+            delete_claim(ctx, timeline, instant.time)
     for time, rollback in rollbacks.items():
         if time not in known:
             action = rolled_back_action(ctx, rollback)

@@ -48,6 +48,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
         return []
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
+        rollback = _only_rollback(ctx, instant.time) or rollback
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
@@ -55,6 +56,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     delete_claim(ctx, load_timeline(ctx), instant.time)
+    rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
     sweep(ctx, instant.time)
@@ -78,11 +80,28 @@ def sweep(ctx: TableContext, time: str) -> None:
 def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]:
     """Instant that is rolled back → its oldest pending rollback."""
     found: dict[str, Instant] = {}
-    for instant in timeline.pending:
-        if instant.action is Action.ROLLBACK:
-            for record in _plan_records(ctx, instant):
-                found.setdefault(record["instantToRollback"]["commitTime"], instant)
+    for time, rollback in _pending_rollbacks(ctx, timeline):
+        found.setdefault(time, rollback)
     return found
+
+
+def _pending_rollbacks(ctx: TableContext, timeline: Timeline) -> list[tuple[str, Instant]]:
+    """(instant that is rolled back, rollback), oldest first. One that lost its plan to another of the same instant is none."""
+    return [
+        (record["instantToRollback"]["commitTime"], instant)
+        for instant in timeline.pending
+        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name in timeline.files
+        for record in _plan_records(ctx, instant)
+    ]
+
+
+def _only_rollback(ctx: TableContext, time: str) -> Instant | None:
+    """The oldest of the pending rollbacks of an instant; the others, which recoveries claimed at the same moment, are withdrawn."""
+    timeline = load_timeline(ctx)
+    mine = [rollback for target, rollback in _pending_rollbacks(ctx, timeline) if target == time]
+    for other in mine[1:]:
+        delete_claim(ctx, timeline, other.time)
+    return mine[0] if mine else None
 
 
 def rolled_back_action(ctx: TableContext, rollback: Instant) -> Action:

@@ -25,6 +25,7 @@ from hudi_table.model.chain import Kind
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.options import FailedWrites
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
@@ -138,8 +139,16 @@ def write_action(config: TableConfig) -> Action:
     return Action.DELTA_COMMIT if config.type is TableType.MERGE_ON_READ else Action.COMMIT
 
 
-def begin(ctx: TableContext, action: Action, *, attempt: str | None = None, batch: str = "") -> Transaction:
-    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way.
+def begin(
+    ctx: TableContext,
+    action: Action,
+    *,
+    attempt: str | None = None,
+    batch: str = "",
+    failed_writes: FailedWrites | None = None,
+) -> Transaction:
+    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if `failed_writes`, by default the
+    table's policy, is eager.
 
     The table gets a founding commit of no files first if it has no completed write: without one, Hudi's readers
     take files of pending instants for committed ones as soon as a later instant completes.
@@ -152,15 +161,20 @@ def begin(ctx: TableContext, action: Action, *, attempt: str | None = None, batc
         _found(ctx, txn)
         txn = _claim(ctx, action, name)
     txn.batch = batch
-    recovery.recover(ctx, txn.timeline, own=txn.right.claim)
+    _recover(ctx, txn, failed_writes)
     return txn
 
 
 def begin_plan(ctx: TableContext, action: Action) -> Transaction:
     """The same steps for a planner of a table service. Ended by `plan` or `withdraw`."""
     txn = _claim(ctx, action, str(uuid.uuid4()), planner=True)
-    recovery.recover(ctx, txn.timeline, own=txn.right.claim)
+    _recover(ctx, txn, None)
     return txn
+
+
+def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:
+    if (policy or ctx.settings.failed_writes) is FailedWrites.EAGER:
+        recovery.recover(ctx, txn.timeline, own=txn.right.claim)
 
 
 def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
