@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment
-from hudi_table.services.archiving.execute import archive
-from hudi_table.services.archiving.execute import preview as preview_archiving
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.inline import check_inline, run_inline
@@ -140,14 +138,6 @@ class HudiTable(Upkeep):
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
 
-    def archive(
-        self, options: Mapping[str, str] | None = None, *, force: bool = False, dry_run: bool = False
-    ) -> ServiceResult | ServicePlan | None:
-        """Move the oldest instants to the archived timeline, as `hoodie.keep.min.commits` and `hoodie.keep.max.commits` say
-        (`force`: down to the former in any case), and trim the decision chain. `dry_run`: only say what would leave. None if
-        nothing is due. See `docs/archiving.md`."""
-        self._check_writable()
-        return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
 
 def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:

@@ -25,6 +25,10 @@ RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 CLUSTERED_UPDATES = "hoodie.clustering.updates.strategy"
 ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
+REPAIR_KEYS = "hoodie.lakeops.repair.keys"
+REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
+WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
+FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 
 OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
@@ -34,6 +38,9 @@ OWN_KEYS: Mapping[str, str] = {
     CUSTOM_KEYS: "",
     ROW_GROUP_ROWS: "250000",
     COMPRESSION_LEVEL: "1",
+    REPAIR_KEYS: "false",
+    REPAIR_QUARANTINE: "false",
+    WRITERS_STOPPED: "false",
 }
 """Keys of our own and their defaults."""
 
@@ -95,6 +102,14 @@ class Operation(StrEnum):
         return self in (Operation.UPSERT, Operation.DELETE)
 
 
+class FailedWrites(StrEnum):
+    """Who takes back writes that died: every writer that begins, cleaning and an explicit rollback, or the latter alone."""
+
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
 class SortMode(StrEnum):
     """How `bulk_insert` orders rows before it writes them."""
 
@@ -121,6 +136,16 @@ def given(options: Mapping[str, str], key: str) -> str | None:
             "one option is given twice: " + ", ".join(f"{name}={value}" for name, value in values.items())
         )
     return next(iter(values.values()), None)
+
+
+def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
+    """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for an unknown one."""
+    value = given(options, FAILED_WRITES)
+    if value is None:
+        return None
+    if value.upper() not in set(FailedWrites):
+        raise InvalidOptionError(f"option {FAILED_WRITES!r}: {value!r} is none of {', '.join(FailedWrites)}")
+    return FailedWrites(value.upper())
 
 
 def check_keys(options: Mapping[str, str]) -> None:
@@ -162,6 +187,7 @@ class WriteOptions:
     conflict_retries: int
     null_for_missing: bool
     updates_clustered: bool
+    failed_writes: FailedWrites | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -190,6 +216,7 @@ class WriteOptions:
             null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
             == "SparkAllowUpdate",
+            failed_writes=failed_writes(options),
         )
 
 

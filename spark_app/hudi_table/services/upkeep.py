@@ -1,10 +1,11 @@
-"""What an opened table offers of cleaning, archiving, savepoints and partitions that expire."""
+"""What an opened table offers to keep its past in order: cleaning, archiving, savepoints, going back, the doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.findings import Finding
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.read.reader import TableReader
 from hudi_table.services.archiving.execute import archive
@@ -13,11 +14,14 @@ from hudi_table.services.cleaning import ttl
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.inline import clean
 from hudi_table.services.cleaning.service import SERVICE
+from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
+from hudi_table.services.doctor.run import examine
+from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.savepoints import Savepoint
-from hudi_table.write.operations import CommitResult
+from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult
 
 
 class Upkeep(TableReader):
@@ -82,6 +86,41 @@ class Upkeep(TableReader):
         """Drop the partitions that have outlived `hoodie.partition.ttl.strategy.days.retain`, by one commit; None if none has."""
         self._check_writable()
         return ttl.drop_expired(self.context, options, engine or LocalEngine())
+
+    def rollback(self, instant: str, *, writers_stopped: bool = False) -> ServiceResult:
+        """Take the newest write back, or a failed one that is pending. `writers_stopped`: all processes that write the table have
+        ended; without that, a write can be taken back once it is as old as the quarantine time (an hour).
+
+        Raises InvalidRequestError if it is not the newest write, a savepoint or pending plan needs it, or what it superseded was cleaned.
+        """
+        self._check_writable()
+        return rollback(self.context, instant, writers_stopped=writers_stopped)
+
+    def restore(self, savepoint: str, *, writers_stopped: bool = False) -> ServiceResult:
+        """Take back everything that was written after a savepoint. `writers_stopped` as in `rollback`.
+
+        Raises InvalidRequestError if there is no such savepoint, a newer one stands, or a file of it is gone.
+        """
+        self._check_writable()
+        return restore(self.context, savepoint, writers_stopped=writers_stopped)
+
+    def doctor(self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY) -> tuple[Finding, ...]:
+        """What is wrong with the table's files and timeline, the worst first; nothing is changed, and writers may go on.
+
+        `keys`: every key is read too, to find those that come twice, in about `max_memory` bytes.
+        """
+        return examine(self.context, keys=keys, max_memory=max_memory)
+
+    def quarantine(self, findings: Iterable[Finding]) -> Quarantine | None:
+        """Move the orphan and invalid files among the findings that no reader uses to `.hoodie/.quarantine/<time>/`; None if there is
+        none. Nothing is deleted: `put_back` moves them back."""
+        self._check_writable()
+        return quarantine(self.context, findings)
+
+    def put_back(self, time: str) -> Quarantine:
+        """Move the files of a quarantine back to where they lay. Raises InvalidRequestError."""
+        self._check_writable()
+        return put_back(self.context, time)
 
     def _check_writable(self) -> None:
         if self.as_of is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.chain import ChainEntry
+from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.ports import Clock, Storage
 
@@ -23,11 +24,13 @@ class TxnSettings:
 
     `quarantine`: H, the longest that a request may take effect after its process last proved its right to write.
     `suspect_after`: a pending instant without a sign of life for that long is taken for dead. Wrong suspicion is
-    safe, it only costs the suspected writer its attempt.
+    safe, it only costs the suspected writer its attempt. `failed_writes`: who takes dead instants back, where a writer's options
+    do not say.
     """
 
     quarantine_seconds: float = 3600.0
     suspect_after_seconds: float = 900.0
+    failed_writes: FailedWrites = FailedWrites.EAGER
 
     @property
     def renew_seconds(self) -> float:
@@ -41,6 +44,7 @@ class TxnSettings:
         return cls(
             _seconds(properties, QUARANTINE_KEY, default.quarantine_seconds, QUARANTINE_FLOOR_SECONDS),
             _seconds(properties, SUSPECT_KEY, default.suspect_after_seconds, SUSPECT_FLOOR_SECONDS),
+            failed_writes(properties) or default.failed_writes,
         )
 
 

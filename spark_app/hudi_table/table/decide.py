@@ -18,7 +18,7 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.touches import meet
+from hudi_table.model.touches import TABLE, meet
 from hudi_table.table import chain
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.materialise import create_file_of, materialise
@@ -132,7 +132,11 @@ class Decider:
                 base_path=self.ctx.base_path,
                 instant=self.time,
             )
-        if found.kind is not Kind.ABORT and found.name not in self.seen and meet(touches, found.touches):
+        if found.kind is Kind.ABORT or found.name in self.seen:
+            return
+        # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
+        undoes = found.kind is Kind.PLAN and TABLE in found.touches
+        if undoes or meet(touches, found.touches):
             raise WriteConflictError(
                 f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
                 f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "

@@ -49,7 +49,7 @@ def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
         failure: HudiError | None = None
         for path in (PROPERTIES, PROPERTIES_BACKUP):
             try:
-                return _valid(storage.get(path), storage.base_path)
+                return parsed_properties(storage.get(path), storage.base_path)
             except ObjectNotFoundError:
                 continue
             except CorruptTableError as error:
@@ -97,7 +97,8 @@ def drop_metadata_table(ctx: TableContext) -> bool:
     return named or bool(files)
 
 
-def _valid(data: bytes, base_path: str) -> dict[str, str]:
+def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:
+    """The properties in a file's bytes. Raises CorruptTableError if they name no table, or their checksum is wrong."""
     try:
         properties = parse_properties(data.decode("utf-8"))
     except UnicodeDecodeError:

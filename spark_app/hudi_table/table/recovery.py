@@ -11,7 +11,7 @@ from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import WRITE_ACTIONS, Instant, State
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.table import chain, settle
 from hudi_table.table.clusterings import pending_clusterings
@@ -19,6 +19,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
 from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.undo import finish_undos
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
@@ -31,7 +32,11 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
     _drop_leftovers(ctx, timeline)
-    rollbacks = open_rollbacks(ctx, timeline)
+    if finish_undos(ctx, timeline):
+        timeline = load_timeline(ctx)
+    completed = {instant.time for instant in timeline.commits}
+    # A rollback of a completed instant that another engine planned and did not finish is left to it.
+    rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
     mine = "" if own is None else own.partition(".")[0]
     waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
@@ -74,6 +79,10 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         if decision is not None or eager or _seems_dead(ctx, timeline, time, now):
             done += _settle_planner(ctx, time)
     known = {i.time for i in waiting}
+    for instant in timeline.pending:
+        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
+            # The late inflight file of a rollback that was withdrawn for another of the same instant.
+            delete_claim(ctx, timeline, instant.time)
     for time, rollback in rollbacks.items():
         if time not in known:
             action = rolled_back_action(ctx, rollback)

@@ -6,6 +6,9 @@ are taken back by a rollback block in a new log file. Logs of ours hold one inst
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from hudi_table.codec.avro_file import read_container, write_container
@@ -45,35 +48,60 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
         return []
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
+        rollback = _only_rollback(ctx, instant.time) or rollback
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
-    for path in files:
-        _take_back(ctx, path, instant.time, rollback.time)
+    target = frozenset([instant.time])
+    taken = [take_back(ctx, path, target, rollback.time) for path in files]
     if not over:
         return [instant.time]
-    late = _files_of(ctx, instant.time)
-    for path in late:
-        _take_back(ctx, path, instant.time, rollback.time)
+    taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     delete_claim(ctx, load_timeline(ctx), instant.time)
-    report = _rollback_metadata(ctx, instant, rollback.time, [*files, *late])
-    try:
-        path = f"{HOODIE}/{rollback.with_state(State.COMPLETED).file_name}"
-        settle.settle(lambda: ctx.storage.put_if_absent(path, report))
-    except ObjectExistsError:
-        pass
-    for info in ctx.storage.list(join(TEMP, instant.time)):
-        settle.delete(ctx.storage, info.path)
-    settle.delete(ctx.storage, f"{HEARTBEAT}/{instant.time}")
+    rollback = _only_rollback(ctx, instant.time) or rollback
+    report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
+    complete(ctx, rollback, report)
+    sweep(ctx, instant.time)
     return [instant.time]
+
+
+def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
+    """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
+    path = f"{HOODIE}/{rollback.with_state(State.COMPLETED).file_name}"
+    with suppress(ObjectExistsError):
+        settle.settle(lambda: ctx.storage.put_if_absent(path, report))
+
+
+def sweep(ctx: TableContext, time: str) -> None:
+    """Delete the markers and the heartbeat of an instant that is no more."""
+    for info in ctx.storage.list(join(TEMP, time)):
+        settle.delete(ctx.storage, info.path)
+    settle.delete(ctx.storage, f"{HEARTBEAT}/{time}")
 
 
 def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]:
     """Instant that is rolled back → its oldest pending rollback. One without its plan is a leftover, see `recovery`."""
     found: dict[str, Instant] = {}
-    for instant in timeline.pending:
-        if instant.action is Action.ROLLBACK and not timeline.is_leftover(instant):
-            for record in _plan_records(ctx, instant):
-                found.setdefault(record["instantToRollback"]["commitTime"], instant)
+    for time, rollback in _pending_rollbacks(ctx, timeline):
+        found.setdefault(time, rollback)
     return found
+
+
+def _pending_rollbacks(ctx: TableContext, timeline: Timeline) -> list[tuple[str, Instant]]:
+    """(instant that is rolled back, rollback), oldest first. One that lost its plan to another of the same instant is none."""
+    return [
+        (record["instantToRollback"]["commitTime"], instant)
+        for instant in timeline.pending
+        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name in timeline.files
+        for record in _plan_records(ctx, instant)
+    ]
+
+
+def _only_rollback(ctx: TableContext, time: str) -> Instant | None:
+    """The oldest of the pending rollbacks of an instant; the others, which recoveries claimed at the same moment, are withdrawn."""
+    timeline = load_timeline(ctx)
+    mine = [rollback for target, rollback in _pending_rollbacks(ctx, timeline) if target == time]
+    for other in mine[1:]:
+        delete_claim(ctx, timeline, other.time)
+    return mine[0] if mine else None
 
 
 def rolled_back_action(ctx: TableContext, rollback: Instant) -> Action:
@@ -87,33 +115,53 @@ def delete_claim(ctx: TableContext, timeline: Timeline, time: str) -> None:
         settle.delete(ctx.storage, f"{HOODIE}/{name}")
 
 
-def _take_back(ctx: TableContext, path: str, instant: str, rollback: str) -> None:
-    """Delete a file of an aborted instant; of a log that other instants wrote to as well, as Hudi may, take back the blocks."""
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """One file of instants that were taken back: deleted, or followed by the log `by` of `by_bytes` bytes, whose blocks cancel
+    theirs."""
+
+    path: str
+    instants: frozenset[str]
+    size: int = 0
+    by: str | None = None
+    by_bytes: int = 0
+
+
+def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: str) -> TakenBack:
+    """Delete a file of instants that are given up; of a log that other instants wrote to as well, as Hudi may, take back the
+    blocks."""
     folder, _, name = path.rpartition("/")
     log = parse_log_file(name)
-    if log is None or _holds_only(ctx, path, instant):
+    wrote = instants & {_instant_of(path)} if log is None else written_by(ctx, path)
+    if log is None or wrote <= instants:
         settle.delete(ctx.storage, path)
-        return
+        return TakenBack(path, wrote or instants)
     _, files = ctx.storage.list_dir(folder)
-    names = [parse_log_file(info.path.rpartition("/")[2]) for info in files]
-    versions = [n.version for n in names if n and (n.file_id, n.base_instant) == (log.file_id, log.base_instant)]
+    listed = {info.path.rpartition("/")[2]: info for info in files}
+    names = [
+        n for n in map(parse_log_file, listed) if n and (n.file_id, n.base_instant) == (log.file_id, log.base_instant)
+    ]
     # Hudi's own token of rollbacks; a second recovery may add a block that takes nothing more back.
-    after = LogFileName(log.file_id, log.base_instant, max(versions) + 1, "1-0-1")
-    settle.put(ctx.storage, join(folder, str(after)), rollback_block(rollback, instant))
+    after = LogFileName(log.file_id, log.base_instant, max(n.version for n in names) + 1, "1-0-1")
+    blocks = b"".join(rollback_block(rollback, instant) for instant in sorted(wrote & instants))
+    by = join(folder, str(after))
+    settle.put(ctx.storage, by, blocks)
+    return TakenBack(path, wrote & instants, listed[name].size, by, len(blocks))
 
 
-def _holds_only(ctx: TableContext, path: str, instant: str) -> bool:
+def written_by(ctx: TableContext, path: str) -> frozenset[str]:
+    """The instants of a log's blocks, none if it is gone."""
     try:
         with ctx.storage.open_read(path) as source:
             blocks = scan_blocks(source, path=path)
     except ObjectNotFoundError:
-        return True
-    return all(block.instant in ("", instant) for block in blocks)
+        return frozenset()
+    return frozenset(block.instant for block in blocks if block.instant)
 
 
 def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> Instant:
     floor = max(load_timeline(ctx).newest_time, ctx.tail.max_instant if ctx.tail else "")
-    plan = _rollback_plan(ctx, instant, files)
+    plan = rollback_plan(ctx, instant, files)
     for _ in range(CLAIM_ATTEMPTS_MAX):
         rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
         try:
@@ -157,29 +205,35 @@ def _instant_of(path: str) -> str | None:
     return None if name is None else name.instant
 
 
-def _rollback_plan(ctx: TableContext, instant: Instant, files: list[str]) -> bytes:
-    requests = []
-    for path in files:
-        partition = path.rpartition("/")[0]
-        requests.append(
-            {
-                "partitionPath": partition,
-                "fileId": _file_id(path),
-                "latestBaseInstant": instant.time,
-                "filesToBeDeleted": [join(ctx.base_path, path)],
-                "logBlocksToBeDeleted": {},
-            }
-        )
-    target = {"commitTime": instant.time, "action": instant.grouped_action.value}
+def rollback_plan(ctx: TableContext, instant: Instant, files: Iterable[str]) -> bytes:
+    """The requested file of a rollback: what it takes back, and the files that it deletes."""
+    requests = [
+        {
+            "partitionPath": path.rpartition("/")[0],
+            "fileId": _file_id(path),
+            "latestBaseInstant": instant.time,
+            "filesToBeDeleted": [join(ctx.base_path, path)],
+            "logBlocksToBeDeleted": {},
+        }
+        for path in files
+    ]
     return write_container(
-        "HoodieRollbackPlan", {"instantToRollback": target, "RollbackRequests": requests, "version": 1}
+        "HoodieRollbackPlan",
+        {"instantToRollback": instant_record(instant), "RollbackRequests": requests, "version": 1},
     )
 
 
-def _rollback_metadata(ctx: TableContext, instant: Instant, rollback: str, files: list[str]) -> bytes:
-    partitions: dict[str, dict[str, object]] = {}
-    for path in sorted(set(files)):
-        partition = path.rpartition("/")[0]
+def instant_record(instant: Instant) -> dict[str, str]:
+    """A HoodieInstantInfo."""
+    return {"commitTime": instant.time, "action": instant.grouped_action.value}
+
+
+def rollback_record(ctx: TableContext, instant: Instant, rollback: str, taken: Iterable[TakenBack]) -> dict[str, Any]:
+    """The HoodieRollbackMetadata of one instant."""
+    partitions: dict[str, dict[str, Any]] = {}
+    mine = {item.path: item for item in taken if instant.time in item.instants}
+    for path in sorted(mine):
+        item, partition = mine[path], path.rpartition("/")[0]
         entry = partitions.setdefault(
             partition,
             {
@@ -190,18 +244,17 @@ def _rollback_metadata(ctx: TableContext, instant: Instant, rollback: str, files
                 "logFilesFromFailedCommit": {},
             },
         )
-        deleted = entry["successDeleteFiles"]
-        assert isinstance(deleted, list)
-        deleted.append(join(ctx.base_path, path))
-    return write_container(
-        "HoodieRollbackMetadata",
-        {
-            "startRollbackTime": rollback,
-            "timeTakenInMillis": 0,
-            "totalFilesDeleted": len(set(files)),
-            "commitsRollback": [instant.time],
-            "partitionMetadata": partitions,
-            "version": 1,
-            "instantsRollback": [{"commitTime": instant.time, "action": instant.grouped_action.value}],
-        },
-    )
+        if item.by is None:
+            entry["successDeleteFiles"].append(join(ctx.base_path, path))
+        else:
+            entry["rollbackLogFiles"][join(ctx.base_path, item.by)] = item.by_bytes
+            entry["logFilesFromFailedCommit"][join(ctx.base_path, path)] = item.size
+    return {
+        "startRollbackTime": rollback,
+        "timeTakenInMillis": 0,
+        "totalFilesDeleted": sum(item.by is None for item in mine.values()),
+        "commitsRollback": [instant.time],
+        "partitionMetadata": partitions,
+        "version": 1,
+        "instantsRollback": [instant_record(instant)],
+    }

@@ -6,9 +6,11 @@ completed or is older than the timeline's start, the first completed write or pe
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import (
@@ -96,7 +98,8 @@ class Timeline:
 
 
 def load_timeline(ctx: TableContext) -> Timeline:
-    """One listing of `.hoodie/`."""
+    """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
+    disappear one after the other."""
     _, infos = ctx.storage.list_dir(HOODIE)
     files = {info.path.rpartition("/")[2]: info.modified for info in infos}
     highest: dict[tuple[str, Action], Instant] = {}
@@ -108,7 +111,28 @@ def load_timeline(ctx: TableContext) -> Timeline:
         known = highest.get(key)
         if known is None or known.sort_key < instant.sort_key:
             highest[key] = instant
-    return Timeline(tuple(sorted(highest.values(), key=lambda i: i.sort_key)), files)
+    gone = _restored_past(ctx, highest.values(), files)
+    kept = (instant for instant in highest.values() if instant.time not in gone)
+    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files)
+
+
+def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Container[str]) -> set[str]:
+    """The instants that pending restores name."""
+    gone: set[str] = set()
+    for instant in instants:
+        requested = instant.with_state(State.REQUESTED)
+        if instant.action is not Action.RESTORE or instant.completed or requested.file_name not in files:
+            continue
+        try:
+            for record in read_container(body(ctx, requested)):
+                gone.update(info["commitTime"] for info in record["instantsToRollback"])
+        except (ValueError, KeyError) as error:
+            raise CorruptTableError(
+                f"{requested.file_name} is no plan of a restore: {error}",
+                base_path=ctx.base_path,
+                path=requested.file_name,
+            ) from error
+    return gone
 
 
 def has_archive(ctx: TableContext) -> bool:

@@ -25,6 +25,7 @@ from hudi_table.model.chain import Kind
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.options import FailedWrites
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
@@ -34,6 +35,7 @@ from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.undo import finish_undos
 
 CLAIM_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
@@ -137,8 +139,16 @@ def write_action(config: TableConfig) -> Action:
     return Action.DELTA_COMMIT if config.type is TableType.MERGE_ON_READ else Action.COMMIT
 
 
-def begin(ctx: TableContext, action: Action, *, attempt: str | None = None, batch: str = "") -> Transaction:
-    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way.
+def begin(
+    ctx: TableContext,
+    action: Action,
+    *,
+    attempt: str | None = None,
+    batch: str = "",
+    failed_writes: FailedWrites | None = None,
+) -> Transaction:
+    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if `failed_writes`, by default the
+    table's policy, is eager.
 
     The table gets a founding commit of no files first if it has no completed write: without one, Hudi's readers
     take files of pending instants for committed ones as soon as a later instant completes.
@@ -151,15 +161,20 @@ def begin(ctx: TableContext, action: Action, *, attempt: str | None = None, batc
         _found(ctx, txn)
         txn = _claim(ctx, action, name)
     txn.batch = batch
-    recovery.recover(ctx, txn.timeline, own=txn.right.claim)
+    _recover(ctx, txn, failed_writes)
     return txn
 
 
 def begin_plan(ctx: TableContext, action: Action) -> Transaction:
     """The same steps for a planner of a table service. Ended by `plan` or `withdraw`."""
     txn = _claim(ctx, action, str(uuid.uuid4()), planner=True)
-    recovery.recover(ctx, txn.timeline, own=txn.right.claim)
+    _recover(ctx, txn, None)
     return txn
+
+
+def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:
+    if (policy or ctx.settings.failed_writes) is FailedWrites.EAGER:
+        recovery.recover(ctx, txn.timeline, own=txn.right.claim)
 
 
 def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
@@ -168,10 +183,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
     Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up.
     """
-    tail = chain.read_tail(ctx)
-    timeline = load_timeline(ctx)
-    if materialise_predecessors(ctx, timeline, "", tail.sequence):
-        timeline = load_timeline(ctx)
+    timeline, tail = caught_up(ctx)
     requested = instant.with_state(State.REQUESTED)
     if any(i.time == instant.time for i in timeline.commits):
         return None
@@ -188,6 +200,17 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
         )
     right = _right(ctx, instant.time, requested.file_name, tail)
     return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
+
+
+def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
+    """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
+    tail = chain.read_tail(ctx)
+    timeline = load_timeline(ctx)
+    if materialise_predecessors(ctx, timeline, "", tail.sequence):
+        timeline = load_timeline(ctx)
+    if finish_undos(ctx, timeline):
+        timeline = load_timeline(ctx)
+    return timeline, tail
 
 
 def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
@@ -207,6 +230,8 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         if _holds(timeline, instant.time, claim) and materialise_predecessors(
             ctx, timeline, instant.time, tail.sequence
         ):
+            timeline = load_timeline(ctx)
+        if _holds(timeline, instant.time, claim) and finish_undos(ctx, timeline):
             timeline = load_timeline(ctx)
         if not _holds(timeline, instant.time, claim):
             settle.delete(ctx.storage, path)

@@ -234,7 +234,7 @@ def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None
     Raises WriteConflictError if the table's schema has changed since the request was checked against it.
     """
     action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
-    txn = begin(ctx, action, attempt=name, batch=batch)
+    txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
     attempt = Attempt(ctx, prepared, txn, FileSystemView(ctx, txn.timeline), text, batch)

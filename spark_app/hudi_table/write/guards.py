@@ -19,6 +19,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.timeline import Timeline
+from hudi_table.table.undo import is_decided
 from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
@@ -32,7 +33,7 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
     Raises UnsupportedTableError that names the instant.
     """
     for instant in timeline.pending:
-        if instant.action in _SERVICES:
+        if instant.action in _SERVICES and not (instant.action is Action.RESTORE and is_decided(ctx, instant)):
             raise UnsupportedTableError(
                 f"a {instant.action.value} is pending at {instant.time}; finish it or roll it back, then write again",
                 base_path=ctx.base_path,

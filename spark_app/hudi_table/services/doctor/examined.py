@@ -1,0 +1,114 @@
+"""What all checks look at, read once: two timelines with a listing of the data files between them.
+
+A writer may be at work. Of a file that is listed, the instant stands on the later timeline, unless it was archived or rolled
+back meanwhile; and what the earlier timeline has completed was there when the files were listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hudi_table.codec.log_blocks import BlockType, scan_blocks
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.commits import CommitMetadata, WriteStat
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
+from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.ports import Engine, ObjectInfo
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.view import BaseFile, LogFile, replaced_groups
+
+REQUESTS_AHEAD = 16
+"""Requests at once: waiting for a store, not work."""
+
+Group = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Examined:
+    """A table as the checks see it. `commits` are the completed writes whose body could be read, oldest first; `unreadable`
+    says of the others what is wrong with them. `hidden` are replaced groups."""
+
+    ctx: TableContext
+    before: Timeline
+    files: dict[str, ObjectInfo]
+    timeline: Timeline
+    engine: Engine = field(default_factory=lambda: LocalEngine(REQUESTS_AHEAD))
+    commits: dict[Instant, CommitMetadata] = field(default_factory=dict)
+    unreadable: dict[Instant, str] = field(default_factory=dict)
+    hidden: set[Group] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, ctx: TableContext) -> Examined:
+        """List, and read the bodies of the completed writes."""
+        before = load_timeline(ctx)
+        files = {info.path: info for info in list_data_files(ctx.storage)}
+        found = cls(ctx, before, files, load_timeline(ctx))
+
+        def read(instant: Instant) -> CommitMetadata | str:
+            try:
+                return commit_metadata(ctx, instant)
+            except CorruptTableError as error:
+                return error.message
+
+        writes = found.timeline.commits
+        for instant, body in zip(writes, found.engine.map(read, writes), strict=True):
+            if isinstance(body, str):
+                found.unreadable[instant] = body
+            else:
+                found.commits[instant] = body
+        if not found.unreadable:
+            found.hidden = replaced_groups(ctx, found.timeline)
+        return found
+
+    def known(self, instant: str) -> bool:
+        """Whether an instant's files have a reason to be there: completed, pending, or older than the timeline."""
+        start = self.timeline.start
+        if start is not None and comparable_time(instant) < comparable_time(start):
+            return True
+        both = (*self.before.instants, *self.timeline.instants)
+        return any(i.time == instant and i.grouped_action in WRITE_ACTIONS for i in both)
+
+    def visible(self, instant: str) -> bool:
+        """Whether readers see files of an instant."""
+        start = self.timeline.start
+        old = start is not None and comparable_time(instant) < comparable_time(start)
+        return old or any(i.time == instant for i in self.timeline.commits)
+
+    def stats(self) -> Iterator[tuple[Instant, WriteStat]]:
+        """Every write stat of the completed writes, oldest first."""
+        for instant, metadata in self.commits.items():
+            for stat in metadata.stats:
+                yield instant, stat
+
+    def bases(self) -> Iterator[BaseFile]:
+        """Every base file that is there."""
+        for path, info in self.files.items():
+            partition, _, name = path.rpartition("/")
+            found = parse_base_file(name)
+            if found is not None:
+                yield BaseFile(path, partition, found.file_id, found.instant, info.size)
+
+    def logs(self) -> Iterator[LogFile]:
+        """Every log file that is there, change data logs included."""
+        for path, info in self.files.items():
+            found = parse_log_file(path.rpartition("/")[2])
+            if found is not None:
+                yield LogFile(path, info.size, found)
+
+    def instants_of(self, log: LogFile) -> set[str] | None:
+        """The instants that wrote a log's blocks; of none, its base instant. None if it takes blocks back: then it is part of
+        a rollback's own record."""
+        if log.instant is not None:
+            return {log.instant}
+        try:
+            with self.ctx.storage.open_read(log.path) as source:
+                blocks = scan_blocks(source, path=log.path)
+        except ObjectNotFoundError:
+            return None
+        if any(block.type is BlockType.COMMAND for block in blocks):
+            return None
+        return {block.instant for block in blocks if block.instant} or {log.name.base_instant}

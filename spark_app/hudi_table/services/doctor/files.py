@@ -1,0 +1,297 @@
+"""Checks of data files against the timeline: orphans, files that are gone, sizes, footers, buckets.
+
+Facts (table version 6, measured on Hudi 0.15.0): readers list folders, so a file that no commit names is seen as soon as its instant
+counts as completed, and it does once the timeline's start has passed it; a commit names every base file and log that it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudi_table.codec.parquet import BaseFileFooter, read_footer
+from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.findings import Check, Finding, Severity
+from hudi_table.model.instants import Action, Instant, State, comparable_time
+from hudi_table.model.names import (
+    PARTITION_METADATA,
+    bucket_of_file_id,
+    join,
+    parse_base_file,
+    parse_log_file,
+)
+from hudi_table.services.doctor.examined import Examined, Group
+from hudi_table.table.clusterings import planned_clustering
+from hudi_table.table.compactions import planned_slices
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.rollback import records_of
+from hudi_table.table.savepoints import savepoints
+from hudi_table.table.view import BaseFile
+from hudi_table.write.prepare import resolve_index
+
+
+def orphan_files(seen: Examined) -> Iterator[Finding]:
+    """Files of instants that are neither on the timeline nor older than it, and files of completed ones that no commit names."""
+    named = {path for metadata in seen.commits.values() for path in metadata.paths}
+    rolled_back = _rollback_logs(seen)
+    # What completed since the files were listed may have deleted stray attempts of tasks after that.
+    writers = {instant.time for instant in seen.commits} & {instant.time for instant in seen.before.commits}
+    for base in seen.bases():
+        if not seen.known(base.instant):
+            yield _orphan(seen, base.path, base.instant)
+        elif base.instant in writers and base.path not in named:
+            yield _unnamed(base.path, base.instant, "base file")
+    for log in seen.logs():
+        if log.path in named or log.path.rpartition("/")[2] in rolled_back:
+            continue
+        instants = seen.instants_of(log)
+        if not instants:
+            continue
+        if not any(seen.known(instant) for instant in instants):
+            yield _orphan(seen, log.path, max(instants))
+        elif instants <= writers:
+            yield _unnamed(log.path, max(instants), "log")
+
+
+def missing_files(seen: Examined) -> Iterator[Finding]:
+    """Files that are gone and that readers of the newest snapshot, a savepoint, or a pending plan need."""
+    floors = _newest_bases(seen)
+    begun = {instant.time for instant in seen.before.commits}
+    for instant, stat in seen.stats():
+        group = (stat.partition_path, stat.file_id)
+        if instant.time not in begun or group in seen.hidden or not stat.path or stat.path in seen.files:
+            continue
+        name = stat.path.rpartition("/")[2]
+        base, log = parse_base_file(name), parse_log_file(name)
+        made = base.instant if base else log.base_instant if log else None
+        if made is not None and comparable_time(made) >= floors.get(group, ""):
+            yield Finding(
+                Check.MISSING_FILE,
+                Severity.ERROR,
+                stat.path,
+                f"the newest slice of file group {stat.file_id} needs this file of {instant.time}, and it is gone",
+                "bring it back from a copy or a version of the store, or restore a savepoint; reads fail or lose its rows",
+            )
+    for instant in seen.before.instants:
+        for path in _held_by(seen, instant):
+            if path not in seen.files:
+                what = "savepoint" if instant.action is Action.SAVEPOINT else f"pending {instant.action.value}"
+                yield Finding(
+                    Check.MISSING_FILE,
+                    Severity.ERROR,
+                    path,
+                    f"the {what} {instant.time} names this file, and it is gone",
+                    "bring it back from a copy or a version of the store; without it the "
+                    + (
+                        "savepoint cannot be restored"
+                        if instant.action is Action.SAVEPOINT
+                        else "plan cannot be executed"
+                    ),
+                )
+
+
+def wrong_sizes(seen: Examined) -> Iterator[Finding]:
+    """Files whose size is not the one that their commit recorded. (A log may have grown: Hudi can append to one.)"""
+    for instant, stat in seen.stats():
+        info, stated = seen.files.get(stat.path), stat.file_size_in_bytes
+        if info is None or not stated:
+            continue
+        appended = parse_log_file(stat.path.rpartition("/")[2]) is not None and info.size > stated
+        if info.size != stated and not appended:
+            yield Finding(
+                Check.WRONG_SIZE,
+                Severity.ERROR,
+                stat.path,
+                f"has {info.size:,} bytes, and {instant.time} wrote {stated:,}",
+                "the file was cut or replaced: bring it back from a copy or a version of the store",
+            )
+
+
+def partition_metadata(seen: Examined) -> Iterator[Finding]:
+    """Folders with visible files and without the file by which Hudi finds partitions."""
+    folders = {base.partition for base in seen.bases() if seen.visible(base.instant)}
+    for folder in sorted(folders):
+        if not any(
+            path in seen.files
+            for path in (join(folder, PARTITION_METADATA), f"{join(folder, PARTITION_METADATA)}.parquet")
+        ):
+            yield Finding(
+                Check.PARTITION_METADATA,
+                Severity.WARNING,
+                folder,
+                f"holds files of the table and no {PARTITION_METADATA}: readers that look for partitions by it miss these rows",
+                "run Hudi's repair addpartitionmeta, or write rows into the partition",
+            )
+
+
+def invalid_footers(seen: Examined) -> Iterator[Finding]:
+    """Base files that are no Parquet, and those of a bucket table whose keys belong to another bucket."""
+    index = _bucket_index(seen)
+    bases = list(seen.bases())
+
+    def footer(base: BaseFile) -> BaseFileFooter | str | None:
+        if base.size == 0:
+            return "has no bytes"
+        try:
+            with seen.ctx.storage.open_read(base.path) as source:
+                return read_footer(source, path=base.path)
+        except ObjectNotFoundError:
+            return None
+        except CorruptTableError as error:
+            return " ".join(error.message.split())
+
+    for base, found in zip(bases, seen.engine.imap(footer, bases), strict=True):
+        if isinstance(found, str):
+            used = seen.visible(base.instant) and (base.partition, base.file_id) not in seen.hidden
+            yield Finding(
+                Check.INVALID_PARQUET,
+                Severity.ERROR if used else Severity.WARNING,
+                base.path,
+                f"cannot be read as Parquet: {found}",
+                "bring it back from a copy, or roll back or restore to before its instant: readers fail on it"
+                if used
+                else "put it aside (--quarantine): no reader uses it",
+            )
+        elif found is not None and index is not None:
+            yield from _bucket_finding(index, base, found)
+
+
+def duplicate_buckets(seen: Examined) -> Iterator[Finding]:
+    """Buckets with several file groups, and file groups that are no bucket's."""
+    index = _bucket_index(seen)
+    if index is None:
+        return
+    groups: dict[tuple[str, int], dict[str, str]] = {}
+    for base in seen.bases():
+        if (base.partition, base.file_id) in seen.hidden or not seen.visible(base.instant):
+            continue
+        bucket = bucket_of_file_id(base.file_id)
+        if bucket is None or bucket >= index.buckets:
+            yield Finding(
+                Check.WRONG_BUCKET,
+                Severity.ERROR,
+                base.path,
+                f"file group {base.file_id} belongs to none of the table's {index.buckets} buckets",
+                "another writer used another index or number of buckets; rewrite the partition with insert_overwrite",
+            )
+        else:
+            groups.setdefault((base.partition, bucket), {})[base.file_id] = base.path
+    for (partition, bucket), ids in groups.items():
+        if len(ids) > 1:
+            yield Finding(
+                Check.DUPLICATE_BUCKET,
+                Severity.ERROR,
+                ids[max(ids)],
+                f"bucket {bucket} of partition {partition!r} has {len(ids)} file groups: {', '.join(sorted(ids))}",
+                "writers refuse the partition; rewrite it with insert_overwrite from what a scan of it returns",
+            )
+
+
+def used_files(seen: Examined) -> set[str]:
+    """Files that some reader of the timeline may open: base files of visible instants, and logs with a visible block."""
+    used = {base.path for base in seen.bases() if seen.visible(base.instant)}
+    for log in seen.logs():
+        instants = seen.instants_of(log)
+        if instants is None or any(seen.visible(instant) for instant in instants):
+            used.add(log.path)
+    return used
+
+
+def _orphan(seen: Examined, path: str, instant: str) -> Finding:
+    info: ObjectInfo = seen.files[path]
+    return Finding(
+        Check.ORPHAN_FILE,
+        Severity.ERROR,
+        path,
+        f"{info.size:,} bytes of instant {instant}, which is not on the timeline: its rows appear once the timeline starts later",
+        "put it aside (--quarantine)",
+    )
+
+
+def _unnamed(path: str, instant: str, what: str) -> Finding:
+    return Finding(
+        Check.UNNAMED_FILE,
+        Severity.ERROR if what == "base file" else Severity.WARNING,
+        path,
+        f"a {what} of {instant}, which completed and does not name it: readers see its rows beside those of the commit",
+        "look for rows that come twice (--keys); a stray attempt of a task wrote it after its commit",
+    )
+
+
+def _rollback_logs(seen: Examined) -> set[str]:
+    """Names of the logs that rollbacks wrote, and of those whose blocks they take back."""
+    names: set[str] = set()
+    for instant in seen.timeline.completed:
+        if instant.action is not Action.ROLLBACK:
+            continue
+        try:
+            records = records_of(seen.ctx, instant)
+        except CorruptTableError:
+            continue
+        for record in records:
+            for partition in (record.get("partitionMetadata") or {}).values():
+                for key in ("rollbackLogFiles", "logFilesFromFailedCommit"):
+                    names.update(uri.rpartition("/")[2] for uri in partition.get(key) or ())
+    return names
+
+
+def _newest_bases(seen: Examined) -> dict[Group, str]:
+    """The newest base instant of each group: a stat's, or a visible file's where the commit is archived."""
+    floors: dict[Group, str] = {}
+    known = [((b.partition, b.file_id), b.instant) for b in seen.bases() if seen.visible(b.instant)]
+    for _, stat in seen.stats():
+        found = parse_base_file(stat.path.rpartition("/")[2])
+        if found is not None:
+            known.append(((stat.partition_path, stat.file_id), found.instant))
+    for group, instant in known:
+        floors[group] = max(floors.get(group, ""), comparable_time(instant))
+    return floors
+
+
+def _held_by(seen: Examined, instant: Instant) -> list[str]:
+    """Files that a savepoint or a pending plan names. What cannot be read is another check's finding."""
+    try:
+        if instant.action is Action.SAVEPOINT and instant.completed:
+            kept = next(found for found in savepoints(seen.ctx, seen.before) if found.instant == instant.time)
+            return [join(partition, name) for partition, names in kept.files.items() for name in names]
+        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION) and not instant.completed:
+            slices = planned_slices(seen.ctx, instant)
+        elif instant.action is Action.REPLACE_COMMIT and not instant.completed:
+            plan = planned_clustering(seen.ctx, instant) if _requested(seen, instant) else None
+            slices = [] if plan is None else list(plan.slices)
+        else:
+            return []
+        return [p for item in slices for p in (item.base_path, *item.log_paths) if p is not None]
+    except (CorruptTableError, KeyError, TypeError):
+        return []
+
+
+def _requested(seen: Examined, instant: Instant) -> bool:
+    return instant.with_state(State.REQUESTED).file_name in seen.before.files
+
+
+def _bucket_index(seen: Examined) -> BucketIndex | None:
+    try:
+        index, _ = resolve_index(seen.ctx.config, {})
+    except (InvalidRequestError, UnsupportedTableError):
+        return None
+    return index if isinstance(index, BucketIndex) else None
+
+
+def _bucket_finding(index: BucketIndex, base: BaseFile, footer: BaseFileFooter) -> Iterator[Finding]:
+    bucket = bucket_of_file_id(base.file_id)
+    if footer.min_key is None or footer.max_key is None or bucket is None:
+        return
+    keys = [footer.min_key, footer.max_key]
+    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string())).tolist(), strict=True):
+        if expected != bucket:
+            yield Finding(
+                Check.WRONG_BUCKET,
+                Severity.ERROR,
+                base.path,
+                f"holds key {key!r} of bucket {expected}, and is of bucket {bucket}: updates of the key do not find it",
+                "another writer used other hash fields or another number of buckets; rewrite the partition with insert_overwrite",
+            )
+            return

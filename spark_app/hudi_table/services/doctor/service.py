@@ -1,0 +1,80 @@
+"""The doctor as a table service: what it finds, and on request files put aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.findings import Finding, Severity
+from hudi_table.model.options import REPAIR_KEYS, REPAIR_QUARANTINE, check_keys
+from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.doctor.quarantine import movable, quarantine
+from hudi_table.services.doctor.run import examine
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class RepairService:
+    """See `services.base.Service`. Nothing is planned on the timeline: a run examines the table, and with
+    `hoodie.lakeops.repair.quarantine` moves what no reader uses."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """What is found and would be put aside; None of a sound table."""
+        findings = _examined(ctx, request)
+        if not findings:
+            return None
+        files = movable(ctx, findings)
+        return ServicePlan(
+            ServiceType.REPAIR,
+            why=_summary(findings),
+            files_before=len(files),
+            bytes_read=sum(item.size for item in files),
+            details=tuple(f"{f.check} {f.path}: {f.message}" for f in findings[:DETAILS_MAX]),
+        )
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing: all is done by `execute`."""
+        del ctx, request
+        return None
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Nothing waits."""
+        del ctx
+        return []
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Examine, and put aside if the options say so."""
+        del instant, engine
+        findings = _examined(ctx, request)
+        made = quarantine(ctx, findings) if _flag(request, REPAIR_QUARANTINE) else None
+        counts = Counter(finding.severity for finding in findings)
+        figures = {
+            "errors": float(counts[Severity.ERROR]),
+            "warnings": float(counts[Severity.WARNING]),
+            "filesQuarantined": float(len(made.files)) if made else 0.0,
+            "bytesQuarantined": float(made.bytes) if made else 0.0,
+        }
+        message = _summary(findings) if findings else "nothing found"
+        return ServiceResult(ServiceType.REPAIR, made.time if made else "", message, figures)
+
+
+def _examined(ctx: TableContext, request: ServiceRequest) -> tuple[Finding, ...]:
+    check_keys(request.options)
+    return examine(ctx, keys=_flag(request, REPAIR_KEYS), max_memory=request.max_memory)
+
+
+def _flag(request: ServiceRequest, key: str) -> bool:
+    value = request.options.get(key, "false").strip().lower()
+    if value not in ("true", "false"):
+        raise InvalidOptionError(f"{key} is {value!r}; give true or false")
+    return value == "true"
+
+
+def _summary(findings: tuple[Finding, ...]) -> str:
+    counts = Counter(finding.check.value for finding in findings)
+    return ", ".join(f"{count} × {name}" for name, count in sorted(counts.items()))
+
+
+SERVICE = RepairService()

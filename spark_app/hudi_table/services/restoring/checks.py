@@ -1,0 +1,117 @@
+"""What stands against taking instants back: savepoints, pending plans, cleaned files, processes that may still be at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import PLANNED_ACTIONS, Action, Instant
+from hudi_table.model.names import join, parse_base_file
+from hudi_table.table import recovery
+from hudi_table.table.compactions import planned_slices
+from hudi_table.table.context import TableContext
+from hudi_table.table.held import live_clusterings
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.savepoints import savepoints
+from hudi_table.table.timeline import Timeline
+from hudi_table.table.view import FileSystemView
+
+
+def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
+    """Refuse what is no savepoint, one that a newer savepoint forbids to go back to, and one whose files are gone.
+
+    Raises InvalidRequestError.
+    """
+    known = {found.instant: found for found in savepoints(ctx, timeline)}
+    if savepoint not in known or savepoint not in {i.time for i in timeline.commits}:
+        names = ", ".join(known) or "none"
+        raise InvalidRequestError(
+            f"there is no savepoint {savepoint!r}; the table has {names}", base_path=ctx.base_path
+        )
+    newer = [time for time in known if time > savepoint]
+    if newer:
+        raise InvalidRequestError(
+            f"savepoint {newer[0]} is newer than {savepoint} and would go with it; delete it first",
+            base_path=ctx.base_path,
+        )
+    listed = {info.path for info in list_data_files(ctx.storage)}
+    for partition, kept in known[savepoint].files.items():
+        for name in kept:
+            if join(partition, name) not in listed:
+                raise InvalidRequestError(
+                    f"{join(partition, name)} of savepoint {savepoint} is gone, so it cannot be restored; bring it back first",
+                    base_path=ctx.base_path,
+                )
+
+
+def check_free(ctx: TableContext, timeline: Timeline, target: Instant, metadata: CommitMetadata) -> None:
+    """Refuse to take back what a savepoint or a pending plan stands on."""
+    if any(found.instant == target.time for found in savepoints(ctx, timeline)):
+        raise InvalidRequestError(
+            f"{target.time} is a savepoint; delete the savepoint first, or restore an earlier one",
+            base_path=ctx.base_path,
+        )
+    plans = {i: planned_slices(ctx, i) for i in timeline.pending if i.action in PLANNED_ACTIONS}
+    plans |= {i: list(plan.slices) for i, plan in live_clusterings(ctx, timeline).items()}
+    for instant, slices in plans.items():
+        named = {path for item in slices for path in (item.base_path, *item.log_paths)}
+        if named & metadata.paths:
+            raise InvalidRequestError(
+                f"the plan {instant.time} ({instant.action.value}) is to rewrite files of {target.time}; execute it or roll it "
+                "back first, or restore a savepoint",
+                base_path=ctx.base_path,
+            )
+    cleaning = [i for i in timeline.pending if i.action is Action.CLEAN]
+    if cleaning:
+        raise InvalidRequestError(
+            f"a clean is pending at {cleaning[0].time} and may delete what {target.time} superseded; finish it first",
+            base_path=ctx.base_path,
+        )
+
+
+def check_what_comes_back(view: FileSystemView, target: Instant, metadata: CommitMetadata) -> None:
+    """Refuse if slices that the write superseded were cleaned: their rows would be lost with it."""
+    timeline = view.timeline
+    before = Timeline(tuple(i for i in timeline.instants if i.time != target.time), timeline.files)
+    groups = {(g.partition, g.file_id): g for g in FileSystemView(view.ctx, before).groups()}
+    needed = [(partition, file_id) for partition, ids in (metadata.replaced or {}).items() for file_id in ids]
+    gone = [key for key in needed if key not in groups]
+    for stat in metadata.stats:
+        rewritten = parse_base_file(stat.path.rpartition("/")[2]) is not None and stat.prev_commit not in ("", "null")
+        group = groups.get((stat.partition_path, stat.file_id))
+        if rewritten and (group is None or stat.prev_commit not in {item.instant for item in group.slices}):
+            gone.append((stat.partition_path, stat.file_id))
+    if gone:
+        raise InvalidRequestError(
+            f"what {target.time} superseded in file group {gone[0][1]} of partition {gone[0][0]!r} has been cleaned: taking it back "
+            "would lose rows that were there before it",
+            base_path=view.ctx.base_path,
+            instant=target.time,
+        )
+
+
+def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant]) -> None:
+    """Refuse what a paused process could still publish again."""
+    now = recovery.store_now(ctx)
+    for target in targets:
+        age = (now - timeline.files[target.file_name]).total_seconds()
+        if age < ctx.settings.quarantine_seconds:
+            raise InvalidRequestError(
+                f"{target.time} was committed {age:.0f} s ago, and a process that writes the table could still publish it again: wait "
+                f"until it is {ctx.settings.quarantine_seconds:.0f} s old, or end all writers of the table and confirm it "
+                "(writers_stopped=True, --writers-stopped)",
+                base_path=ctx.base_path,
+                instant=target.time,
+            )
+
+
+def not_newest(timeline: Timeline, instant: str) -> str:
+    """Why an instant is not the one to roll back, in words."""
+    newest = timeline.last_commit
+    if all(i.time != instant for i in timeline.commits):
+        return f"{instant!r} is no write on the timeline; the newest is {newest.time if newest else 'none'}"
+    assert newest is not None
+    return (
+        f"{instant} is not the newest write, {newest.time} is; roll back the newer ones first, or restore a savepoint"
+    )

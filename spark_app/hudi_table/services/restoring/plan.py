@@ -1,0 +1,105 @@
+"""What a rollback or restore takes back, as plans for the chain, and what that means in rows and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
+from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.touches import TABLE
+from hudi_table.services.planning import Choose, Draft
+from hudi_table.services.restoring.checks import (
+    check_free,
+    check_old,
+    check_savepoint,
+    check_what_comes_back,
+    not_newest,
+)
+from hudi_table.table.context import TableContext
+from hudi_table.table.rollback import rollback_plan
+from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.undo import restore_plan
+from hudi_table.table.view import FileSystemView
+
+
+def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, dry: bool = False) -> Choose:
+    """The plan of a rollback; raises where it must not be. A `dry` run does not ask how old the instant is."""
+
+    def choose(view: FileSystemView) -> Draft:
+        timeline = view.timeline
+        target = timeline.last_commit
+        if target is None or target.time != instant:
+            raise InvalidRequestError(not_newest(timeline, instant), base_path=ctx.base_path)
+        metadata = commit_metadata(ctx, target)
+        check_free(ctx, timeline, target, metadata)
+        check_what_comes_back(view, target, metadata)
+        if not (writers_stopped or dry):
+            check_old(ctx, timeline, [target])
+        body = rollback_plan(ctx, target, sorted(metadata.paths))
+        return Draft(
+            body, frozenset({TABLE}), _described(ctx, ServiceType.ROLLBACK, [target], f"rollback of {instant}")
+        )
+
+    return choose
+
+
+def restore_choice(ctx: TableContext, savepoint: str, *, writers_stopped: bool, dry: bool = False) -> Choose:
+    """The plan of a restore; raises where it must not be."""
+
+    def choose(view: FileSystemView) -> Draft:
+        timeline = view.timeline
+        check_savepoint(ctx, timeline, savepoint)
+        targets = written_after(timeline, savepoint)
+        pending = [target for target in targets if not target.completed]
+        if pending and not (writers_stopped or dry):
+            raise InvalidRequestError(
+                f"{pending[0].action.value} {pending[0].time} is pending after the savepoint, and its writer may be at work; end all "
+                "writers and services of the table, then confirm it (writers_stopped=True, --writers-stopped)",
+                base_path=ctx.base_path,
+                instant=pending[0].time,
+            )
+        if not (writers_stopped or dry):
+            check_old(ctx, timeline, targets)
+        plan = _described(ctx, ServiceType.RESTORE, targets, f"restore to savepoint {savepoint}")
+        return Draft(restore_plan(targets, savepoint), frozenset({TABLE}), plan)
+
+    return choose
+
+
+def written_after(timeline: Timeline, savepoint: str) -> list[Instant]:
+    """Writes and plans after a savepoint, the newest first."""
+    limit = comparable_time(savepoint)
+    found = [i for i in timeline.instants if i.grouped_action in WRITE_ACTIONS and comparable_time(i.time) > limit]
+    return found[::-1]
+
+
+def _described(ctx: TableContext, service: ServiceType, targets: Iterable[Instant], why: str) -> ServicePlan:
+    """What would go, in numbers and one line for each instant."""
+    lines, groups, files, freed = [], set(), 0, 0
+    for target in targets:
+        if not target.completed:
+            lines.append(f"{target.action.value} {target.time}: planned")
+            continue
+        found = commit_metadata(ctx, target)
+        stats = found.stats
+        groups |= {(stat.partition_path, stat.file_id) for stat in stats}
+        files += len(found.paths)
+        freed += sum(stat.file_size_in_bytes for stat in stats)
+        counts = (
+            sum(s.num_inserts for s in stats),
+            sum(s.num_update_writes for s in stats),
+            sum(s.num_deletes for s in stats),
+        )
+        rows = "{:,} rows inserted, {:,} updated, {:,} deleted".format(*counts)
+        lines.append(
+            f"{target.action.value} {target.time}: {found.operation_type.lower()}, {rows}, {len(found.paths)} files"
+        )
+    return ServicePlan(
+        service,
+        why=why,
+        file_groups=len(groups),
+        files_before=files,
+        bytes_freed=freed,
+        details=tuple(lines[:DETAILS_MAX]),
+    )

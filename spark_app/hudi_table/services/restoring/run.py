@@ -1,0 +1,151 @@
+"""Rollback and restore: decided, carried out, and found done when they are asked for again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_table.codec.avro_file import read_container
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
+from hudi_table.services.planning import Choose, Draft, forget_plan, publish, saved_plan
+from hudi_table.services.restoring.checks import check_savepoint
+from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
+from hudi_table.table import recovery
+from hudi_table.table.clusterings import pending_clusterings
+from hudi_table.table.context import TableContext
+from hudi_table.table.rollback import records_of
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.transaction import caught_up
+from hudi_table.table.undo import carry_out, planned_undo
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.prepare import refuse_unsupported
+
+
+def rollback(ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
+    """Take the newest write back, or a failed one that is pending. `writers_stopped`: the caller knows that every process that
+    ever wrote the table has ended or left it, so nothing late can come. `approved`: digest of a dry run.
+
+    Raises InvalidRequestError for an instant that cannot be taken back, WriteConflictError if others wrote meanwhile.
+    """
+    refuse_unsupported(ctx.config)
+    timeline, _ = caught_up(ctx)
+    if any(i.time == instant and i.grouped_action in WRITE_ACTIONS for i in timeline.pending):
+        return _roll_back_pending(ctx, timeline, instant, writers_stopped=writers_stopped)
+    done = _taken_back_by(ctx, timeline, instant)
+    if done is not None:
+        return _result(ctx, ServiceType.ROLLBACK, done, replayed=True)
+    planned = _publish(ctx, Action.ROLLBACK, rollback_choice(ctx, instant, writers_stopped=writers_stopped), approved)
+    return _carry_out(ctx, ServiceType.ROLLBACK, planned)
+
+
+def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
+    """Take back everything that was written after a savepoint, failed writes and pending plans too.
+
+    Raises InvalidRequestError if there is no such savepoint or one of its files is gone, and as `rollback`.
+    """
+    refuse_unsupported(ctx.config)
+    timeline, _ = caught_up(ctx)
+    check_savepoint(ctx, timeline, savepoint)
+    if writers_stopped:
+        _drop_pending(ctx, timeline, savepoint)
+        timeline = load_timeline(ctx)
+    if not written_after(timeline, savepoint):
+        done = _restored_to(ctx, timeline, savepoint)
+        message = f"nothing was written after {savepoint}"
+        return ServiceResult(ServiceType.RESTORE, done.time if done else "", message, replayed=True)
+    planned = _publish(ctx, Action.RESTORE, restore_choice(ctx, savepoint, writers_stopped=writers_stopped), approved)
+    return _carry_out(ctx, ServiceType.RESTORE, planned)
+
+
+def _publish(ctx: TableContext, action: Action, choose: Choose, approved: str) -> ServicePlan:
+    drop_metadata_if_any(ctx)
+    if approved:
+        choose = _approved(ctx, choose, action, approved)
+    planned = publish(ctx, action, choose)
+    assert planned is not None, "a choice raises rather than to find nothing"
+    if approved:
+        forget_plan(ctx, approved)
+    return planned
+
+
+def _approved(ctx: TableContext, choose: Choose, action: Action, digest: str) -> Choose:
+    """The same choice, as long as it still comes to what was approved."""
+    data = saved_plan(ctx, digest)
+
+    def again(view: FileSystemView) -> Draft | None:
+        draft = choose(view)
+        if draft is None or read_container(draft.body) != read_container(data):
+            raise InvalidRequestError(
+                f"the table has changed since plan {digest} was made: the {action.value} would take other files back; "
+                "make a new dry run",
+                base_path=ctx.base_path,
+            )
+        return replace(draft, body=data)
+
+    return again
+
+
+def _carry_out(ctx: TableContext, service: ServiceType, planned: ServicePlan) -> ServiceResult:
+    action = Action.ROLLBACK if service is ServiceType.ROLLBACK else Action.RESTORE
+    instant = Instant(planned.instant, action, State.REQUESTED)
+    carry_out(ctx, planned_undo(ctx, instant))
+    return _result(ctx, service, instant)
+
+
+def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writers_stopped: bool) -> ServiceResult:
+    """A write that did not complete. A plan that waits is no failed write."""
+    instant = next(i for i in timeline.pending if i.time == time)
+    if instant.action in PLANNED_ACTIONS:
+        raise InvalidRequestError(
+            f"the {instant.action.value} {time} is planned, and writers have named their logs by it: execute it",
+            base_path=ctx.base_path,
+        )
+    clustering = any(i.time == time for i in pending_clusterings(ctx, timeline))
+    give_up = recovery.abort_plan if clustering else recovery.abort_and_roll_back
+    give_up(ctx, instant, confirmed_dead=writers_stopped)
+    left = load_timeline(ctx)
+    message = f"{instant.action.value} {time} is rolled back"
+    if any(i.time == time for i in left.commits):
+        message = f"{time} had been decided, and is committed"
+    elif left.claim_names(time):
+        message = (
+            f"{time} is given up; its files are gone, and it leaves the timeline when nothing late can come any more"
+        )
+    return ServiceResult(ServiceType.ROLLBACK, time, message)
+
+
+def _drop_pending(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:
+    """Roll back the failed writes and planned clusterings after a savepoint: no process of theirs is left."""
+    clusterings = {i.time for i in pending_clusterings(ctx, timeline)}
+    for instant in timeline.pending:
+        if instant.action in WRITE_ACTIONS and comparable_time(instant.time) > comparable_time(savepoint):
+            give_up = recovery.abort_plan if instant.time in clusterings else recovery.abort_and_roll_back
+            give_up(ctx, instant, confirmed_dead=True)
+
+
+def _taken_back_by(ctx: TableContext, timeline: Timeline, time: str) -> Instant | None:
+    """The completed rollback that took an instant back, if it is gone."""
+    if any(i.time == time for i in timeline.instants if i.grouped_action in WRITE_ACTIONS):
+        return None
+    done = [i for i in timeline.completed if i.action is Action.ROLLBACK]
+    return next((i for i in reversed(done) for r in records_of(ctx, i) if time in r["commitsRollback"]), None)
+
+
+def _restored_to(ctx: TableContext, timeline: Timeline, savepoint: str) -> Instant | None:
+    done = [i for i in timeline.completed if i.action is Action.RESTORE and i.time > savepoint]
+    return next((i for i in reversed(done) if planned_undo(ctx, i).savepoint == savepoint), None)
+
+
+def _result(ctx: TableContext, service: ServiceType, undo: Instant, *, replayed: bool = False) -> ServiceResult:
+    done = undo.with_state(State.COMPLETED)
+    records = records_of(ctx, done)
+    if done.action is Action.RESTORE:
+        records = [found for record in records for parts in record["hoodieRestoreMetadata"].values() for found in parts]
+    figures = {
+        "instants": float(len(records)),
+        "filesDeleted": float(sum(record["totalFilesDeleted"] for record in records)),
+    }
+    times = ", ".join(time for record in records for time in record["commitsRollback"])
+    return ServiceResult(service, undo.time, f"took back {times}", figures, replayed)

@@ -1,0 +1,53 @@
+"""Rollback and restore as table services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.model.options import WRITERS_STOPPED, check_keys
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.planning import preview
+from hudi_table.services.restoring.plan import restore_choice, rollback_choice
+from hudi_table.services.restoring.run import restore, rollback
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.write.prepare import refuse_unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class UndoService:
+    """Rollback and restore as table services; see `services.base.Service`. `request.instant` is the write, or the savepoint; all
+    is done by `execute`."""
+
+    type: ServiceType
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """A dry run: which instants, rows and files would go."""
+        make = rollback_choice if self.type is ServiceType.ROLLBACK else restore_choice
+        refuse_unsupported(ctx.config)
+        return preview(ctx, make(ctx, request.instant, writers_stopped=_stopped(request), dry=True))
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing: all is done by `execute`."""
+        del ctx, request
+        return None
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Nothing waits: whoever writes next finishes what a crash left."""
+        del ctx
+        return []
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Decide and carry out."""
+        del instant, engine
+        work = rollback if self.type is ServiceType.ROLLBACK else restore
+        return work(ctx, request.instant, writers_stopped=_stopped(request), approved=request.plan)
+
+
+def _stopped(request: ServiceRequest) -> bool:
+    check_keys(request.options)
+    return request.options.get(WRITERS_STOPPED, "false").strip().lower() == "true"
+
+
+ROLLBACK_SERVICE = UndoService(ServiceType.ROLLBACK)
+RESTORE_SERVICE = UndoService(ServiceType.RESTORE)

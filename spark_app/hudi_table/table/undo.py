@@ -1,0 +1,141 @@
+"""Taking completed instants back: rollbacks and restores that were decided as plans of the chain.
+
+The plan, `R.rollback.requested` or `R.restore.requested`, touches the whole table, so every attempt whose snapshot is older than it
+fails, and whoever claims an instant later carries the plan out first: nobody works beside it. Of each instant, the newest first, requested
+and inflight files go before the completed one: an instant is never seen pending whose decision stands in the chain, so nobody
+publishes it again. Then go its files, and at last R completes. Every step is idempotent, by anybody.
+
+Facts (measured on Hudi 0.15.0): all timeline files of the instants go, base files are deleted, blocks of logs taken back; a restore
+also removes the rollbacks that are newer than its savepoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_table.codec.avro_file import write_container
+from hudi_table.model.chain import Kind
+from hudi_table.model.instants import Action, Instant, State, comparable_time, parse_instant
+from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
+from hudi_table.table import chain, settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.rollback import (
+    complete,
+    delete_claim,
+    instant_record,
+    records_of,
+    rollback_record,
+    sweep,
+    take_back,
+    written_by,
+)
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import LogFile
+
+UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A plan: `targets` are taken back, the newest first; `savepoint` is that of a restore, '' for a rollback."""
+
+    instant: Instant
+    targets: tuple[Instant, ...]
+    savepoint: str = ""
+
+    @property
+    def times(self) -> frozenset[str]:
+        """The instants that are taken back."""
+        return frozenset(target.time for target in self.targets)
+
+
+def restore_plan(targets: Iterable[Instant], savepoint: str) -> bytes:
+    """The requested file of a restore."""
+    infos = [{"commitTime": target.time, "action": target.action.value} for target in targets]
+    return write_container(
+        "HoodieRestorePlan", {"instantsToRollback": infos, "version": 2, "savepointToRestoreTimestamp": savepoint}
+    )
+
+
+def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
+    """The plan of a rollback or restore, pending or completed. Raises CorruptTableError."""
+    (record,) = records_of(ctx, instant.with_state(State.REQUESTED))
+    one = instant.action is Action.ROLLBACK
+    infos = [record["instantToRollback"]] if one else record["instantsToRollback"]
+    targets = [Instant(info["commitTime"], Action(info["action"]), State.COMPLETED) for info in infos]
+    newest_first = sorted(targets, key=lambda target: comparable_time(target.time), reverse=True)
+    return Undo(instant, tuple(newest_first), record.get("savepointToRestoreTimestamp") or "")
+
+
+def is_decided(ctx: TableContext, instant: Instant) -> bool:
+    """Whether a pending rollback or restore was decided as a plan of the chain: those of other engines, and of failed writes, were not."""
+    decision = chain.find_decision(ctx, instant.time, chain.known_tail(ctx).sequence)
+    if decision is None:
+        # What this process knows of the chain may be older than the plan.
+        decision = chain.find_decision(ctx, instant.time, chain.read_tail(ctx).sequence)
+    return decision is not None and decision[1].kind is Kind.PLAN
+
+
+def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
+    """Carry out the decided rollbacks and restores that are pending; whether there was one: then the timeline is another."""
+    waiting = [i for i in timeline.pending if i.action in UNDOING and is_decided(ctx, i)]
+    for instant in waiting:
+        carry_out(ctx, planned_undo(ctx, instant))
+    return bool(waiting)
+
+
+def carry_out(ctx: TableContext, undo: Undo) -> None:
+    """All steps after the plan. What was done before is found done."""
+    settle.put(ctx.storage, f"{HOODIE}/{undo.instant.with_state(State.INFLIGHT).file_name}", b"")
+    timeline = load_timeline(ctx)
+    for target in undo.targets:
+        _forget(ctx, timeline, target.time)
+    taken = [take_back(ctx, path, undo.times, undo.instant.time) for path in files_of(ctx, undo.times)]
+    for target in undo.targets:
+        sweep(ctx, target.time)
+    records = {t: rollback_record(ctx, t, undo.instant.time, taken) for t in undo.targets}
+    if undo.instant.action is Action.ROLLBACK:
+        complete(ctx, undo.instant, write_container("HoodieRollbackMetadata", records[undo.targets[0]]))
+        return
+    for instant in timeline.instants:
+        since = comparable_time(undo.savepoint) < comparable_time(instant.time) < comparable_time(undo.instant.time)
+        if instant.action is Action.ROLLBACK and since:
+            _forget(ctx, timeline, instant.time)
+    report = {
+        "startRestoreTime": undo.instant.time,
+        "timeTakenInMillis": 0,
+        "instantsToRollback": [target.time for target in undo.targets],
+        "hoodieRestoreMetadata": {target.time: [record] for target, record in records.items()},
+        "version": 1,
+        "restoreInstantInfo": [instant_record(target) for target in undo.targets],
+    }
+    complete(ctx, undo.instant, write_container("HoodieRestoreMetadata", report))
+
+
+def files_of(ctx: TableContext, instants: frozenset[str]) -> list[str]:
+    """The data files that instants wrote, in whole or in part: told by base files' names and logs' tokens or blocks."""
+    return [info.path for info in list_data_files(ctx.storage) if _wrote_any(ctx, info.path, info.size, instants)]
+
+
+def _wrote_any(ctx: TableContext, path: str, size: int, instants: frozenset[str]) -> bool:
+    name = path.rpartition("/")[2]
+    base, log = parse_base_file(name), parse_log_file(name)
+    if base is not None:
+        return base.instant in instants
+    if log is None:
+        return False
+    if log.base_instant in instants:
+        return True
+    instant = LogFile(path, size, log).instant
+    return instant in instants if instant is not None else bool(written_by(ctx, path) & instants)
+
+
+def _forget(ctx: TableContext, timeline: Timeline, time: str) -> None:
+    """Delete the timeline files of an instant, the completed one last. A savepoint's stays: it is no instant of its own."""
+    delete_claim(ctx, timeline, time)
+    for name in timeline.files:
+        found = parse_instant(name)
+        if found is not None and found.time == time and found.completed and found.action is not Action.SAVEPOINT:
+            settle.delete(ctx.storage, f"{HOODIE}/{name}")

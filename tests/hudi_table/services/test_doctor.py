@@ -1,0 +1,454 @@
+"""The doctor finds what is wrong and nothing in a sound table; what it puts aside can be put back.
+
+Aspects: each kind of damage on each kind of table it can befall; writers at work beside it; golden tables of Hudi; the quarantine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.cli import main
+from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, UnavailableError
+from hudi_table.model.findings import Check, Severity
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServiceRequest
+from hudi_table.services.doctor.quarantine import quarantine, quarantines
+from hudi_table.services.doctor.service import SERVICE
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.properties import open_context
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from tests.support import golden
+from tests.support.crashes import copied
+from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
+from tests.support.tables import reopen, write_file
+from tests.support.written import contents, new_table, rows, slices
+
+OLD = "20200101000000000"
+
+
+def found(table, check=None, **options):
+    findings = table.doctor(**options)
+    return [f for f in findings if check is None or f.check is check]
+
+
+def written(index="simple", **more):
+    kinds = {"simple": "Simple", "global": "GlobalSimple", "bucket": {"type": "Bucket", "buckets": 2}}
+    table = new_table(index=kinds[index], **more)
+    table.upsert(rows(("a", "x", 1), ("b", "x", 2), ("c", "y", 3)))
+    table.upsert(rows(("a", "x", 9), ("d", "y", 4)))
+    return table
+
+
+def base_of(table, number=0):
+    base = slices(table)[number].base
+    assert base is not None
+    return base
+
+
+def logged(table):
+    """A slice with logs."""
+    return next(item for item in slices(table) if item.logs)
+
+
+def orphan_of(table, instant="20250101000000000", data=None):
+    """A copy of a visible base file under an instant that the timeline does not know and does not start after."""
+    store = table.context.storage
+    base = base_of(table)
+    path = f"{base.partition}/{'0' * 8}-stray-0_0-0-0_{instant}.parquet"
+    store.put(path, store.get(base.path) if data is None else data)
+    return path
+
+
+def after_start(table):
+    """An instant between two of the timeline's, used by nobody."""
+    return str(int(load_timeline(table.context).commits[-1].time) - 1)
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+@pytest.mark.parametrize("index", ["simple", "global", "bucket"])
+def test_a_sound_table_has_no_findings(index, kind):
+    table = written(index, type=kind)
+    if kind == "MergeOnRead":
+        table.compact(force=True)
+        table.upsert(rows(("a", "x", 10)))
+        table.schedule_compaction(force=True)
+    assert [f for f in found(table, keys=True) if f.severity is not Severity.INFO] == []
+
+
+@pytest.mark.parametrize("name", [*golden.COPY_ON_WRITE, *golden.MERGE_ON_READ])
+def test_tables_of_hudi_have_no_orphan_missing_or_broken_files(name, tmp_path):
+    table = open_table(str(golden.unpack(name, tmp_path).base))
+    wrong = [f for f in found(table, keys=name != "bktcons") if f.severity is Severity.ERROR]
+    assert wrong == []
+
+
+def test_a_file_of_an_instant_that_is_nowhere_is_an_orphan():
+    table = written()
+    path = orphan_of(table, after_start(table))
+    assert [(f.path, f.severity) for f in found(table)] == [(path, Severity.ERROR)]
+
+
+def test_a_log_of_an_instant_that_is_nowhere_is_an_orphan():
+    table = written(type="MergeOnRead")
+    (log,) = logged(table).logs[:1]
+    gone = after_start(table)
+    assert log.instant is not None
+    path = log.path.replace(f"{log.instant[:8]}-{log.instant[8:]}", f"{gone[:8]}-{gone[8:]}")
+    table.context.storage.put(path, table.context.storage.get(log.path))
+    assert [f.path for f in found(table, Check.ORPHAN_FILE)] == [path]
+
+
+def test_a_change_data_log_without_its_commit_is_an_orphan():
+    table = written(options={"hoodie.table.cdc.enabled": "true"})
+    gone = after_start(table)
+    table.context.storage.put(f"x/.{slices(table)[0].file_id}_{gone}.log.1_0-0-0.cdc", b"")
+    assert len(found(table, Check.ORPHAN_FILE)) == 1
+
+
+def test_a_file_that_a_completed_commit_does_not_name_is_told_apart():
+    table = written()
+    path = orphan_of(table, load_timeline(table.context).commits[-1].time)
+    assert [(f.check, f.path) for f in found(table)] == [(Check.UNNAMED_FILE, path)]
+
+
+def test_files_of_a_writer_at_work_are_no_finding():
+    table = written()
+    txn = begin(reopen(table.context.storage), Action.COMMIT)
+    txn.inflight()
+    write_file(txn, 0, "x", table.context.storage.get(base_of(table).path))
+    assert found(table) == []
+
+
+class CommitsWhileListing(FaultyStorage):
+    """A store on which another writer begins and commits between the first timeline and the listing of the files."""
+
+    def __init__(self, inner, write):
+        super().__init__(inner, FaultPlan())
+        self.write = write
+
+    def list(self, prefix="", *, start_after=None):
+        write, self.write = self.write, None
+        if write is not None:
+            write()
+        return super().list(prefix, start_after=start_after)
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_a_commit_between_its_listings_is_no_finding(kind):
+    table = written(type=kind)
+    store = table.context.storage
+    other = HudiTable(open_context(store))
+    slow = CommitsWhileListing(store, lambda: other.upsert(rows(("a", "x", 5), ("z", "new", 1))))
+    findings = HudiTable(open_context(slow)).doctor()
+    assert [f for f in findings if f.severity is not Severity.INFO] == []
+    assert slow.write is None
+
+
+def test_a_file_that_the_newest_slice_needs_and_that_is_gone_is_found():
+    table = written()
+    path = base_of(table).path
+    table.context.storage.delete(path)
+    assert [f.path for f in found(table, Check.MISSING_FILE)] == [path]
+
+
+def test_a_log_that_the_newest_slice_needs_and_that_is_gone_is_found():
+    table = written(type="MergeOnRead")
+    path = logged(table).logs[0].path
+    table.context.storage.delete(path)
+    assert [f.path for f in found(table, Check.MISSING_FILE)] == [path]
+
+
+def test_a_superseded_file_that_was_cleaned_is_no_finding():
+    table = written()
+    store = table.context.storage
+    newest = {base_of(table, number).path for number in range(len(slices(table)))}
+    for info in store.list("x"):
+        if info.path.endswith(".parquet") and info.path not in newest:
+            store.delete(info.path)
+    assert found(table) == []
+
+
+@pytest.mark.parametrize("layer", ["base", "log"])
+def test_a_file_that_a_pending_plan_needs_and_that_is_gone_is_found(layer):
+    table = written(type="MergeOnRead")
+    table.schedule_compaction(force=True)
+    item = logged(table)
+    path = base_of(table, slices(table).index(item)).path if layer == "base" else item.logs[0].path
+    table.context.storage.delete(path)
+    assert path in {f.path for f in found(table, Check.MISSING_FILE) if "pending compaction" in f.message}
+
+
+def test_a_file_whose_size_is_not_the_committed_one_is_found():
+    table = written()
+    path = base_of(table).path
+    data = table.context.storage.get(path)
+    table.context.storage.put(path, b"PAR1" + data)
+    assert [(f.check, f.path) for f in found(table)] == [(Check.WRONG_SIZE, path)]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", None], ids=["empty", "magic alone", "cut"])
+def test_a_base_file_that_is_no_parquet_is_found(damage):
+    table = written()
+    path = base_of(table).path
+    data = table.context.storage.get(path)
+    table.context.storage.put(path, data[: len(data) // 2] if damage is None else damage)
+    assert [f.severity for f in found(table, Check.INVALID_PARQUET)] == [Severity.ERROR]
+
+
+def test_a_key_in_two_files_of_a_partition_is_found_by_reading_keys():
+    table = written()
+    table.write(rows(("a", "x", 7)), operation="bulk_insert")
+    assert found(table) == []
+    (finding,) = found(table, keys=True)
+    assert (finding.check, finding.path) == (Check.DUPLICATE_KEY, "x")
+    assert "1 keys of partition 'x'" in finding.message
+    assert "'a' (2 times" in finding.message
+
+
+@pytest.mark.parametrize(("index", "count"), [("simple", 0), ("global", 1)])
+def test_a_key_in_two_partitions_is_one_too_many_only_for_a_global_index(index, count):
+    table = written(index)
+    table.write(rows(("a", "y", 7)), operation="bulk_insert")
+    assert len(found(table, Check.DUPLICATE_KEY, keys=True)) == count
+
+
+def test_keys_are_compared_by_way_of_disk_where_they_do_not_fit():
+    data = pa.table({"id": [f"k{number:06d}" for number in range(20_000)]})
+    table = new_table(partitioned=False, schema=data.schema)
+    table.write(data, operation="bulk_insert")
+    table.write(data.slice(0, 500), operation="bulk_insert")
+    (finding,) = found(table, Check.DUPLICATE_KEY, keys=True, max_memory=1 << 16)
+    assert finding.message.startswith("500 keys of partition ''")
+
+
+def test_keys_that_are_not_stored_are_computed(tmp_path):
+    table = open_table(str(golden.unpack("nometa", tmp_path).base))
+    count = table.scan().count()
+    base, store = base_of(table), table.context.storage
+    store.put(base.path.replace(base.file_id, f"{base.file_id[:-3]}f-0"), store.get(base.path))
+    doubled = table.scan().count() - count
+    (finding,) = found(table, Check.DUPLICATE_KEY, keys=True)
+    assert finding.message.startswith(f"{doubled} keys of partition")
+
+
+@pytest.mark.parametrize("state", ["commit", "requested"])
+def test_an_instant_of_no_bytes_is_found(state):
+    table = written(type="MergeOnRead" if state == "requested" else "CopyOnWrite")
+    if state == "requested":
+        table.schedule_compaction(force=True)
+    timeline = load_timeline(table.context)
+    name = next(n for n in sorted(timeline.files, reverse=True) if n.endswith((".commit", ".compaction.requested")))
+    table.context.storage.put(f".hoodie/{name}", b"")
+    fresh = HudiTable(open_context(table.context.storage))
+    assert [f.path for f in found(fresh, Check.UNREADABLE_INSTANT)] == [f".hoodie/{name}"]
+
+
+def test_an_instant_that_cannot_be_parsed_is_found():
+    table = written()
+    name = load_timeline(table.context).commits[-1].file_name
+    table.context.storage.put(f".hoodie/{name}", b"[1]")
+    fresh = HudiTable(open_context(table.context.storage))
+    assert [f.path for f in found(fresh, Check.UNREADABLE_INSTANT)] == [f".hoodie/{name}"]
+
+
+def test_a_wrong_checksum_and_a_backup_left_over_are_found():
+    table = written()
+    store = table.context.storage
+    good = store.get(".hoodie/hoodie.properties")
+    store.put(".hoodie/hoodie.properties.backup", good)
+    store.put(".hoodie/hoodie.properties", good.replace(b"hoodie.table.checksum=", b"hoodie.table.checksum=1"))
+    findings = found(HudiTable(open_context(store)))
+    assert [(f.check, f.path.rpartition("/")[2]) for f in findings] == [
+        (Check.PROPERTIES, "hoodie.properties"),
+        (Check.PROPERTIES, "hoodie.properties.backup"),
+    ]
+
+
+def test_two_file_groups_of_one_bucket_are_found():
+    table = written("bucket")
+    store = table.context.storage
+    base = base_of(table)
+    twin = base.path.replace(base.file_id[9:17], "ffffffff")
+    store.put(twin, store.get(base.path))
+    assert len(found(table, Check.DUPLICATE_BUCKET)) == 1
+
+
+def test_keys_of_another_bucket_are_found():
+    table = written("bucket", partitioned=False)
+    store = table.context.storage
+    first, second = base_of(table), base_of(table, 1)
+    store.put(first.path, store.get(second.path))
+    (finding,) = found(table, Check.WRONG_BUCKET)
+    assert finding.path == first.path
+
+
+def test_a_file_group_of_no_bucket_is_found():
+    table = written("bucket")
+    orphan_of(table, "20190101000000000")
+    path = base_of(table).path
+    table.context.storage.put(path.replace("/0000000", "/1111111"), table.context.storage.get(path))
+    assert Check.WRONG_BUCKET in {f.check for f in found(table)}
+
+
+def test_a_partition_without_its_metadata_file_is_found():
+    table = written()
+    table.context.storage.delete("x/.hoodie_partition_metadata")
+    assert [(f.check, f.path) for f in found(table)] == [(Check.PARTITION_METADATA, "x")]
+
+
+def test_what_a_dead_writer_left_is_told_with_its_age():
+    table = written()
+    store = table.context.storage
+    store.put(f".hoodie/{OLD}.commit.requested", b"")
+    store.put(f".hoodie/.temp/{OLD[:-1]}1/x/file.parquet.marker.CREATE", b"")
+    store.put(f".hoodie/.heartbeat/{OLD}", b"")
+    store.put(f".hoodie/{OLD}.claim", b"")
+    assert found(table, Check.PENDING_INSTANT) == []
+    table.context.clock = reopen(store).clock
+    table.context.clock.moment = store.head(f".hoodie/.heartbeat/{OLD}").modified
+    table.context.clock.advance(3600)
+    pending = found(table, Check.PENDING_INSTANT)
+    assert sorted(f.path for f in pending) == [f".hoodie/{OLD}.claim", f".hoodie/{OLD}.commit.requested"]
+    assert all("3,6" in f.message for f in pending)
+    assert {f.path for f in found(table, Check.LEFTOVER)} == {f".hoodie/.temp/{OLD[:-1]}1", f".hoodie/.heartbeat/{OLD}"}
+
+
+def test_a_wrong_budget_is_refused():
+    with pytest.raises(InvalidOptionError, match="max_memory is 0"):
+        written().doctor(max_memory=0)
+
+
+def test_orphans_are_put_aside_and_can_be_put_back():
+    table = written()
+    before = contents(table)
+    path = orphan_of(table, after_start(table))
+    data = table.context.storage.get(path)
+    made = table.quarantine(table.doctor())
+    assert [item.path for item in made.files] == [path]
+    assert found(table) == []
+    assert contents(table) == before
+    assert table.context.storage.get(f".hoodie/.quarantine/{made.time}/{path}") == data
+    assert quarantines(table.context) == [made]
+    table.put_back(made.time)
+    assert table.context.storage.get(path) == data
+    assert table.context.storage.list(".hoodie/.quarantine") == []
+    assert [f.path for f in found(table)] == [path]
+
+
+def test_a_file_that_a_visible_slice_uses_is_never_put_aside():
+    table = written()
+    path = base_of(table).path
+    orphan = orphan_of(table, load_timeline(table.context).commits[-1].time, data=b"no Parquet")
+    table.context.storage.put(path, b"broken")
+    findings = table.doctor()
+    assert {path, orphan} <= {f.path for f in findings}
+    assert table.quarantine(findings) is None
+    assert table.context.storage.get(path) == b"broken"
+
+
+def test_an_invalid_file_of_a_replaced_group_is_still_used_by_earlier_readers():
+    table = written()
+    path = base_of(table).path
+    table.write(rows(("n", "x", 1)), operation="insert_overwrite")
+    table.context.storage.put(path, b"broken")
+    assert [f.severity for f in found(table, Check.INVALID_PARQUET)] == [Severity.WARNING]
+    assert table.quarantine(table.doctor()) is None
+
+
+def test_a_finding_that_has_become_untrue_moves_nothing():
+    table = written()
+    path = orphan_of(table, after_start(table))
+    findings = table.doctor()
+    table.context.storage.delete(path)
+    assert table.quarantine(findings) is None
+
+
+def test_a_crash_at_any_call_of_a_quarantine_loses_nothing():
+    start = written()
+    path = orphan_of(start, after_start(start))
+    store = start.context.storage
+    data, findings = store.get(path), start.doctor()
+    counting = FaultPlan()
+    quarantine(open_context(FaultyStorage(copied(store), counting)), findings)
+    calls = [call.number for call in counting.calls if call.writes]
+    for number in calls:
+        for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_REPLY):
+            twin = copied(store)
+            with contextlib.suppress(Crash, UnavailableError):
+                quarantine(open_context(FaultyStorage(twin, FaultPlan(at=number, fault=fault))), findings)
+            table = HudiTable(open_context(twin))
+            table.quarantine(table.doctor())
+            assert found(table) == []
+            for made in quarantines(table.context):
+                table.put_back(made.time)
+            assert twin.get(path) == data, f"{fault} at {number}"
+
+
+def test_putting_back_refuses_an_unknown_time_and_a_file_in_the_way():
+    table = written()
+    path = orphan_of(table, after_start(table))
+    made = table.quarantine(table.doctor())
+    with pytest.raises(InvalidRequestError, match=f"nothing was put aside at '1'; there is {made.time}"):
+        table.put_back("1")
+    table.context.storage.put(path, b"other")
+    with pytest.raises(InvalidRequestError, match="move it away first"):
+        table.put_back(made.time)
+
+
+def test_a_manifest_that_cannot_be_read_is_said():
+    table = written()
+    table.context.storage.put(".hoodie/.quarantine/1/manifest.json", b"{}")
+    with pytest.raises(CorruptTableError, match=r"manifest\.json cannot be read"):
+        quarantines(table.context)
+
+
+def test_the_service_reports_and_moves_only_if_asked():
+    table = written()
+    assert SERVICE.preview(table.context, ServiceRequest()) is None
+    path = orphan_of(table, after_start(table))
+    plan = SERVICE.preview(table.context, ServiceRequest())
+    assert plan is not None
+    assert (plan.why, plan.files_before) == ("1 × OrphanFile", 1)
+    assert path in plan.details[0]
+    engine = LocalEngine(1)
+    done = SERVICE.execute(table.context, "", ServiceRequest(), engine)
+    assert done.figures["errors"] == 1
+    assert table.context.storage.head(path)
+    asked = ServiceRequest({"hoodie.lakeops.repair.quarantine": "true"})
+    done = SERVICE.execute(table.context, "", asked, engine)
+    assert done.figures["filesQuarantined"] == 1
+    assert found(table) == []
+    with pytest.raises(InvalidOptionError, match="give true or false"):
+        SERVICE.execute(table.context, "", ServiceRequest({"hoodie.lakeops.repair.keys": "yes"}), engine)
+
+
+def test_the_verb_prints_findings_moves_on_yes_and_puts_back(tmp_path: Path, capsys):
+    base = tmp_path / "t"
+    table = new_table(str(base))
+    table.upsert(rows(("a", "x", 1)))
+    table.upsert(rows(("a", "x", 2)))
+    assert main(["doctor", str(base)]) == 0
+    path = orphan_of(table, after_start(table))
+    assert main(["doctor", str(base), "-o", "name"]) == 3
+    assert capsys.readouterr().out == f"{path}\n"
+    assert main(["doctor", str(base), "--quarantine"]) == 3
+    assert (base / path).exists()
+    assert main(["doctor", str(base), "--quarantine", "--yes"]) == 0
+    assert not (base / path).exists()
+    time = capsys.readouterr().err.rpartition("--put-back ")[2].split()[0]
+    assert main(["doctor", str(base), "--put-back", time]) == 0
+    assert (base / path).exists()
+
+
+def test_the_verb_tells_of_properties_that_cannot_be_read(tmp_path: Path, capsys):
+    base = tmp_path / "t"
+    new_table(str(base)).upsert(rows(("a", "x", 1)))
+    (base / ".hoodie" / "hoodie.properties").write_text("nothing=here\n")
+    assert main(["doctor", str(base)]) == 3
+    assert "names no hoodie.table.name" in capsys.readouterr().out

@@ -1,0 +1,137 @@
+"""A fault at every storage call of a rollback and of a restore: readers see the rows of before or after, writers go on without a
+repair, and the retry completes it.
+
+Matrix: {copy-on-write bucket partitioned, merge-on-read simple flat} × {rollback, restore} × each storage call × {crash before, crash
+after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.model.instants import Action
+from hudi_table.model.table_config import IndexType
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_points import attempt, points
+from tests.support import hudi_rs
+from tests.support.crashes import (
+    FIRST,
+    LOG_LAYOUTS,
+    SCHEMA,
+    Layout,
+    Rows,
+    copied,
+    dump,
+    opened,
+    prepared,
+    read,
+    rows,
+    shape_of,
+)
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.savepoints import keep
+
+LAYOUTS = [Layout(IndexType.BUCKET, True), LOG_LAYOUTS[1]]
+NEXT = ("next", "x", 100)
+SAVED: Rows = frozenset(FIRST)
+
+
+def written(layout: Layout) -> tuple[Storage, str]:
+    """A savepoint with two writes after it, of which the first has three rows and the second takes one away."""
+    store = prepared(layout)
+    table = opened(store)
+    saved = keep(table)
+    table.write(rows(("a", "x", 9), ("n", "y", 1)), operation="upsert")
+    table.write(rows(("b", "x", 0)), operation="delete")
+    return store, saved
+
+
+BEFORE: Rows = frozenset({("a", "x", 9), ("c", "y", 3), ("n", "y", 1)})
+ONE_BACK: Rows = BEFORE | {("b", "x", 2)}
+
+
+def roll_back(saved: str, newest: str, table: HudiTable) -> None:
+    table.rollback(newest, writers_stopped=True)
+
+
+def restore(saved: str, newest: str, table: HudiTable) -> None:
+    table.restore(saved, writers_stopped=True)
+
+
+STEPS: dict[str, tuple[Callable[[str, str, HudiTable], None], Rows]] = {
+    "rollback": (roll_back, ONE_BACK),
+    "restore": (restore, SAVED),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_leaves_the_rows_of_before_or_after(
+    layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    work, after = STEPS[step]
+    start, saved = written(layout)
+    newest = load_timeline(opened(start).context).commits[-1].time
+    operate = partial(work, saved, newest)
+    assert read(start) == BEFORE
+    counting = FaultPlan()
+    operate(opened(FaultyStorage(copied(start), counting)))
+    shapes: dict[tuple[str, ...], Rows] = {}
+    states: set[Rows] = set()
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(start)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(lambda: operate(opened(FaultyStorage(store, plan))))  # noqa: B023 - called at once
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        seen = read(store)
+        assert seen in (BEFORE, after), where
+        if outcome == "done":
+            assert seen == after, where
+        states.add(seen)
+        check_foreign(store, shapes, tmp_path, where)
+        for suspect in (900.0, 0.0):
+            check_goes_on(copied(store), seen, suspect, where)
+        check_retry(copied(store), operate, after, where)
+        done += 1
+    assert states == {BEFORE, after}
+    figure(done, "crash points")
+    figure(len(shapes), "layouts read by hudi-rs")
+
+
+def check_goes_on(store: Storage, seen: Rows, suspect: float, where: str) -> None:
+    """The next write needs no repair, and finishes what was decided. It may bring about what was decided and not published."""
+    opened(store, suspect=suspect).write(rows(NEXT), operation="upsert")
+    found = read(store) - {NEXT}
+    assert found == seen or seen == BEFORE, where
+    table = opened(store)
+    assert not [i for i in load_timeline(table.context).pending if i.action in (Action.ROLLBACK, Action.RESTORE)], where
+    assert found in (BEFORE, ONE_BACK, SAVED), where
+
+
+def check_retry(store: Storage, operate: Callable[[HudiTable], None], after: Rows, where: str) -> None:
+    """Again, at once, by a process that knows nothing."""
+    operate(opened(store))
+    assert read(store) == after, where
+    assert not load_timeline(opened(store).context).pending, where
+    wrong = [f for f in opened(store).doctor(keys=True) if f.check != "Leftover"]
+    assert wrong == [], where
+    opened(store).write(rows(NEXT), operation="upsert")
+    assert read(store) == after | {NEXT}, where
+
+
+def check_foreign(store: Storage, shapes: dict[tuple[str, ...], Rows], folder: Path, where: str) -> None:
+    """hudi-rs sees a state of the table at some time: while a restore is under way, one between the two."""
+    shape = shape_of(store)
+    if shape in shapes:
+        return
+    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
+    shapes[shape] = frozenset(tuple(row.values()) for row in theirs)
+    assert len(theirs) == len(shapes[shape]), f"{where}: hudi-rs reads {theirs}"
+    assert shapes[shape] in (BEFORE, ONE_BACK, SAVED), f"{where}: hudi-rs reads {theirs}"

@@ -1,0 +1,24 @@
+"""Savepoints that tests make: the file that Hudi would write, of the newest commit or an earlier one."""
+
+from __future__ import annotations
+
+from hudi_table.api import HudiTable
+from hudi_table.model.names import HOODIE
+from hudi_table.table.savepoints import Savepoint, savepoint_instant
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+
+
+def keep(table: HudiTable) -> str:
+    """Savepoint the newest commit; its instant."""
+    timeline = load_timeline(table.context)
+    newest = timeline.last_commit
+    assert newest is not None
+    files: dict[str, list[str]] = {}
+    for item in FileSystemView(table.context, timeline).latest_slices():
+        paths = [*([item.base.path] if item.base else []), *(log.path for log in item.logs)]
+        files.setdefault(item.partition, []).extend(path.rpartition("/")[2] for path in paths)
+    made = Savepoint(newest.time, "test", 0, "", {partition: tuple(names) for partition, names in files.items()})
+    instant = savepoint_instant(newest.time)
+    table.context.storage.put(f"{HOODIE}/{instant.file_name}", made.to_avro())
+    return newest.time
