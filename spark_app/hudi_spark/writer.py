@@ -31,6 +31,8 @@ from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
+from hudi_table.services.clustering.inline import check_inline as check_inline_clustering
+from hudi_table.services.clustering.inline import cluster_inline
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
@@ -68,8 +70,9 @@ def write(
     )
     if df is None:
         return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
-    check_inline(request.options)
     ctx = opened.context
+    check_inline(request.options)
+    check_inline_clustering(ctx, request.options)
     timeline = load_timeline(ctx)
     _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
     done = find_batch(ctx, timeline, batch, BATCH_KEY)
@@ -84,7 +87,9 @@ def write(
         except WriteConflictError:
             if left == 0:
                 raise
-    compact_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
+    engine = SparkEngine(df.sparkSession)
+    compact_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
+    cluster_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
     return result
 
 

@@ -11,9 +11,14 @@ import pyarrow as pa
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.services import ServicePlan
+from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment, TableReader
+from hudi_table.services.clustering.execute import pending_instants as pending_clusterings
+from hudi_table.services.clustering.execute import run_clustering
+from hudi_table.services.clustering.inline import check_inline as check_inline_clustering
+from hudi_table.services.clustering.inline import cluster_inline
+from hudi_table.services.clustering.schedule import schedule_clustering
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
@@ -31,6 +36,7 @@ __all__ = [
     "CompactionResult",
     "HudiTable",
     "ServicePlan",
+    "ServiceResult",
     "create_table",
     "open_table",
     "register_key_generator",
@@ -69,9 +75,11 @@ class HudiTable(TableReader):
             max_memory=max_memory,
         )
         check_inline(chosen)
+        check_inline_clustering(self.context, chosen)
         engine = engine or LocalEngine()
         result = write(self.context, data, request, engine)
         compact_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
+        cluster_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
         return result
 
     def upsert(self, data: Any, **more: Any) -> CommitResult:
@@ -134,6 +142,35 @@ class HudiTable(TableReader):
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def schedule_clustering(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> ServicePlan | None:
+        """Publish the plan of a clustering if `hoodie.clustering.async.max.commits` are there since the last one (`force`: in
+        any case); None if there is nothing to do. Until it is executed, here or by Hudi, writes to its file groups are refused."""
+        self._check_writable()
+        return schedule_clustering(self.context, options, force=force)
+
+    def run_clustering(
+        self,
+        instant: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> ServiceResult:
+        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
+        self._check_writable()
+        return run_clustering(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+
+    def cluster(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
+    ) -> list[ServiceResult]:
+        """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
+        pending = pending_clusterings(self.context, load_timeline(self.context))
+        done = [self.run_clustering(instant, options=options, **more) for instant in pending]
+        planned = self.schedule_clustering(options, force=force)
+        return [*done, *([self.run_clustering(planned.instant, options=options, **more)] if planned else [])]
 
     def _check_writable(self) -> None:
         if self.as_of is not None:
