@@ -54,7 +54,7 @@ class RowSample:
         place = pa.array(taken + self._seen, pa.int64())
         self._seen += len(rows)
         if len(taken):
-            columns = {name: rows.column(name).take(pa.array(taken)) for name in self._columns}
+            columns = {name: _plain(rows.column(name).take(pa.array(taken))) for name in self._columns}
             self._kept.append(_placed(columns, place))
             self._rows += len(taken)
         while self._rows > 2 * self._limit:
@@ -98,10 +98,10 @@ class FittedOrder:
     def keys(self, rows: pa.Table) -> Columns:
         """The columns that order the rows."""
         if not self.scales:
-            return {name: rows.column(name) for name in self.columns}
+            return {name: _plain(rows.column(name)) for name in self.columns}
         bits = coordinate_bits(len(self.columns))
         points = [
-            scale.coordinates(rows.column(name), bits) for name, scale in zip(self.columns, self.scales, strict=True)
+            scale.coordinates(_plain(rows.column(name)), bits) for name, scale in zip(self.columns, self.scales, strict=True)
         ]
         curve = hilbert if self.layout is Layout.HILBERT else z_order
         return {_CURVE: pa.array(curve(points, bits))}
@@ -127,6 +127,10 @@ class FittedOrder:
         codes = np.empty(len(ranked), dtype=np.int32)
         codes[ranked] = passed
         return codes[cuts:]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pt.is_dictionary(column.type) else column
 
 
 def _placed(columns: Columns, places: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -188,8 +192,6 @@ def _numbers(array: pa.Array, skipped: int) -> npt.NDArray[Any]:
 
 
 def _numbers_of(kind: pa.DataType) -> Callable[[pa.Array, int], npt.NDArray[Any]] | None:
-    if pt.is_dictionary(kind):
-        return lambda array, skipped: _numbers(array.dictionary_decode(), skipped)
     if pt.is_string(kind) or pt.is_binary(kind):
         return _text_numbers
     if pt.is_boolean(kind) or pt.is_integer(kind):

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.table.parts import PARTS_MAX
 from hudi_table.table.row_order import FittedOrder, RowOrder, RowSample
 from hudi_table.table.spill import GroupedRows, give_back
@@ -88,6 +89,7 @@ class SortedRows:
         self._taken = GroupedRows(min(self._max_bytes, _WHOLE_MAX))
         self._dealt: GroupedRows | None = None
         self._sample = RowSample(order.columns)
+        self._dictionaries = SharedDictionaries()
         self._lengths: dict[str, int] = {}
         self._schema: pa.Schema | None = None
         self._fitted: FittedOrder | None = None
@@ -113,9 +115,10 @@ class SortedRows:
         return self._taken.spilled_bytes + (self._dealt.spilled_bytes if self._dealt else 0)
 
     def add(self, table: pa.Table) -> None:
-        """Take in the next rows."""
-        self._schema = table.schema
+        """Take in the next rows; columns may be dictionaries, in some tables and not in others."""
         self._sample.add(table)
+        table = self._dictionaries.encoded(table)
+        self._schema = table.schema
         for name in _texts(table.schema):
             column = table.column(name)
             self._lengths[name] = self._lengths.get(name, 0) + (pc.sum(pc.binary_length(column)).as_py() or 0)
@@ -144,7 +147,8 @@ class SortedRows:
         for code, (low, high) in enumerate(pairwise(ends)):
             if low < stop and high > start:
                 part = self._whole or self._part(self._dealt, code)
-                yield from part.pieces(max(start, low) - low, min(stop, high) - low)
+                for piece in part.pieces(max(start, low) - low, min(stop, high) - low):
+                    yield self._dictionaries.decoded(piece)
                 if self._whole is None:
                     del part
                     give_back()
@@ -161,7 +165,7 @@ class SortedRows:
             rows = pa.Table.from_batches([batch])
             for start in range(0, len(rows), PIECE_ROWS):
                 piece = rows.slice(start, PIECE_ROWS)
-                codes = self._fitted.parts(piece, first, boundaries)
+                codes = self._fitted.parts(self._dictionaries.decoded(piece), first, boundaries)
                 np.add.at(totals, codes, self._weights.weigh(piece))
                 self._dealt.add(piece.combine_chunks().to_batches()[0], codes)
                 first += len(piece)
@@ -173,7 +177,7 @@ class SortedRows:
         assert rows is not None
         assert self._fitted is not None
         table = pa.Table.from_batches(list(rows.read(code)), schema=self._schema).combine_chunks()
-        places = self._fitted.order(table)
+        places = self._fitted.order(self._dictionaries.decoded(table))
         weights = self._weights.weigh(table)
         return _Part(table, places, np.cumsum(weights if places is None else weights[places]))
 

@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.codec.parquet import read_footer
 from hudi_table.model.commits import WriteStat
 from hudi_table.table.engine import LocalEngine
@@ -21,7 +22,7 @@ from hudi_table.table.right import RightToWrite
 from hudi_table.table.row_order import RowOrder
 from hudi_table.table.sorted_rows import PIECE_ROWS, SortedRows
 from hudi_table.write.compact_task import CompactionTask, slice_rows
-from hudi_table.write.tasks import FileWork, row_schema, write_one
+from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one
 from hudi_table.write.workload import FileGroupTask
 
 
@@ -41,7 +42,9 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
     """Write the new files; fewer than planned if there are fewer rows. Raises WriteAbortedError if the instant was taken
     away, and what the storage raises."""
     if len(item.outputs) == 1 and not item.order.columns:
-        return _written(item.outputs[0], _rows(item, right), right)
+        shared = SharedDictionaries()
+        tables = (shared.decoded(shared.encoded(table)) for table in _rows(item, right))
+        return _written(item.outputs[0], tables, right)
     with SortedRows(item.order, item.memory_bytes, item.threads) as rows:
         for table in _rows(item, right):
             rows.add(table)
@@ -67,8 +70,12 @@ def _written(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrit
 
 def _rows(item: ClusteringTask, right: RightToWrite) -> Iterator[pa.Table]:
     for source in item.sources:
-        work = FileWork(source.file, row_schema(source.file, dictionaries=False), MergeCounts())
-        yield from slice_rows(source, work, slice_blocks(right.storage, source.logs(), source.visible), right)
+        logs = source.logs()
+        work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
+        if logs:
+            yield from slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
+        else:
+            yield from base_rows(work, right)
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
