@@ -18,7 +18,7 @@ from hudi_table.services.clustering.execute import pending_instants as pending_c
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.inline import check_inline as check_inline_clustering
 from hudi_table.services.clustering.inline import cluster_inline
-from hudi_table.services.clustering.schedule import schedule_clustering
+from hudi_table.services.clustering.schedule import clustering_preview, schedule_clustering
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.inline import check_inline, compact_inline
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
@@ -151,6 +151,17 @@ class HudiTable(TableReader):
         self._check_writable()
         return schedule_clustering(self.context, options, force=force)
 
+    def preview_clustering(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> ServicePlan | None:
+        """What `schedule_clustering` would plan now; nothing is written."""
+        self._check_writable()
+        return clustering_preview(self.context, options or {}, force=force)
+
+    def pending_clusterings(self) -> list[str]:
+        """Instants of the plans that wait for their execution, oldest first."""
+        return pending_clusterings(self.context, load_timeline(self.context))
+
     def run_clustering(
         self,
         instant: str,
@@ -167,8 +178,7 @@ class HudiTable(TableReader):
         self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
     ) -> list[ServiceResult]:
         """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
-        pending = pending_clusterings(self.context, load_timeline(self.context))
-        done = [self.run_clustering(instant, options=options, **more) for instant in pending]
+        done = [self.run_clustering(instant, options=options, **more) for instant in self.pending_clusterings()]
         planned = self.schedule_clustering(options, force=force)
         return [*done, *([self.run_clustering(planned.instant, options=options, **more)] if planned else [])]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import storage_options
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import parse_instant_time
 
 
@@ -31,3 +32,14 @@ def age_seconds(table: HudiTable, instant: str) -> float | None:
     # A naive `astimezone` takes the zone of this process, as Hudi does for LOCAL tables.
     moment = naive.astimezone(UTC) if table.context.config.timezone == "LOCAL" else naive.replace(tzinfo=UTC)
     return (table.context.clock.now() - moment).total_seconds()
+
+
+def given_options(given: list[str]) -> dict[str, str]:
+    """The `--option KEY=VALUE` arguments. Raises InvalidOptionError."""
+    found = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
+        found[key.strip()] = value.strip()
+    return found

@@ -30,6 +30,7 @@ VERBS = {
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
     "compact": "merges its logs into base files, where that is planned or due",
+    "cluster": "rewrites its small files into few, where that is planned or due, once --yes says so",
     "explain": "what an error means and what to do",
 }
 
@@ -106,7 +107,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "compact"):
+    for name in ("info", "timeline", "files", "read", "query", "compact", "cluster"):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -115,7 +116,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", "compact"):
+    for name in ("info", "timeline", "files", "explain", "compact", "cluster"):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -126,6 +127,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
     _compact_arguments(parsers["compact"])
+    _cluster_arguments(parsers["cluster"])
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
@@ -133,20 +135,27 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
 
 
 def _described(name: str, text: str) -> str:
-    return f"It {text}." if name == "compact" else f"Shows {text}."
+    return f"It {text}." if name in ("compact", "cluster") else f"Shows {text}."
 
 
 def _compact_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--now", action="store_true", help="plan whatever logs there are, due or not")
     parser.add_argument("--schedule", action="store_true", help="only plan; whoever executes it may do so at any time")
     parser.add_argument("--logs", action="store_true", help="log compaction: one log in the place of many")
+    _option_argument(parser, "hoodie.compaction.strategy=UnBounded")
+
+
+def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do it; without this, only say what would be done")
+    parser.add_argument("--now", action="store_true", help="plan whatever small files there are, due or not")
     parser.add_argument(
-        "--option",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="such as hoodie.compaction.strategy=UnBounded",
+        "--schedule", action="store_true", help="only plan; until it is executed its files take no writes"
     )
+    _option_argument(parser, "hoodie.clustering.plan.strategy.sort.columns=city,ts")
+
+
+def _option_argument(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=f"such as {example}")
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_table.api import HudiTable
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened
+from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.human import number, size
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print what was planned or executed, oldest first."""
-    table, options = opened(args), _options(args.option)
+    table, options = opened(args), given_options(args.option)
     if args.logs and args.schedule:
         raise InvalidOptionError("--schedule plans compactions of base files; leave --logs out, or --schedule")
     items = [_planned(table, options, args.now)] if args.schedule else _executed(table, options, args)
@@ -59,14 +59,4 @@ def _executed(table: HudiTable, options: dict[str, str], args: argparse.Namespac
         fields = asdict(result)
         item = {names[name]: fields[name] for name in names}
         found.append(item | {"done": "logs compacted" if args.logs else "compacted"})
-    return found
-
-
-def _options(given: list[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
-        found[key.strip()] = value.strip()
     return found

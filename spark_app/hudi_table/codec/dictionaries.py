@@ -22,7 +22,9 @@ class SharedDictionaries:
         if self._schema is None:
             self._schema = table.schema
             self._values = {
-                field.name: pa.array([], field.type.value_type) for field in table.schema if pt.is_dictionary(field.type)
+                field.name: pa.array([], field.type.value_type)
+                for field in table.schema
+                if pt.is_dictionary(field.type)
             }
         columns = []
         for field in self._schema:

@@ -101,7 +101,8 @@ class FittedOrder:
             return {name: _plain(rows.column(name)) for name in self.columns}
         bits = coordinate_bits(len(self.columns))
         points = [
-            scale.coordinates(_plain(rows.column(name)), bits) for name, scale in zip(self.columns, self.scales, strict=True)
+            scale.coordinates(_plain(rows.column(name)), bits)
+            for name, scale in zip(self.columns, self.scales, strict=True)
         ]
         curve = hilbert if self.layout is Layout.HILBERT else z_order
         return {_CURVE: pa.array(curve(points, bits))}

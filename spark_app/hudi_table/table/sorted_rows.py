@@ -91,6 +91,7 @@ class SortedRows:
         self._sample = RowSample(order.columns)
         self._dictionaries = SharedDictionaries()
         self._lengths: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
         self._schema: pa.Schema | None = None
         self._fitted: FittedOrder | None = None
         self._whole: _Part | None = None
@@ -119,20 +120,22 @@ class SortedRows:
         self._sample.add(table)
         table = self._dictionaries.encoded(table)
         self._schema = table.schema
-        for name in _texts(table.schema):
-            column = table.column(name)
-            self._lengths[name] = self._lengths.get(name, 0) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            self._sizes[name] = self._sizes.get(name, 0) + column.nbytes
+            if pt.is_string(column.type) or pt.is_binary(column.type):
+                self._lengths[name] = self._lengths.get(name, 0) + (pc.sum(pc.binary_length(column)).as_py() or 0)
         self.rows += len(table)
         for batch in table.combine_chunks().to_batches():
             self._taken.add(batch, np.zeros(len(batch), dtype=np.int32))
 
     def finish(self, sizes: Mapping[str, int]) -> None:
-        """All rows are there; `sizes`: bytes that each column took in the files that they come from, where known."""
+        """All rows are there; `sizes`: bytes that each column took in the files that they come from; empty
+        where nobody knows: then those in memory count."""
         if not self.rows:
             return
         sample = self._sample.table()
         self._fitted = self._order.fitted(sample)
-        self._weights = RowWeights.of(self.rows, self._lengths, sizes)
+        self._weights = RowWeights.of(self.rows, self._lengths, sizes or self._sizes)
         if not self._taken.spilled_bytes:
             self._whole = self._part(self._taken)
             self._taken.close()
@@ -180,7 +183,3 @@ class SortedRows:
         places = self._fitted.order(self._dictionaries.decoded(table))
         weights = self._weights.weigh(table)
         return _Part(table, places, np.cumsum(weights if places is None else weights[places]))
-
-
-def _texts(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if pt.is_string(field.type) or pt.is_binary(field.type)]

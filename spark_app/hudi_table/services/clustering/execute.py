@@ -94,13 +94,13 @@ def run_clustering(
             stats = [stat for found in done for stat in found]
             touches = group_touches((item.partition, item.file_id) for item in plan.slices)
             txn.commit(_metadata(ctx, txn, plan, stats), touches | {f"instant:{instant}"})
-    except WriteConflictError as error:
-        _give_up(ctx, txn.instant, error)
-        raise
     except (WriteAbortedError, InvariantError):
         # Another executor may have been faster: its commit is this one's too, and its markers are gone.
         if resume(ctx, requested) is None:
             return _result(ctx, instant, replayed=True)
+        raise
+    except WriteConflictError as error:
+        _give_up(ctx, txn.instant, error)
         raise
     figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
     return _result(ctx, instant, plan, figures)

@@ -25,7 +25,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.instants import local_now
 from hudi_table.table.row_order import check_columns
 from hudi_table.table.schemas import table_schema
-from hudi_table.table.timeline import Timeline
+from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported
@@ -46,6 +46,12 @@ def schedule_clustering(
     return publish(
         ctx, Action.REPLACE_COMMIT, clustering_choice(ctx, options or {}, force=force, cadence=cadence)
     )  # fmt: skip
+
+
+def clustering_preview(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
+    """What would be planned now; nothing is written. Raises as `schedule_clustering`."""
+    draft = clustering_choice(ctx, options, force=force)(FileSystemView(ctx, load_timeline(ctx)))
+    return None if draft is None else draft.plan
 
 
 def clustering_choice(
