@@ -15,7 +15,7 @@ def grid(columns: int, bits: int) -> list[Coordinates]:
 
 @pytest.mark.parametrize(("columns", "bits"), [(1, 6), (2, 5), (3, 3), (4, 2), (5, 2)])
 @pytest.mark.parametrize("curve", [z_order, hilbert])
-def test_a_curve_passes_every_point_of_the_grid_once(curve, columns, bits):  # type: ignore[no-untyped-def]
+def test_a_curve_passes_every_point_of_the_grid_once(curve, columns, bits):
     assert sorted(curve(grid(columns, bits), bits).tolist()) == list(range(1 << (columns * bits)))
 
 

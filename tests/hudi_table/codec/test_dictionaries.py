@@ -15,7 +15,7 @@ def table(values: list[str | None], *, dictionary: bool = True) -> pa.Table:
 
 
 def test_tables_with_dictionaries_of_their_own_or_none_come_back_with_a_common_one() -> None:
-    given = [["a", None, "b"], ["b", "c"], [], ["a"]]
+    given: list[list[str | None]] = [["a", None, "b"], ["b", "c"], [], ["a"]]
     shared = SharedDictionaries()
     encoded = [shared.encoded(table(values, dictionary=number != 1)) for number, values in enumerate(given)]
     assert {str(found.schema.field("city").type) for found in encoded} == {"int32"}

@@ -95,7 +95,7 @@ VALUES = {
     "float": [1.5, float("nan"), float("-inf")],
     "decimal": [decimal.Decimal("1.50"), decimal.Decimal("-3.25")],
     "date": [datetime.date(2020, 1, 1), datetime.date(1960, 1, 1)],
-    "moment": [datetime.datetime(2020, 1, 1), datetime.datetime(1960, 1, 1)],
+    "moment": [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(1960, 1, 1, tzinfo=datetime.UTC)],
     "text": ["same-b", "same-a", "same-"],
     "bytes": [b"\xff", b"\x00"],
 }

@@ -76,7 +76,12 @@ def run_clustering(
     given = options or {}
     parsed = WriteOptions.parse(given)
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
-    txn = resume(ctx, requested)
+    try:
+        txn = resume(ctx, requested)
+    except WriteConflictError as error:
+        # Given up by somebody who may not have come to roll it back.
+        _give_up(ctx, requested, error)
+        raise
     if txn is None:
         return _result(ctx, instant, replayed=True)
     plan = planned_clustering(ctx, txn.instant)
