@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.instants import Action
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment
-from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
-from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
+from hudi_table.services.compaction.execute import CompactionResult
 from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.services.rewrites import Rewrites
 from hudi_table.services.upkeep import Upkeep
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
 from hudi_table.table.savepoints import Savepoint
 from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import load_timeline
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.functions import register_key_generator, register_merger
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
@@ -42,7 +40,7 @@ __all__ = [
 ]
 
 
-class HudiTable(Upkeep):
+class HudiTable(Rewrites, Upkeep):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
     def write(
@@ -88,56 +86,6 @@ class HudiTable(Upkeep):
     def delete(self, data: Any, **more: Any) -> CommitResult:
         """Delete the rows of the given keys; `data` needs the record key and partition columns only."""
         return self.write(data, operation="delete", **more)
-
-    def schedule_compaction(
-        self, options: Mapping[str, str] | None = None, *, force: bool = False
-    ) -> ServicePlan | None:
-        """Publish the plan of a compaction if one is due by the options' trigger (`force`: in any case); None if there is
-        nothing to do. Writers go on; whoever executes it, `run_compaction` here or Hudi, may do so at any time."""
-        self._check_writable()
-        return schedule_compaction(self.context, options, force=force)
-
-    def run_compaction(
-        self,
-        instant: str,
-        *,
-        options: Mapping[str, str] | None = None,
-        max_memory: int = DEFAULT_MEMORY,
-        engine: Engine | None = None,
-    ) -> CompactionResult:
-        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
-        self._check_writable()
-        return run_compaction(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
-
-    def compact_logs(
-        self,
-        options: Mapping[str, str] | None = None,
-        *,
-        force: bool = False,
-        max_memory: int = DEFAULT_MEMORY,
-        engine: Engine | None = None,
-    ) -> list[CompactionResult]:
-        """Log compaction: slices with many logs get one log that stands for them, a fraction of what rewriting the base file
-        costs. Executes what is pending, oldest first, and then a new plan where `hoodie.log.compaction.blocks.threshold`
-        logs lie (`force`: two)."""
-        self._check_writable()
-        action, engine = Action.LOG_COMPACTION, engine or LocalEngine()
-        pending = pending_instants(load_timeline(self.context), action)
-        planned = schedule_log_compaction(self.context, options, force=force)
-        return [
-            run_compaction(self.context, instant, engine, options, max_memory=max_memory, action=action)
-            for instant in [*pending, *([planned.instant] if planned else [])]
-        ]
-
-    def compact(
-        self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
-    ) -> list[CompactionResult]:
-        """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
-        pending = pending_instants(load_timeline(self.context))
-        done = [self.run_compaction(instant, options=options, **more) for instant in pending]
-        planned = self.schedule_compaction(options, force=force)
-        return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
-
 
 
 def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:

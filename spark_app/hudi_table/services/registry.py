@@ -10,13 +10,20 @@ from hudi_table.services.archiving import service as archiving
 from hudi_table.services.base import Service
 from hudi_table.services.cleaning import service as cleaning
 from hudi_table.services.cleaning import ttl
+from hudi_table.services.clustering import service as clustering
 from hudi_table.services.compaction import service as compaction
+from hudi_table.services.doctor import service as doctor
+from hudi_table.services.restoring import service as restoring
 
 SERVICES: Mapping[ServiceType, Service] = {
-    ServiceType.ARCHIVING: archiving.SERVICE,
     ServiceType.COMPACTION: compaction.SERVICE,
     ServiceType.LOG_COMPACTION: compaction.LOG_SERVICE,
+    ServiceType.CLUSTERING: clustering.SERVICE,
     ServiceType.CLEANING: cleaning.SERVICE,
+    ServiceType.ARCHIVING: archiving.SERVICE,
     ServiceType.SAVEPOINT: savepoints.SERVICE,
+    ServiceType.RESTORE: restoring.RESTORE_SERVICE,
+    ServiceType.ROLLBACK: restoring.ROLLBACK_SERVICE,
+    ServiceType.REPAIR: doctor.SERVICE,
     ServiceType.PARTITION_TTL: ttl.SERVICE,
 }

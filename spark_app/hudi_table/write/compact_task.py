@@ -10,12 +10,14 @@ everything that was written beside the plan. Readers that apply both, as 0.15.0 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.log_blocks import LogBlock
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY, LogFileName, MarkerType, log_write_token, parse_log_file
@@ -47,14 +49,9 @@ class CompactionTask:
 
 def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
     """Write the new base file. Raises WriteAbortedError if the instant was taken away, and what the storage raises."""
-    storage = right.storage
-    scanned = slice_blocks(storage, item.logs(), item.visible)
-    rows = row_schema(item.file, dictionaries=False)
-    work = FileWork(item.file, rows, MergeCounts())
-    base = base_rows(work, right, dictionaries=False) if item.file.base_path is not None else iter(())
-    tables = merged_rows(
-        storage, base, scanned, rows, item.merge, memory_bytes=item.file.settings.memory_bytes, counts=work.counts
-    )
+    work = FileWork(item.file, row_schema(item.file, dictionaries=False), MergeCounts())
+    scanned = slice_blocks(right.storage, item.logs(), item.visible)
+    tables = slice_rows(item, work, scanned, right)
     stat = write_one(work, 0, tables, right)
     return replace(
         stat,
@@ -66,6 +63,22 @@ def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
             "totalUpdatedRecordsCompacted": work.counts.updated,
             "totalLogBlocks": len(scanned),
         },
+    )
+
+
+def slice_rows(
+    item: CompactionTask, work: FileWork, scanned: Sequence[LogBlock], right: RightToWrite
+) -> Iterator[pa.Table]:
+    """The rows of the planned slice, the blocks of its logs merged in: tables of `work.rows`, in an order of their own."""
+    base = base_rows(work, right, dictionaries=False) if item.file.base_path is not None else iter(())
+    return merged_rows(
+        right.storage,
+        base,
+        scanned,
+        work.rows,
+        item.merge,
+        memory_bytes=item.file.settings.memory_bytes,
+        counts=work.counts,
     )
 
 

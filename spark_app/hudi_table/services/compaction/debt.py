@@ -36,12 +36,16 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
 
 
 def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Candidate]:
-    """The slices with logs that no plan holds, with those of their logs that a reader sees."""
-    slices = view.latest_slices()
+    """The slices with logs that no plan holds."""
+    return candidates(free_slices(view), WriteOptions.parse(options).target_file_size)
+
+
+def free_slices(view: FileSystemView) -> list[FileSlice]:
+    """The slices that no plan holds, with those of their logs that a reader sees."""
     held = held_groups(view.ctx, view.timeline)
     visible = VisibleInstants.of(view.timeline)
-    free = [_with_visible_logs(item, visible) for item in slices if (item.partition, item.file_id) not in held]
-    return candidates(free, WriteOptions.parse(options).target_file_size)
+    found = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
+    return [_with_visible_logs(item, visible) for item in found]
 
 
 def _with_visible_logs(item: FileSlice, visible: VisibleInstants) -> FileSlice:

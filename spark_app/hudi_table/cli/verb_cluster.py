@@ -1,0 +1,64 @@
+"""`hudictl cluster BASE`: what a clustering would do, and with `--yes` its plan and execution."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hudi_table.cli import exits
+from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.services import ServicePlan, ServiceResult
+from hudi_table.read.human import number, size
+
+_COLUMNS = (
+    Column("instant", "INSTANT"),
+    Column("done", "DONE"),
+    Column("fileGroups", "FILE GROUPS", number, right=True),
+    Column("filesBefore", "FILES", number, right=True),
+    Column("filesAfter", "BECOME", number, right=True),
+    Column("rowsWritten", "ROWS", number, right=True),
+    Column("bytesRead", "READ", size, right=True),
+    Column("bytesWritten", "WRITTEN", size, right=True),
+    Column("details", "GROUPS", wide=True),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what waits and what would be planned, or was planned and executed, oldest first."""
+    table, options = opened(args), given_options(args.option)
+    found: list[dict[str, Any]] = []
+    if args.yes and not args.schedule:
+        found = [_executed(result) for result in table.cluster(options, force=args.now)]
+    else:
+        if not args.schedule:
+            found = [{"instant": instant, "done": "waits for its execution"} for instant in table.pending_clusterings()]
+        plan = (table.schedule_clustering if args.yes else table.preview_clustering)(options, force=args.now)
+        found += [_planned(plan)] if plan is not None else []
+    emit(Document("ClusteringList", _COLUMNS, found), args.output)
+    for line in (line for item in found for line in item.get("details", ())):
+        note(line)
+    if not found:
+        note("no clustering waits or is due; --now plans one for all small files that there are")
+    elif not args.yes:
+        note("nothing was changed; --yes does it")
+    return exits.GOOD
+
+
+def _planned(plan: ServicePlan) -> dict[str, Any]:
+    return {
+        "instant": plan.instant,
+        "done": f"{'planned' if plan.instant else 'would be planned'}, {plan.why}",
+        "fileGroups": plan.file_groups,
+        "filesBefore": plan.files_before,
+        "filesAfter": plan.files_after,
+        "rowsWritten": None,
+        "bytesRead": plan.bytes_read,
+        "bytesWritten": plan.bytes_written,
+        "details": list(plan.details),
+    }
+
+
+def _executed(result: ServiceResult) -> dict[str, Any]:
+    figures = {key: int(result.figures[key]) for key in (column.key for column in _COLUMNS) if key in result.figures}
+    return {"instant": result.instant, "done": "clustered", **figures}

@@ -1,0 +1,50 @@
+"""Clustering that a writer does itself after its commit, as `hoodie.clustering.inline` and
+`hoodie.clustering.schedule.inline` ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.services.clustering.execute import pending_instants, run_clustering
+from hudi_table.services.clustering.schedule import clustering_choice, schedule_clustering
+from hudi_table.services.clustering.trigger import Cadence
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+INLINE = "hoodie.clustering.inline"
+SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
+
+
+def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
+    """Refuse contradicting options before anything is written, as Hudi does, and what could never be planned.
+
+    Raises InvalidOptionError, and InvalidRequestError for a table that is not clustered.
+    """
+    if _on(options, INLINE) and _on(options, SCHEDULE_INLINE):
+        raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
+    if _on(options, INLINE) or _on(options, SCHEDULE_INLINE):
+        clustering_choice(ctx, options, force=False)
+
+
+def cluster_inline(
+    ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
+) -> None:
+    """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    try:
+        if _on(options, SCHEDULE_INLINE):
+            schedule_clustering(ctx, options, cadence=Cadence.EVERY_COMMIT)
+        if _on(options, INLINE):
+            for instant in pending_instants(ctx, load_timeline(ctx)):
+                run_clustering(ctx, instant, engine, options, max_memory=max_memory)
+            planned = schedule_clustering(ctx, options, cadence=Cadence.INLINE)
+            if planned is not None:
+                run_clustering(ctx, planned.instant, engine, options, max_memory=max_memory)
+    except HudiError as error:
+        error.add_note(f"the write of {committed} is committed; only the clustering after it failed, run it again")
+        raise
+
+
+def _on(options: Mapping[str, str], key: str) -> bool:
+    return options.get(key, "false").strip().lower() == "true"

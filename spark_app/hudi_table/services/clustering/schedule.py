@@ -1,0 +1,188 @@
+"""What a clustering plans: the groups of slices that no other plan holds, when it is due.
+
+A plan names a slice by its files, logs that a reader sees included: a writer that adds to one makes the plan void, and
+finds that out before it writes unless its options allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hudi_table.codec.avro_schema import with_meta
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.model.instants import Action
+from hudi_table.model.names import bucket_of_file_id
+from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.table_config import IndexType
+from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGroup
+from hudi_table.services.clustering.trigger import Cadence, Trigger
+from hudi_table.services.compaction.debt import free_slices
+from hudi_table.services.compaction.strategy import Candidate
+from hudi_table.services.planning import Choose, Draft, group_touches, publish
+from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
+from hudi_table.table.compactions import PlannedSlice
+from hudi_table.table.context import TableContext
+from hudi_table.table.instants import local_now
+from hudi_table.table.row_order import check_columns
+from hudi_table.table.schemas import table_schema
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.write.guards import check_renames, check_timeline
+from hudi_table.write.prepare import refuse_unsupported
+
+
+def schedule_clustering(
+    ctx: TableContext,
+    options: Mapping[str, str] | None = None,
+    *,
+    force: bool = False,
+    cadence: Cadence = Cadence.ASYNC,
+) -> ServicePlan | None:
+    """Publish a plan if one is due, or in any case with `force`; None if there is nothing to do.
+
+    Raises InvalidRequestError for a table with a bucket index, InvalidOptionError, UnsupportedTableError, WriteConflictError
+    if writers kept moving the chosen groups, and what the storage raises.
+    """
+    return publish(
+        ctx, Action.REPLACE_COMMIT, clustering_choice(ctx, options or {}, force=force, cadence=cadence)
+    )  # fmt: skip
+
+
+def clustering_preview(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
+    """What would be planned now; nothing is written. Raises as `schedule_clustering`."""
+    draft = clustering_choice(ctx, options, force=force)(FileSystemView(ctx, load_timeline(ctx)))
+    return None if draft is None else draft.plan
+
+
+def clustering_choice(
+    ctx: TableContext, options: Mapping[str, str], *, force: bool, cadence: Cadence = Cadence.ASYNC
+) -> Choose:
+    """What a clustering takes, of any snapshot. Raises as `schedule_clustering`."""
+    trigger, strategy = Trigger.parse(options, cadence), ClusteringStrategy.parse(options)
+    _refuse(ctx)
+
+    def choose(view: FileSystemView) -> Draft | None:
+        check_timeline(ctx, view.timeline)
+        why = "asked for" if force else trigger.due(ctx, view.timeline)
+        if why is None:
+            return None
+        check_renames(ctx, view.timeline)
+        _check_order(ctx, view.timeline, strategy)
+        found = strategy.groups(free_slices(view), view.partitions(), local_now(ctx).hour)
+        if not found:
+            return None
+        _refuse_buckets(ctx, found)
+        return _draft(ctx, ClusteringPlan(_planned(found, strategy), strategy.execution, strategy.params), found, why)
+
+    return choose
+
+
+def approved_choice(ctx: TableContext, data: bytes) -> Choose:
+    """Exactly the plan of these bytes, if every slice of it is still as it was. Raises WriteConflictError that names one
+    that is not, InvalidRequestError if the bytes hold no plan."""
+    _refuse(ctx)
+    plan = parse_clustering(data)
+    if plan is None:
+        raise InvalidRequestError("the approved plan is not a clustering's", base_path=ctx.base_path)
+
+    def choose(view: FileSystemView) -> Draft:
+        check_timeline(ctx, view.timeline)
+        free = {(item.partition, item.file_id): item for item in free_slices(view)}
+        found = []
+        for group in plan.groups:
+            slices = [_unchanged(ctx, item, free.get((item.partition, item.file_id))) for item in group.slices]
+            found.append(SliceGroup(tuple(slices), group.outputs))
+        return _draft(ctx, plan, found, "approved", data)
+
+    return choose
+
+
+def planned_slice(item: FileSlice) -> PlannedSlice:
+    """A slice as a plan names it."""
+    return PlannedSlice(
+        partition=item.partition,
+        file_id=item.file_id,
+        base_instant=item.instant,
+        base=item.base.name if item.base else None,
+        logs=tuple(log.path.rpartition("/")[2] for log in item.logs),
+        metrics={},
+    )
+
+
+def _unchanged(ctx: TableContext, item: PlannedSlice, found: FileSlice | None) -> FileSlice:
+    if found is None or set(planned_slice(found).files) != set(item.files):
+        raise WriteConflictError(
+            f"file group {item.file_id} of partition {item.partition!r} has changed since the plan was made; make a new plan "
+            "and approve that",
+            base_path=ctx.base_path,
+        )
+    return found
+
+
+def _planned(found: Sequence[SliceGroup], strategy: ClusteringStrategy) -> tuple[ClusteringGroup, ...]:
+    return tuple(
+        ClusteringGroup(tuple(map(planned_slice, group.slices)), group.outputs, _metrics(group, strategy))
+        for group in found
+    )
+
+
+def _metrics(group: SliceGroup, strategy: ClusteringStrategy) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for item in group.slices:
+        for name, value in Candidate(item, strategy.base_less_size).metrics().items():
+            total[name] = total.get(name, 0.0) + value
+    return total
+
+
+def _draft(
+    ctx: TableContext, plan: ClusteringPlan, found: Sequence[SliceGroup], why: str, data: bytes | None = None
+) -> Draft:
+    slices = [item for group in found for item in group.slices]
+    read = sum(item.size for item in slices)
+    said = ServicePlan(
+        ServiceType.CLUSTERING,
+        why,
+        file_groups=len(slices),
+        files_before=sum((item.base is not None) + len(item.logs) for item in slices),
+        files_after=sum(group.outputs for group in found),
+        log_files=sum(len(item.logs) for item in slices),
+        bytes_read=read,
+        bytes_written=read,
+        details=tuple(map(_line, found[:DETAILS_MAX])),
+    )
+    touches = group_touches((item.partition, item.file_id) for item in slices)
+    return Draft(data or clustering_body(ctx, plan), touches, said)
+
+
+def _line(group: SliceGroup) -> str:
+    size = sum(item.size for item in group.slices)
+    return (
+        f"{group.slices[0].partition or '.'}: {len(group.slices)} file groups, {size:,} bytes, become {group.outputs}"
+    )
+
+
+def _refuse(ctx: TableContext) -> None:
+    refuse_unsupported(ctx.config)
+    if ctx.config.index is not None and ctx.config.index.type is IndexType.BUCKET:
+        raise InvalidRequestError(
+            f"table {ctx.config.name!r} has a bucket index: its rows belong to their buckets, and clustering would move them; "
+            "compact it, or change its number of buckets",
+            base_path=ctx.base_path,
+        )
+
+
+def _refuse_buckets(ctx: TableContext, found: Sequence[SliceGroup]) -> None:
+    """The same for a table of another engine, whose index no property tells."""
+    buckets = [bucket_of_file_id(item.file_id) for group in found for item in group.slices]
+    if all(bucket is not None and bucket < 10_000 for bucket in buckets):
+        raise InvalidRequestError(
+            f"file ids such as {found[0].slices[0].file_id} are those of a bucket index, whose rows clustering would move",
+            base_path=ctx.base_path,
+        )
+
+
+def _check_order(ctx: TableContext, timeline: Timeline, strategy: ClusteringStrategy) -> None:
+    schema = table_schema(ctx, timeline)
+    wrong = None if schema is None else check_columns(strategy.order.columns, with_meta(schema))
+    if wrong is not None:
+        raise InvalidOptionError(f"the rows cannot be sorted: {wrong}", base_path=ctx.base_path)

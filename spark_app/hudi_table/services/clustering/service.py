@@ -1,0 +1,42 @@
+"""Clustering as a table service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.services.clustering.execute import pending_instants, run_clustering
+from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
+from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringService:
+    """See `services.base.Service`."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """A dry run."""
+        return preview(ctx, clustering_choice(ctx, request.options, force=request.force))
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Publish a plan."""
+        if not request.plan:
+            return schedule_clustering(ctx, request.options, force=request.force)
+        planned = publish(ctx, Action.REPLACE_COMMIT, approved_choice(ctx, saved_plan(ctx, request.plan)))
+        forget_plan(ctx, request.plan)
+        return planned
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Published plans."""
+        return pending_instants(ctx, load_timeline(ctx))
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Carry a plan out."""
+        return run_clustering(ctx, instant, engine, request.options, max_memory=request.max_memory)
+
+
+SERVICE = ClusteringService()

@@ -1,0 +1,231 @@
+"""Which slices a clustering rewrites together, and into how many files; the strategies of Hudi 0.15.0.
+
+Facts (0.15.0): a slice counts with its base file's size, one without with the maximum file size; slices smaller than the small
+file limit are taken, largest first, into groups of at most so many bytes; the number of groups is limited over all
+partitions; a last group of one slice is left out unless single groups are allowed. A group becomes ceil(bytes / target) files.
+Deprecated strategy classes name a partition filter: recent days are the greatest partition paths, day rolling takes
+every 24th partition of the sorted list, by the hour of the day.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options import WriteOptions
+from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.table.row_order import Layout, RowOrder
+from hudi_table.table.view import FileSlice
+
+PLAN = "hoodie.clustering.plan.strategy."
+CLASS = PLAN + "class"
+FILTER = "hoodie.clustering.plan.partition.filter.mode"
+SMALL_FILE = PLAN + "small.file.limit"
+TARGET = PLAN + "target.file.max.bytes"
+GROUP_BYTES = PLAN + "max.bytes.per.group"
+GROUPS = PLAN + "max.num.groups"
+SINGLE = PLAN + "single.group.clustering.enabled"
+SORT = PLAN + "sort.columns"
+SELECTED = PLAN + "partition.selected"
+PATTERN = PLAN + "partition.regex.pattern"
+BEGIN = PLAN + "cluster.begin.partition"
+END = PLAN + "cluster.end.partition"
+LOOKBACK = PLAN + "daybased.lookback.partitions"
+SKIPPED = PLAN + "daybased.skipfromlatest.partitions"
+LAYOUT = "hoodie.layout.optimize.strategy"
+EXECUTION = "hoodie.clustering.execution.strategy.class"
+_RUN = "org.apache.hudi.client.clustering.run.strategy."
+_HOURS = 24
+
+
+class PartitionFilter(StrEnum):
+    """Hudi's names."""
+
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
+    DAY_ROLLING = "DAY_ROLLING"
+
+
+_STRATEGIES: Mapping[str, PartitionFilter | None] = {
+    "SparkSizeBased": None,
+    "SparkSingleFileSort": None,
+    "SparkRecentDays": PartitionFilter.RECENT_DAYS,
+    "SparkSelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
+    "DayRolling": PartitionFilter.DAY_ROLLING,
+}
+"""The filter that a strategy's name stands for; None leaves it to the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceGroup:
+    """Slices of one partition, and the number of files that they become."""
+
+    slices: tuple[FileSlice, ...]
+    outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """Which partitions are looked at. `begin` and `end` are included."""
+
+    mode: PartitionFilter
+    selected: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    begin: str | None = None
+    end: str | None = None
+    lookback: int = 2
+    skipped: int = 0
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> PartitionChoice:
+        """From Hudi's keys. Raises InvalidOptionError that names key and value."""
+        implied = _STRATEGIES[strategy_name(options)]
+        mode = options.get(FILTER, PartitionFilter.NONE).strip().upper()
+        if mode not in PartitionFilter.__members__:
+            raise InvalidOptionError(f"{FILTER} is {mode!r}; use one of {', '.join(PartitionFilter)}")
+        return cls(
+            implied or PartitionFilter(mode),
+            tuple(name.strip() for name in options.get(SELECTED, "").split(",") if name.strip()),
+            _pattern(options),
+            options.get(BEGIN),
+            options.get(END),
+            whole_number(options, LOOKBACK, 2),
+            whole_number(options, SKIPPED, 0),
+        )
+
+    def of(self, partitions: Sequence[str], hour: int) -> list[str]:
+        """Those of the table's partitions that are looked at, in the order in which they are; `hour` of the day, from 0."""
+        known = sorted(partitions)
+        if self.selected:
+            known = [name for name in known if name in self.selected]
+        elif self.pattern is not None:
+            known = [name for name in known if self.pattern.fullmatch(name)]
+        match self.mode:
+            case PartitionFilter.RECENT_DAYS:
+                newest = known[::-1][self.skipped :]
+                return newest[: self.lookback] if self.lookback else newest
+            case PartitionFilter.SELECTED_PARTITIONS:
+                return [
+                    name
+                    for name in known
+                    if (self.begin is None or name >= self.begin) and (self.end is None or name <= self.end)
+                ]
+            case PartitionFilter.DAY_ROLLING:
+                return [name for number, name in enumerate(known) if number % _HOURS == hour]
+            case _:
+                return known
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringStrategy:
+    """What is clustered, and how. Sizes are bytes; defaults are Hudi's."""
+
+    partitions: PartitionChoice
+    one_by_one: bool
+    small_file_limit: int
+    target_file_size: int
+    group_bytes: int
+    groups_max: int
+    single_groups: bool
+    base_less_size: int
+    order: RowOrder
+    execution: str
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ClusteringStrategy:
+        """From Hudi's keys. Raises InvalidOptionError that names key and value."""
+        one_by_one = strategy_name(options) == "SparkSingleFileSort"
+        fitting = "SparkSingleFileSortExecutionStrategy" if one_by_one else "SparkSortAndSizeExecutionStrategy"
+        return cls(
+            partitions=PartitionChoice.parse(options),
+            one_by_one=one_by_one,
+            small_file_limit=whole_number(options, SMALL_FILE, 300 << 20),
+            target_file_size=whole_number(options, TARGET, 1 << 30, least=1),
+            group_bytes=whole_number(options, GROUP_BYTES, 2 << 30, least=1),
+            groups_max=whole_number(options, GROUPS, 30, least=1),
+            single_groups=_flag(options, SINGLE, default=True),
+            base_less_size=WriteOptions.parse(options).target_file_size,
+            order=order_of(options),
+            execution=options.get(EXECUTION, _RUN + fitting),
+        )
+
+    @property
+    def params(self) -> dict[str, str]:
+        """What the plan says of the order, so that whoever executes it makes the same. Hudi reads the columns only."""
+        found = {SORT: ",".join(self.order.columns)} if self.order.columns else {}
+        return found | ({LAYOUT: self.order.layout.value} if self.order.layout is not Layout.LINEAR else {})
+
+    def groups(self, slices: Sequence[FileSlice], partitions: Sequence[str], hour: int) -> list[SliceGroup]:
+        """The groups of the free slices of a table that has these partitions."""
+        by_partition: dict[str, list[FileSlice]] = {}
+        for item in slices:
+            if (item.base.size if item.base else 0) < self.small_file_limit:
+                by_partition.setdefault(item.partition, []).append(item)
+        found: list[SliceGroup] = []
+        for partition in self.partitions.of(partitions, hour):
+            items = by_partition.get(partition, [])
+            found += [SliceGroup((item,), 1) for item in items] if self.one_by_one else self._packed(items)
+        return found[: self.groups_max]
+
+    def _packed(self, slices: list[FileSlice]) -> list[SliceGroup]:
+        found: list[SliceGroup] = []
+        held: list[FileSlice] = []
+        total = 0
+        for item in sorted(slices, key=self._size, reverse=True):
+            if held and total + self._size(item) > self.group_bytes:
+                found.append(self._group(held, total))
+                held, total = [], 0
+                if len(found) >= self.groups_max:
+                    return found
+            held.append(item)
+            total += self._size(item)
+        if len(held) > 1 or (held and self.single_groups):
+            found.append(self._group(held, total))
+        return found
+
+    def _group(self, held: list[FileSlice], total: int) -> SliceGroup:
+        return SliceGroup(tuple(held), max(1, math.ceil(total / self.target_file_size)))
+
+    def _size(self, item: FileSlice) -> int:
+        return item.base.size if item.base else self.base_less_size
+
+
+def strategy_name(options: Mapping[str, str]) -> str:
+    """The short name of the plan strategy; a class or a short name may be given. Raises InvalidOptionError."""
+    given = options.get(CLASS, "SparkSizeBased").strip()
+    name = given.rpartition(".")[2].removesuffix("ClusteringPlanStrategy").removesuffix("PlanStrategy")
+    for known in _STRATEGIES:
+        if name in (known, known.removeprefix("Spark")):
+            return known
+    raise InvalidOptionError(f"{CLASS} names {given!r}; use one of {', '.join(_STRATEGIES)}")
+
+
+def order_of(options: Mapping[str, str]) -> RowOrder:
+    """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names the layout."""
+    columns = tuple(name.strip() for name in options.get(SORT, "").split(",") if name.strip())
+    given = options.get(LAYOUT, Layout.LINEAR)
+    name = given.strip().upper().replace("-", "").replace("_", "")
+    names = {layout.name.replace("_", ""): layout for layout in Layout}
+    if name not in names:
+        raise InvalidOptionError(f"{LAYOUT} is {given!r}; use one of {', '.join(Layout)}")
+    return RowOrder(columns, names[name])
+
+
+def _flag(options: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = options.get(key, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidOptionError(f"{key} is {text!r}, neither 'true' nor 'false'")
+    return text == "true"
+
+
+def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
+    text = options.get(PATTERN)
+    try:
+        return None if not text else re.compile(text)
+    except re.error as error:
+        raise InvalidOptionError(f"{PATTERN} is {text!r}, no regular expression: {error}") from error

@@ -1,0 +1,111 @@
+"""What an opened table offers to rewrite its files: compaction, log compaction and clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServicePlan, ServiceResult
+from hudi_table.read.reader import TableReader
+from hudi_table.services.clustering.execute import pending_instants as pending_clusterings
+from hudi_table.services.clustering.execute import run_clustering
+from hudi_table.services.clustering.schedule import clustering_preview, schedule_clustering
+from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
+from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+from hudi_table.write.operations import DEFAULT_MEMORY
+
+
+class Rewrites(TableReader):
+    """A table whose files can be rewritten without a change of a row; `api.HudiTable` is one."""
+
+    def schedule_compaction(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> ServicePlan | None:
+        """Publish the plan of a compaction if one is due by the options' trigger (`force`: in any case); None if there is
+        nothing to do. Writers go on; whoever executes it, `run_compaction` here or Hudi, may do so at any time."""
+        self._check_writable()
+        return schedule_compaction(self.context, options, force=force)
+
+    def run_compaction(
+        self,
+        instant: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> CompactionResult:
+        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
+        self._check_writable()
+        return run_compaction(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+
+    def compact_logs(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        force: bool = False,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> list[CompactionResult]:
+        """Log compaction: slices with many logs get one log that stands for them, a fraction of what rewriting the base file
+        costs. Executes what is pending, oldest first, and then a new plan where `hoodie.log.compaction.blocks.threshold`
+        logs lie (`force`: two)."""
+        self._check_writable()
+        action, engine = Action.LOG_COMPACTION, engine or LocalEngine()
+        pending = pending_instants(load_timeline(self.context), action)
+        planned = schedule_log_compaction(self.context, options, force=force)
+        return [
+            run_compaction(self.context, instant, engine, options, max_memory=max_memory, action=action)
+            for instant in [*pending, *([planned.instant] if planned else [])]
+        ]
+
+    def compact(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
+    ) -> list[CompactionResult]:
+        """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
+        pending = pending_instants(load_timeline(self.context))
+        done = [self.run_compaction(instant, options=options, **more) for instant in pending]
+        planned = self.schedule_compaction(options, force=force)
+        return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
+
+    def schedule_clustering(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> ServicePlan | None:
+        """Publish the plan of a clustering if `hoodie.clustering.async.max.commits` are there since the last one (`force`: in
+        any case); None if there is nothing to do. Until it is executed, here or by Hudi, writes to its file groups are refused."""
+        self._check_writable()
+        return schedule_clustering(self.context, options, force=force)
+
+    def preview_clustering(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False
+    ) -> ServicePlan | None:
+        """What `schedule_clustering` would plan now; nothing is written."""
+        self._check_writable()
+        return clustering_preview(self.context, options or {}, force=force)
+
+    def pending_clusterings(self) -> list[str]:
+        """Instants of the plans that wait for their execution, oldest first."""
+        return pending_clusterings(self.context, load_timeline(self.context))
+
+    def run_clustering(
+        self,
+        instant: str,
+        *,
+        options: Mapping[str, str] | None = None,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> ServiceResult:
+        """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
+        self._check_writable()
+        return run_clustering(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+
+    def cluster(
+        self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
+    ) -> list[ServiceResult]:
+        """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
+        done = [self.run_clustering(instant, options=options, **more) for instant in self.pending_clusterings()]
+        planned = self.schedule_clustering(options, force=force)
+        return [*done, *([self.run_clustering(planned.instant, options=options, **more)] if planned else [])]

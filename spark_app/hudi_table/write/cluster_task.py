@@ -1,0 +1,116 @@
+"""What a task of a clustering does with one group: its slices' rows, in order, into new file groups of about equal size.
+
+Names and rows follow from the plan and the slices alone, so that any executor writes the same files, and may write them
+again. Rows keep their commit time, sequence number and key (measured on Hudi 0.15.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_table.codec.dictionaries import SharedDictionaries
+from hudi_table.codec.parquet import read_footer
+from hudi_table.model.commits import WriteStat
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.log_scan import slice_blocks
+from hudi_table.table.merge import MergeCounts
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.row_order import RowOrder
+from hudi_table.table.sorted_rows import PIECE_ROWS, SortedRows
+from hudi_table.write.compact_task import CompactionTask, slice_rows
+from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one
+from hudi_table.write.workload import FileGroupTask
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringTask:
+    """One group, picklable: the slices that are read, the files that are written. `memory_bytes` may be held; `threads` write
+    files at once."""
+
+    sources: tuple[CompactionTask, ...]
+    outputs: tuple[FileGroupTask, ...]
+    order: RowOrder
+    memory_bytes: int
+    threads: int = 1
+
+
+def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat, ...]:
+    """Write the new files; fewer than planned if there are fewer rows. Raises WriteAbortedError if the instant was taken
+    away, and what the storage raises."""
+    if len(item.outputs) == 1 and not item.order.columns:
+        shared = SharedDictionaries()
+        tables = (shared.decoded(shared.encoded(table)) for table in _rows(item, right))
+        return _written(item.outputs[0], tables, right)
+    with SortedRows(item.order, item.memory_bytes, item.threads) as rows:
+        for table in _rows(item, right):
+            rows.add(table)
+            right.renew_if_due()
+        rows.finish(_column_sizes(item, right) if len(item.outputs) > 1 else {})
+        write = partial(_run, item, rows, right)
+        found = LocalEngine(item.threads).map(write, range(len(item.outputs)))
+    return tuple(stat for stats in found for stat in stats)
+
+
+def _run(item: ClusteringTask, rows: SortedRows, right: RightToWrite, number: int) -> tuple[WriteStat, ...]:
+    return _written(item.outputs[number], rows.run(number, len(item.outputs)), right.for_thread())
+
+
+def _written(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
+    pieces = _pieces(tables)
+    first = next(pieces, None)
+    if first is None:
+        return ()
+    work = FileWork(task, row_schema(task, dictionaries=False), MergeCounts())
+    return (write_one(work, 0, _chained(first, pieces), right),)
+
+
+def _rows(item: ClusteringTask, right: RightToWrite) -> Iterator[pa.Table]:
+    for source in item.sources:
+        logs = source.logs()
+        work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
+        if logs:
+            yield from slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
+        else:
+            yield from base_rows(work, right)
+
+
+def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows in tables of one length, so that row groups do not depend on how the rows came."""
+    held: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        held.append(table)
+        count += len(table)
+        while count >= PIECE_ROWS:
+            whole = pa.concat_tables(held)
+            yield whole.slice(0, PIECE_ROWS)
+            held, count = [whole.slice(PIECE_ROWS)], count - PIECE_ROWS
+    if count:
+        yield pa.concat_tables(held)
+
+
+def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _column_sizes(item: ClusteringTask, right: RightToWrite) -> dict[str, int]:
+    """Bytes that each column takes in the base files that are read."""
+    found: dict[str, int] = {}
+    for source in item.sources:
+        path = source.file.base_path
+        if path is None:
+            continue
+        with right.storage.open_read(path) as file:
+            metadata = read_footer(file, path=path).metadata
+        assert metadata is not None
+        for group in range(metadata.num_row_groups):
+            for number in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(number)
+                name = chunk.path_in_schema.partition(".")[0]
+                found[name] = found.get(name, 0) + chunk.total_compressed_size
+    return found

@@ -1,0 +1,157 @@
+"""A fault at every storage call of a clustering's scheduling, of its execution and of giving a void plan up: readers see the
+same rows as before, writers go on without a repair, and the retry completes the plan that was published, if one was.
+
+Matrix: {copy-on-write partitioned, merge-on-read flat} × {schedule, execute, give up} × each storage call × {crash before, crash
+after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import WriteConflictError
+from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_points import attempt, points
+from tests.support import hudi_rs
+from tests.support.crashes import SCHEMA, Layout, Rows, copied, dump, opened, read, rows, shape_of, with_logs
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.written import slices
+
+LAYOUTS = [Layout(IndexType.SIMPLE, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)]
+AFTER = frozenset({("a", "x", 9), ("c", "y", 3), ("n", "x", 1)})
+NEXT = ("next", "z", 100)
+LOST = ("a", "x", 10)
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "city", "hoodie.parquet.small.file.limit": "0"}
+ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+
+
+def plans(store: Storage) -> list[str]:
+    return [name for name in load_timeline(opened(store).context).files if name.endswith(".replacecommit.requested")]
+
+
+def schedule(table: HudiTable) -> None:
+    # A plan that was decided and not yet published is published instead of a new one.
+    table.schedule_clustering(SORTED, force=True)
+    assert len(plans(table.context.storage)) == 1
+
+
+def execute(table: HudiTable) -> None:
+    for name in plans(table.context.storage):
+        table.run_clustering(name.partition(".")[0], engine=LocalEngine(1))
+
+
+def give_up(table: HudiTable) -> None:
+    for instant in table.pending_clusterings():
+        with pytest.raises(WriteConflictError):
+            table.run_clustering(instant, engine=LocalEngine(1))
+
+
+def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
+    operate(opened(store))
+
+
+def start(layout: Layout) -> Storage:
+    store = with_logs(layout)
+    assert len(slices(opened(store))) > (1 if layout.partitioned else 0)
+    return store
+
+
+def planned(layout: Layout) -> Storage:
+    store = start(layout)
+    schedule(opened(store))
+    return store
+
+
+def void(layout: Layout) -> Storage:
+    store = planned(layout)
+    opened(store).write(rows(LOST), operation="upsert", options=ALLOW)
+    return store
+
+
+MOVED = frozenset({LOST, ("c", "y", 3), ("n", "x", 1)})
+STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None], Rows]] = {
+    "schedule": (start, schedule, AFTER),
+    "execute": (planned, execute, AFTER),
+    "give up": (void, give_up, MOVED),
+}
+
+
+@pytest.mark.parametrize("step", STARTS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_the_plan(
+    layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    prepare, operate, expected = STARTS[step]
+    begun = prepare(layout)
+    assert read(begun) == expected
+    counting = FaultPlan()
+    operate(opened(FaultyStorage(copied(begun), counting)))
+    shapes: set[tuple[str, ...]] = set()
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(begun)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        assert read(store) == expected, where
+        check_foreign(store, expected, shapes, tmp_path, where)
+        check_goes_on(copied(store), expected, (900.0, 0.0)[(number + done) % 2], where)
+        check_retry(copied(store), operate, expected, where)
+        done += 1
+    figure(done, "crash points")
+    figure(len(shapes), "layouts read by hudi-rs")
+
+
+def check_goes_on(store: Storage, expected: Rows, suspect: float, where: str) -> None:
+    """The next write, elsewhere, needs no repair and publishes a plan that was decided; nothing of it is ever taken for dead."""
+    table = opened(store, suspect=suspect)
+    before = plans(store)
+    table.write(rows(NEXT), operation="upsert", options={"hoodie.parquet.small.file.limit": "0"} | ALLOW)
+    assert read(store) == expected | {NEXT}, where
+    assert set(before) <= set(plans(store)), f"{where}: a published plan is gone"
+    if suspect == 0:
+        assert not load_timeline(table.context).planner_claims, f"{where}: a dead planner's claim is left"
+    end(table)
+    assert read(store) == expected | {NEXT}, where
+
+
+def check_retry(store: Storage, operate: Callable[[HudiTable], None], expected: Rows, where: str) -> None:
+    """Again, at once, by a process that knows nothing: what was published is what is executed."""
+    before, table = plans(store), opened(store)
+    if not before:
+        operate(table)
+    assert read(store) == expected, where
+    end(table)
+    assert read(store) == expected, where
+    assert set(before) <= set(plans(store)), f"{where}: a plan's file is gone before its quarantine is over"
+    table.write(rows(("a", "x", 11)), operation="upsert")
+    assert read(store) == {row for row in expected if row[0] != "a"} | {("a", "x", 11)}, where
+
+
+def end(table: HudiTable) -> None:
+    """Every plan is executed, or given up for good; then all small files are clustered."""
+    for instant in table.pending_clusterings():
+        try:
+            table.run_clustering(instant, engine=LocalEngine(1))
+        except WriteConflictError:
+            assert instant not in table.pending_clusterings()
+    table.cluster(SORTED, force=True, engine=LocalEngine(1))
+    assert table.pending_clusterings() == []
+    assert not any(found.logs for found in slices(table))
+
+
+def check_foreign(store: Storage, expected: Rows, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
+    shape = shape_of(store)
+    if shape in shapes:
+        return
+    shapes.add(shape)
+    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
+    assert frozenset(tuple(row.values()) for row in theirs) == expected, f"{where}: hudi-rs reads {theirs}"
