@@ -1,0 +1,181 @@
+"""A table service's job: plan, dry run or execution of any service of the registry.
+
+Executing a plan again is safe, so an attempt that runs twice, or late, finds nothing left to do. No JVM is started unless
+the job says Spark and there is something to execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.target import find_table
+from hudi_table.errors import InvalidRequestError, TableNotFoundError
+from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.base import Service
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Engine
+
+MODES = ("Plan", "Schedule", "Execute", "ScheduleAndExecute")
+UNPLANNED = frozenset(
+    {
+        ServiceType.ARCHIVING,
+        ServiceType.SAVEPOINT,
+        ServiceType.RESTORE,
+        ServiceType.ROLLBACK,
+        ServiceType.REPAIR,
+        ServiceType.PARTITION_TTL,
+    }
+)
+"""Services that leave no plan on the timeline: all their work is one execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    kind: ServiceType
+    mode: str
+    request: ServiceRequest
+    instant: str
+
+
+def run_service(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; published plans stay, and another attempt executes them."""
+    clock = SystemClock()
+    start = clock.boot_seconds()
+    work = _work(spec)
+    service = SERVICES.get(work.kind)
+    if service is None:
+        known = ", ".join(kind.value for kind in SERVICES)
+        raise InvalidRequestError(f"{work.kind.value} is not done by this release; it does {known}")
+    table = find_table(spec)
+    if table is None:
+        raise TableNotFoundError(f"there is no table for {work.kind.value}", base_path=str(spec.table["location"]))
+    ctx = table.context
+    if work.mode == "Plan":
+        plan = service.preview(ctx, work.request)
+        seconds = clock.boot_seconds() - start
+        return _planned(spec, plan, seconds) if plan is not None else _nothing(spec, work)
+    instants, plan = _instants(ctx, service, work)
+    if work.mode == "Schedule" and plan is not None:
+        return _planned(spec, plan, clock.boot_seconds() - start)
+    if not instants:
+        return _nothing(spec, work)
+    progress.say(
+        f"{work.kind.value}: " + (f"executing {', '.join(filter(None, instants))}" if any(instants) else "at work")
+    )
+    done = _on_engine(spec, work, progress, lambda engine: _execute(ctx, service, work, instants, engine))
+    if not done:
+        return _nothing(spec, work)
+    return _done(spec, plan, done, clock.boot_seconds() - start)
+
+
+def _work(spec: JobSpec) -> _Work:
+    raw = spec.work
+    mode = str(raw.get("mode", "ScheduleAndExecute"))
+    if mode not in MODES:
+        raise InvalidRequestError(f"mode {mode!r} is none of {', '.join(MODES)}")
+    options: dict[str, str] = {**spec.table.get("options", {}), **raw.get("options", {})}
+    instant = str(raw.get("instant", ""))
+    request = ServiceRequest(
+        options=options,
+        force=bool(raw.get("force", False)),
+        plan=str(raw.get("plan", "")),
+        instant=instant,
+        comment=str(raw.get("comment", "")),
+    )
+    return _Work(ServiceType(str(raw["type"])), mode, request, instant)
+
+
+def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[str], ServicePlan | None]:
+    """(what is to be executed, the plan that was made for it). An approved plan is executed alone."""
+    if work.kind in UNPLANNED:
+        return [""], None
+    if work.mode == "Execute":
+        return ([work.instant] if work.instant else service.pending(ctx)), None
+    waiting = [] if work.mode == "Schedule" or work.request.plan else service.pending(ctx)
+    plan = service.schedule(ctx, work.request)
+    return ([*waiting, plan.instant] if plan is not None else waiting), plan
+
+
+def _execute(
+    ctx: TableContext, service: Service, work: _Work, instants: list[str], engine: Engine
+) -> list[ServiceResult]:
+    found = [service.execute(ctx, instant, work.request, engine) for instant in instants]
+    return [result for result in found if not result.replayed]
+
+
+def _on_engine(
+    spec: JobSpec, work: _Work, progress: Progress, each: Callable[[Engine], list[ServiceResult]]
+) -> list[ServiceResult]:
+    if spec.engine == "Local" or work.kind in UNPLANNED:
+        return each(LocalEngine())
+    # Spark is started only by jobs that need it.
+    from hudi_spark.engine import SparkEngine
+    from hudi_spark.errors import as_hudi_errors
+    from hudi_spark.jobs.ingest_spark import session
+
+    progress.say("starting Spark")
+    with as_hudi_errors():
+        return each(SparkEngine(session(spec)))
+
+
+def _nothing(spec: JobSpec, work: _Work) -> JobResult:
+    said = "no plan waits for its execution" if work.mode == "Execute" else "there is nothing to do"
+    return JobResult(spec.attempt, "NothingToDo", message=f"{work.kind.value}: {said}")
+
+
+def _planned(spec: JobSpec, plan: ServicePlan, seconds: float) -> JobResult:
+    """A plan that was made, and is not executed by this job."""
+    verb = f"planned as {plan.instant}" if plan.instant else f"would be done ({plan.digest})"
+    return JobResult(
+        spec.attempt,
+        "Succeeded",
+        message=f"{plan.service.value} {verb}: {plan.file_groups} file groups, {plan.why}",
+        instants=(plan.instant,) if plan.instant else (),
+        figures={"fileGroups": float(plan.file_groups), "seconds": round(seconds, 3)},
+        plan=document_of(plan),
+    )
+
+
+def _done(spec: JobSpec, plan: ServicePlan | None, done: list[ServiceResult], seconds: float) -> JobResult:
+    figures: dict[str, float] = {}
+    for result in done:
+        for name, value in result.figures.items():
+            figures[name] = figures.get(name, 0.0) + value
+    if plan is not None:
+        # What the plan says of the files that it read is no guess: they are named in it.
+        told = {"bytesRead": plan.bytes_read, "filesBefore": plan.files_before}
+        figures = {**{name: float(value) for name, value in told.items() if value}, **figures}
+    figures["seconds"] = round(seconds, 3)
+    message = "; ".join(result.message for result in done if result.message)
+    return JobResult(
+        spec.attempt,
+        "Succeeded",
+        message=f"{message} in {seconds:.1f} s",
+        instants=tuple(result.instant for result in done if result.instant),
+        figures=figures,
+        plan=document_of(plan) if plan is not None else {},
+    )
+
+
+def document_of(plan: ServicePlan) -> dict[str, Any]:
+    """A plan as a JobResult tells it."""
+    return {
+        "service": plan.service.value,
+        "instant": plan.instant,
+        "digest": plan.digest,
+        "why": plan.why,
+        "fileGroups": plan.file_groups,
+        "filesBefore": plan.files_before,
+        "filesAfter": plan.files_after,
+        "bytesRead": plan.bytes_read,
+        "bytesWritten": plan.bytes_written,
+        "bytesFreed": plan.bytes_freed,
+        "details": list(plan.details),
+    }
