@@ -361,6 +361,16 @@ class HudiTableSpec:
             "maintenance",
             lambda t: t.type is TableType.MERGE_ON_READ or t.maintenance.compaction.mode is ServiceMode.DISABLED,
         ),
+        Rule(
+            "!has(self.index) || self.index.type != 'Bucket' || self.maintenance.clustering.mode == 'Disabled'",
+            "clustering would move the rows of a Bucket index: change index.buckets instead",
+            "maintenance",
+            lambda t: (
+                t.index is None
+                or t.index.type is not IndexType.BUCKET
+                or t.maintenance.clustering.mode is ServiceMode.DISABLED
+            ),
+        ),
     )
 
     location: str = prop(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_operator.api.sections import ClusteringSpec, Layout, Need
+from hudi_operator.api.sections import ClusteringSpec, Layout, Need, RepairSpec
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec, ServiceMode
 from hudi_operator.manifests.quantities import bytes_of
@@ -16,6 +16,7 @@ from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
 
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
+REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 _CLUSTERING = "hoodie.clustering.plan.strategy"
 _LAYOUTS = {Layout.LINEAR: "LINEAR", Layout.Z_ORDER: "ZORDER", Layout.HILBERT: "HILBERT"}
@@ -63,7 +64,6 @@ class ServiceWork:
 def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
     """What a TableService asks of its table."""
     named = spec.restore or spec.rollback
-    quarantine = spec.repair is not None and spec.repair.quarantine
     savepoint = spec.savepoint
     return ServiceWork(
         type=spec.type,
@@ -71,7 +71,6 @@ def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
         options={**_section(spec, table), **spec.options},
         instant=named.instant if named else (savepoint.instant or "" if savepoint else ""),
         comment=savepoint.comment if savepoint else "",
-        force=quarantine if spec.type is ServiceType.REPAIR else True,
         when=spec.when,
     )
 
@@ -108,7 +107,7 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
                 return {**_archiving(table), **_given(table, _archiving(table))}
             return _keep(spec.archiving.min_commits, spec.archiving.max_commits)
         case ServiceType.REPAIR:
-            return {REPAIR_KEYS: "true"} if spec.repair is not None and spec.repair.keys else {}
+            return _repair(spec.repair) if spec.repair is not None else {}
         case ServiceType.PARTITION_TTL if spec.partition_ttl is not None:
             return {"hoodie.partition.ttl.strategy.days.retain": str(spec.partition_ttl.days)}
         case ServiceType.RESIZE if table.index is not None and table.index.buckets is not None:
@@ -130,6 +129,11 @@ def _clustering(spec: ClusteringSpec) -> dict[str, str]:
     if spec.partitions:
         found[f"{_CLUSTERING}.partition.selected"] = ",".join(spec.partitions)
     return found
+
+
+def _repair(spec: RepairSpec) -> dict[str, str]:
+    asked = {REPAIR_KEYS: spec.keys, REPAIR_QUARANTINE: spec.quarantine}
+    return {key: "true" for key, wanted in asked.items() if wanted}
 
 
 def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:

@@ -6,13 +6,14 @@ the job says Spark and there is something to execute.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
-from hudi_table.errors import InvalidRequestError, TableNotFoundError
+from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Service
@@ -34,6 +35,8 @@ UNPLANNED = frozenset(
     }
 )
 """Services that leave no plan on the timeline: all their work is one execution."""
+_OWN_APPROVAL = frozenset({ServiceType.RESTORE, ServiceType.ROLLBACK})
+"""Those of them that keep what they have planned, and check an approval themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +62,18 @@ def run_service(spec: JobSpec, progress: Progress) -> JobResult:
     ctx = table.context
     if work.mode == "Plan":
         plan = service.preview(ctx, work.request)
-        seconds = clock.boot_seconds() - start
-        return _planned(spec, plan, seconds) if plan is not None else _nothing(spec, work)
+        return _nothing(spec, work) if plan is None else _planned(spec, plan, clock.boot_seconds() - start)
     instants, plan = _instants(ctx, service, work)
     if work.mode == "Schedule" and plan is not None:
         return _planned(spec, plan, clock.boot_seconds() - start)
     if not instants:
         return _nothing(spec, work)
-    progress.say(
-        f"{work.kind.value}: " + (f"executing {', '.join(filter(None, instants))}" if any(instants) else "at work")
-    )
-    done = _on_engine(spec, work, progress, lambda engine: _execute(ctx, service, work, instants, engine))
+    named = ", ".join(instant for instant in instants if instant)
+    progress.say(f"{work.kind.value}: executing {named}" if named else f"{work.kind.value} is at work")
+    found = _on_engine(spec, work, progress, lambda engine: _execute(ctx, service, work, instants, engine))
+    done = [result for result in found if not result.replayed and (result.instant or any(result.figures.values()))]
     if not done:
-        return _nothing(spec, work)
+        return _nothing(spec, work, found[-1].message)
     return _done(spec, plan, done, clock.boot_seconds() - start)
 
 
@@ -95,7 +97,8 @@ def _work(spec: JobSpec) -> _Work:
 def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[str], ServicePlan | None]:
     """(what is to be executed, the plan that was made for it). An approved plan is executed alone."""
     if work.kind in UNPLANNED:
-        return [""], None
+        plan = _unmoved(ctx, service, work) if work.request.plan and work.kind not in _OWN_APPROVAL else None
+        return [""], plan
     if work.mode == "Execute":
         return ([work.instant] if work.instant else service.pending(ctx)), None
     waiting = [] if work.mode == "Schedule" or work.request.plan else service.pending(ctx)
@@ -106,8 +109,19 @@ def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[st
 def _execute(
     ctx: TableContext, service: Service, work: _Work, instants: list[str], engine: Engine
 ) -> list[ServiceResult]:
-    found = [service.execute(ctx, instant, work.request, engine) for instant in instants]
-    return [result for result in found if not result.replayed]
+    return [service.execute(ctx, instant, work.request, engine) for instant in instants]
+
+
+def _unmoved(ctx: TableContext, service: Service, work: _Work) -> ServicePlan:
+    """What a service without a stored plan would do now, if that is still what was approved. Raises WriteConflictError."""
+    plan = service.preview(ctx, work.request)
+    now = _digest(plan) if plan is not None else "none"
+    if plan is None or now != work.request.plan:
+        raise WriteConflictError(
+            f"the table has moved since {work.request.plan} was planned: the plan now is {now}; approve that one",
+            base_path=ctx.base_path,
+        )
+    return plan
 
 
 def _on_engine(
@@ -125,14 +139,14 @@ def _on_engine(
         return each(SparkEngine(session(spec)))
 
 
-def _nothing(spec: JobSpec, work: _Work) -> JobResult:
-    said = "no plan waits for its execution" if work.mode == "Execute" else "there is nothing to do"
-    return JobResult(spec.attempt, "NothingToDo", message=f"{work.kind.value}: {said}")
+def _nothing(spec: JobSpec, work: _Work, said: str = "") -> JobResult:
+    reason = "no plan waits for its execution" if work.mode == "Execute" else "there is nothing to do"
+    return JobResult(spec.attempt, "NothingToDo", message=said or f"{work.kind.value}: {reason}")
 
 
 def _planned(spec: JobSpec, plan: ServicePlan, seconds: float) -> JobResult:
     """A plan that was made, and is not executed by this job."""
-    verb = f"planned as {plan.instant}" if plan.instant else f"would be done ({plan.digest})"
+    verb = f"planned as {plan.instant}" if plan.instant else f"would be done ({_digest(plan)})"
     return JobResult(
         spec.attempt,
         "Succeeded",
@@ -169,7 +183,7 @@ def document_of(plan: ServicePlan) -> dict[str, Any]:
     return {
         "service": plan.service.value,
         "instant": plan.instant,
-        "digest": plan.digest,
+        "digest": _digest(plan),
         "why": plan.why,
         "fileGroups": plan.file_groups,
         "filesBefore": plan.files_before,
@@ -179,3 +193,11 @@ def document_of(plan: ServicePlan) -> dict[str, Any]:
         "bytesFreed": plan.bytes_freed,
         "details": list(plan.details),
     }
+
+
+def _digest(plan: ServicePlan) -> str:
+    """By which a plan is approved: its own, or of what it says."""
+    if plan.digest:
+        return plan.digest
+    said = (plan.file_groups, plan.files_before, plan.files_after, plan.bytes_read, plan.bytes_freed, plan.details)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]

@@ -128,17 +128,65 @@ def test_a_dry_run_waits_for_its_approval_and_is_run_exactly(lake: Lake) -> None
     assert lake.apply(lake.table(), lake.service(mode="Plan", approve=plan["digest"]))[1]["status"] == done
 
 
+def test_plans_and_executions_may_be_different_resources(lake: Lake) -> None:
+    lake.log()
+    planned = lake.apply(lake.table(), lake.service(mode="Schedule"))[1]["status"]
+    (instant,) = planned["runs"][0]["instants"]
+    assert lake.apply(lake.table())[0]["status"]["timeline"]["pending"] == [f"{instant}.compaction.requested"]
+    other = lake.service(mode="Execute")
+    other["metadata"]["name"] = "worker"
+    done = lake.apply(lake.table(), other)[1]["status"]
+    assert done["runs"][0]["instants"] == [instant]
+    assert lake.logs() == 0
+
+
+def test_a_need_that_is_measured_starts_a_run_once(lake: Lake) -> None:
+    wanted = lake.service(when={"logBytesRatio": "> 0", "commitsSince": "> 100"})
+    quiet = lake.apply(lake.table(), wanted)[1]
+    assert conditions(quiet)["Ready"][:2] == ("True", "NotNeeded")
+    assert lake.attempts() == []
+    lake.log()
+    done = lake.apply(lake.table(), wanted)[1]
+    assert [run["phase"] for run in done["status"]["runs"]] == ["Succeeded"]
+    assert lake.logs() == 0
+    assert lake.apply(lake.table(), wanted)[1]["status"] == done["status"]
+
+
+def test_other_buckets_are_a_wish_that_costs_and_the_table_keeps_its_own(lake: Lake) -> None:
+    lake.log()
+    asked = lake.table(index={"type": "Bucket", "buckets": 4}, maintenance={"compaction": {"mode": "Auto"}},
+                       options={"hoodie.compact.inline.max.delta.commits": "1"})  # fmt: skip
+    (table,) = lake.apply(asked)
+    assert conditions(table)["ResizeNeedsApproval"][:2] == ("True", "BucketsChanged")
+    assert "2 file groups of 1 partition would be rewritten into 4" in conditions(table)["ResizeNeedsApproval"][2]
+    assert conditions(table)["Ready"][0] == "True"
+    assert [run["work"] for run in table["status"]["runs"]] == ["Compaction"], "the table is kept meanwhile"
+    assert "ResizeNeedsApproval" not in conditions(lake.apply(lake.table())[0])
+
+
+def test_what_a_table_lacks_is_told_and_nothing_starts(lake: Lake) -> None:
+    stray = lake.service(tableRef={"name": "other"})
+    assert conditions(lake.apply(lake.table(), stray)[1])["Stalled"][:2] == ("True", "TableMissing")
+    wrong = lake.apply(lake.table(recordKey=["ts"]), lake.service())[1]
+    assert conditions(wrong)["Stalled"][:2] == ("True", "TableNotReady")
+    zone = lake.apply(lake.table(), lake.service(schedule="0 3 * * *", timeZone="Europe/Berlim"))[1]
+    assert conditions(zone)["Stalled"][:2] == ("True", "InvalidSpec")
+    assert "did you mean Europe/Berlin?" in conditions(zone)["Stalled"][2]
+    held = lake.apply(lake.table(), lake.service(suspend=True))[1]
+    assert held["status"]["phase"] == "Suspended"
+    assert lake.attempts() == []
+
+
 def test_an_approved_plan_whose_files_have_moved_is_stale_and_made_anew(lake: Lake) -> None:
     lake.log()
     first = lake.apply(lake.table(), lake.service(mode="Plan"))[1]["status"]
-    open_table(str(lake.location)).compact()
     lake.log(200)
     digest = first["plan"]["digest"]
     stale = lake.apply(lake.table(), lake.service(mode="Plan", approve=digest))[1]
     assert conditions(stale)["PlanStale"][:2] == ("True", "TableMoved")
     assert stale["status"]["plan"]["digest"] not in ("", digest)
     assert conditions(stale)["Ready"][:2] == ("True", "Planned")
-    assert lake.logs() == 1
+    assert lake.logs() == 2
     attempts = lake.attempts()
     again = lake.apply(lake.table(), lake.service(mode="Plan", approve=digest))[1]
     assert again["status"] == stale["status"]
