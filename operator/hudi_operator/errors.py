@@ -1,6 +1,7 @@
 """Errors of the control plane that the table library does not know, named like those of `hudi_table.errors`.
 
 HudiError
+├── DeadlineExceededError     a run took longer than its activeDeadline, and was stopped         exit 75
 ├── InvalidRequestError
 │   └── InvalidSpecError      the manifest breaks a rule; the condition lists every field     exit 64
 └── UnsupportedTableError
@@ -25,3 +26,9 @@ class JobLostError(HudiError):
 
     exit_code = 75
     retryable = True
+
+
+class DeadlineExceededError(HudiError):
+    """A run took longer than its activeDeadline, and was stopped."""
+
+    exit_code = 75

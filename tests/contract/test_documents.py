@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from hudi_operator.api.resources import desired_table
+from hudi_operator.api.resources import desired_service, desired_table
 from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import ended
-from hudi_operator.manifests.jobs import ingest_job
+from hudi_operator.manifests.jobs import ingest_job, service_job
+from hudi_operator.manifests.services import work_of
 from hudi_table.model.jobspec import JobResult, JobSpec
 from tests.support.manifests import ingest, manifest, spec, stored
 
@@ -48,13 +49,36 @@ def test_the_operator_renders_the_pinned_jobspec(name: str, fields: dict[str, An
     assert json.loads(job.to_json()) == json.loads((GOLDEN / f"{name}.json").read_text())
 
 
-@pytest.mark.parametrize("name", ["jobspec-spark", "jobspec-local"])
+def test_the_operator_renders_the_pinned_jobspec_of_a_service() -> None:
+    owner = desired_table(stored(manifest(**FULL))).spec
+    fields = {
+        "tableRef": {"name": "flights"},
+        "type": "Clustering",
+        "mode": "Plan",
+        "clustering": {
+            "sortColumns": ["carrier", "dest"],
+            "layout": "ZOrder",
+            "targetFileSize": "300Mi",
+            "maxGroups": 4,
+        },
+        "options": {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"},
+    }
+    wanted = desired_service(stored(manifest("nightly", "TableService", **fields)))
+    assert owner is not None
+    assert wanted.spec is not None
+    assert not wanted.errors
+    approved = work_of(wanted.spec, owner).approved("3f2a91bc00112233")
+    job = service_job("flights", owner, approved, "nightly-clustering-0a1b2c3d-g1-2", 1 << 30)
+    assert json.loads(job.to_json()) == json.loads((GOLDEN / "jobspec-service.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["jobspec-spark", "jobspec-local", "jobspec-service"])
 def test_the_job_reads_the_pinned_jobspec_without_loss(name: str) -> None:
     text = (GOLDEN / f"{name}.json").read_text()
     assert json.loads(JobSpec.from_json(text).to_json()) == json.loads(text)
 
 
-@pytest.mark.parametrize("name", ["jobresult-succeeded", "jobresult-failed"])
+@pytest.mark.parametrize("name", ["jobresult-succeeded", "jobresult-failed", "jobresult-planned"])
 def test_the_operator_reads_the_pinned_jobresult_without_loss(name: str) -> None:
     text = (GOLDEN / f"{name}.json").read_text()
     assert json.loads(JobResult.from_json(text).to_json()) == json.loads(text)
@@ -70,6 +94,10 @@ def test_a_result_becomes_the_status_of_its_run() -> None:
     bad = ended(run, JobResult.from_json((GOLDEN / "jobresult-failed.json").read_text()), "2026-01-01T00:00:09Z")
     assert (bad.phase, bad.reason) == ("Failed", "InvalidData")
     assert bad.message == "record key column 'id' is null in 3 rows"
+    planned = ended(run, JobResult.from_json((GOLDEN / "jobresult-planned.json").read_text()), "2026-01-01T00:00:09Z")
+    assert planned.plan is not None
+    assert (planned.plan.digest, planned.plan.files_before, planned.plan.files_after) == ("3f2a91bc00112233", 7, 2)
+    assert len(planned.plan.details) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hudi_operator.api.crd import GROUP, VERSION
 from hudi_operator.api.parsing import FieldError, parse
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
-from hudi_operator.api.status import HudiTableStatus
+from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options import check_keys
@@ -35,11 +35,12 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the API server says of a resource: `uid` for ever, `generation` of its spec."""
+    """What the API server says of a resource: `uid` for ever, `generation` of its spec, `created` as RFC 3339."""
 
     key: Key
     uid: str
     generation: int
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,19 @@ class DesiredTable:
 
 @dataclass(frozen=True, slots=True)
 class DesiredService:
-    """A TableService: its spec, or the errors that it has, and its last status as a document."""
+    """A TableService: its spec, or the errors that it has, and the status that was last written."""
 
     identity: Identity
     spec: TableServiceSpec | None
     errors: tuple[FieldError, ...]
-    status: Mapping[str, Any]
+    status: TableServiceStatus
 
 
 def identity_of(document: Mapping[str, Any]) -> Identity:
     """Identity of a document as the API server stores it."""
     metadata = document["metadata"]
     key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
-    return Identity(key, metadata["uid"], int(metadata["generation"]))
+    return Identity(key, metadata["uid"], int(metadata["generation"]), str(metadata.get("creationTimestamp", "")))
 
 
 def desired_table(document: Mapping[str, Any]) -> DesiredTable:
@@ -74,14 +75,16 @@ def desired_table(document: Mapping[str, Any]) -> DesiredTable:
     spec, errors = parse(HudiTableSpec, document.get("spec"), "spec")
     # The API server prunes a status by the schema; an older release's status may still not parse, then it is rebuilt.
     status, _ = parse(HudiTableStatus, document.get("status") or {}, "status")
-    options = document.get("spec", {}).get("options") if isinstance(document.get("spec"), Mapping) else None
-    return DesiredTable(identity_of(document), spec, errors + option_errors(options), status or HudiTableStatus())
+    errors += option_errors(document)
+    return DesiredTable(identity_of(document), spec, errors, status or HudiTableStatus())
 
 
 def desired_service(document: Mapping[str, Any]) -> DesiredService:
     """The TableService of a stored document."""
     spec, errors = parse(TableServiceSpec, document.get("spec"), "spec")
-    return DesiredService(identity_of(document), spec, errors, document.get("status") or {})
+    status, _ = parse(TableServiceStatus, document.get("status") or {}, "status")
+    errors += option_errors(document)
+    return DesiredService(identity_of(document), spec, errors, status or TableServiceStatus())
 
 
 def with_defaults(kind: str, spec: object) -> object:
@@ -90,8 +93,10 @@ def with_defaults(kind: str, spec: object) -> object:
     return spec if errors or value is None else to_document(value)
 
 
-def option_errors(options: object) -> tuple[FieldError, ...]:
-    """Unknown `hoodie.*` options, each by name with the nearest known one."""
+def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
+    """Unknown `hoodie.*` options of a resource, each by name with the nearest known one."""
+    spec = document.get("spec")
+    options = spec.get("options") if isinstance(spec, Mapping) else None
     found = []
     for key, value in options.items() if isinstance(options, Mapping) else ():
         try:

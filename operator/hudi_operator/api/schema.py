@@ -58,10 +58,13 @@ def prop(doc: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+_ACRONYMS = {"ttl": "TTL"}
+
+
 def camel(name: str) -> str:
-    """`record_key` → `recordKey`."""
+    """`record_key` → `recordKey`, `partition_ttl` → `partitionTTL`: an acronym keeps one case."""
     head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    return head + "".join(_ACRONYMS.get(word, word.capitalize()) for word in rest)
 
 
 @cache

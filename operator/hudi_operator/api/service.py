@@ -6,21 +6,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.schema import Rule, prop
-from hudi_operator.api.table import COLUMN_LENGTH_MAX, NAME, QUANTITY
+from hudi_operator.api.schema import Rule, camel, prop
+from hudi_operator.api.sections import (
+    ArchivingSpec,
+    CleaningSpec,
+    ClusteringSpec,
+    InstantSpec,
+    Need,
+    PartitionTTLSpec,
+    RepairSpec,
+    SavepointSpec,
+)
+from hudi_operator.api.table import DURATION, NAME
+from hudi_table.model.services import ServiceType
 
-
-class ServiceType(StrEnum):
-    """Which table service."""
-
-    COMPACTION = "Compaction"
-    LOG_COMPACTION = "LogCompaction"
-    CLUSTERING = "Clustering"
-    CLEANING = "Cleaning"
-    ARCHIVING = "Archiving"
-    SAVEPOINT = "Savepoint"
-    RESTORE = "Restore"
-    ROLLBACK = "Rollback"
+HISTORY_MAX = 10
+PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)
+"""Services whose plan stands on the timeline, so that one process may make it and another carry it out."""
+ONCE = (ServiceType.RESTORE, ServiceType.ROLLBACK, ServiceType.RESIZE)
+"""Services that answer to one event: repeating them makes no sense."""
+_COMPACTIONS = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
 
 
 class RunMode(StrEnum):
@@ -32,12 +37,11 @@ class RunMode(StrEnum):
     PLAN = "Plan"
 
 
-class Layout(StrEnum):
-    """Order of rows after clustering."""
+class ConcurrencyPolicy(StrEnum):
+    """What a scheduled run does that finds the one before it at work. Several at once have no meaning on one table."""
 
-    LINEAR = "Linear"
-    Z_ORDER = "ZOrder"
-    HILBERT = "Hilbert"
+    FORBID = "Forbid"
+    REPLACE = "Replace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +51,51 @@ class TableRef:
     name: str = prop("name of the HudiTable", pattern=NAME, max_length=253)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Run when one of these holds."""
-
-    small_file_ratio: str | None = prop(
-        'share of base files below the limit, such as "> 0.5"', None, pattern=r"^> ?[01](\.[0-9]+)?$", max_length=16
-    )
-    log_bytes: str | None = prop(
-        'bytes in log files, such as "> 2Gi"', None, pattern=r"^> ?[1-9][0-9]*(Ki|Mi|Gi|Ti)?$", max_length=16
-    )
+def _one_of(kinds: tuple[ServiceType, ...]) -> str:
+    return "[" + ", ".join(f"'{kind.value}'" for kind in kinds) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteringSpec:
-    """What clustering writes."""
-
-    sort_columns: tuple[str, ...] = prop("columns to sort by", (), max_items=8, item_max_length=COLUMN_LENGTH_MAX)
-    layout: Layout = prop("order of rows", Layout.LINEAR)
-    small_file_limit: str = prop("files below this size are rewritten", "200Mi", pattern=QUANTITY, max_length=16)
-    target_file_size: str = prop("size of the files written", "300Mi", pattern=QUANTITY, max_length=16)
-
-
-@dataclass(frozen=True, slots=True)
-class InstantSpec:
-    """The instant that a service is about."""
-
-    instant: str = prop("an instant time, 17 digits", pattern="^[0-9]{17}$", max_length=17)
+def _names(kinds: tuple[ServiceType, ...]) -> str:
+    return ", ".join(kind.value for kind in kinds)
 
 
 def _belongs(field: str, kind: ServiceType) -> Rule:
+    name = camel(field)
     return Rule(
-        f"!has(self.{field}) || self.type == '{kind.value}'",
-        f"{field} belongs to type {kind.value}",
-        field,
+        f"!has(self.{name}) || self.type == '{kind.value}'",
+        f"{name} belongs to type {kind.value}",
+        name,
         lambda s: getattr(s, field) is None or s.type is kind,
+    )
+
+
+def _needs(kind: ServiceType, field: str, what: str) -> Rule:
+    name = camel(field)
+    return Rule(
+        f"self.type != '{kind.value}' || has(self.{name})",
+        f"type {kind.value} needs {name}.{what}",
+        name,
+        lambda s: s.type is not kind or getattr(s, field) is not None,
+    )
+
+
+def _measures(field: str, kinds: tuple[ServiceType, ...]) -> Rule:
+    name = camel(field)
+    return Rule(
+        f"!has(self.when) || !has(self.when.{name}) || self.type in {_one_of(kinds)}",
+        f"when.{name} is about {_names(kinds)}",
+        "when",
+        lambda s: s.when is None or getattr(s.when, field) is None or s.type in kinds,
+    )
+
+
+def _scheduled(field: str) -> Rule:
+    name = camel(field)
+    return Rule(
+        f"!has(self.{name}) || has(self.schedule)",
+        f"{name} belongs to a schedule",
+        name,
+        lambda s: getattr(s, field) is None or s.schedule is not None,
     )
 
 
@@ -99,22 +113,104 @@ class TableServiceSpec:
             lambda s: s.schedule is None or s.when is None,
         ),
         Rule(
-            "self.type != 'Restore' || has(self.restore)",
-            "type Restore needs restore.instant",
-            "restore",
-            lambda s: s.type is not ServiceType.RESTORE or s.restore is not None,
+            f"!(self.type in {_one_of(ONCE)}) || (!has(self.schedule) && !has(self.when))",
+            f"types {_names(ONCE)} run once: they take neither schedule nor when",
+            "type",
+            lambda s: s.type not in ONCE or (s.schedule is None and s.when is None),
         ),
+        Rule(
+            f"self.mode in ['ScheduleAndExecute', 'Plan'] || self.type in {_one_of(PLANNED)}",
+            f"modes Schedule and Execute are for services with a plan on the timeline: {_names(PLANNED)}",
+            "mode",
+            lambda s: s.mode in (RunMode.SCHEDULE_AND_EXECUTE, RunMode.PLAN) or s.type in PLANNED,
+        ),
+        Rule(
+            "self.type != 'Resize' || self.mode == 'Plan'",
+            "type Resize rewrites the table: use mode Plan, and approve its plan",
+            "mode",
+            lambda s: s.type is not ServiceType.RESIZE or s.mode is RunMode.PLAN,
+        ),
+        Rule(
+            "!has(self.approve) || self.mode == 'Plan'",
+            "approve belongs to mode Plan",
+            "approve",
+            lambda s: s.approve is None or s.mode is RunMode.PLAN,
+        ),
+        _scheduled("time_zone"),
+        _scheduled("starting_deadline_seconds"),
+        Rule(
+            "self.concurrencyPolicy != 'Replace' || has(self.schedule)",
+            "concurrencyPolicy Replace belongs to a schedule",
+            "concurrencyPolicy",
+            lambda s: s.concurrency_policy is not ConcurrencyPolicy.REPLACE or s.schedule is not None,
+        ),
+        Rule(
+            "!has(self.savepoint) || !has(self.savepoint.instant) || (!has(self.schedule) && !has(self.when))",
+            "savepoint.instant names one write: with it take neither schedule nor when",
+            "savepoint",
+            lambda s: s.savepoint is None or s.savepoint.instant is None or (s.schedule is None and s.when is None),
+        ),
+        _measures("small_file_ratio", (ServiceType.CLUSTERING,)),
+        _measures("log_bytes_ratio", _COMPACTIONS),
+        _measures("log_bytes", _COMPACTIONS),
+        _measures("bytes_to_clean", (ServiceType.CLEANING,)),
+        _needs(ServiceType.RESTORE, "restore", "instant"),
+        _needs(ServiceType.ROLLBACK, "rollback", "instant"),
+        _needs(ServiceType.PARTITION_TTL, "partition_ttl", "days"),
         _belongs("clustering", ServiceType.CLUSTERING),
+        _belongs("cleaning", ServiceType.CLEANING),
+        _belongs("archiving", ServiceType.ARCHIVING),
+        _belongs("savepoint", ServiceType.SAVEPOINT),
         _belongs("restore", ServiceType.RESTORE),
+        _belongs("rollback", ServiceType.ROLLBACK),
+        _belongs("repair", ServiceType.REPAIR),
+        _belongs("partition_ttl", ServiceType.PARTITION_TTL),
     )
 
     table_ref: TableRef = prop("the table")
     type: ServiceType = prop("which service")
-    mode: RunMode = prop("how far a run goes; Plan changes nothing", RunMode.SCHEDULE_AND_EXECUTE)
+    mode: RunMode = prop("how far a run goes; Plan changes nothing until its plan is approved",
+                         RunMode.SCHEDULE_AND_EXECUTE)  # fmt: skip
+    approve: str | None = prop(
+        "digest of status.plan: exactly that plan is run", None, pattern="^[0-9a-f]{8,64}$", max_length=64
+    )
     schedule: str | None = prop(
-        "five cron fields, in UTC; absent: one run", None, pattern=r"^(\S+ ){4}\S+$", max_length=100
+        "five cron fields; with neither schedule nor when there is one run",
+        None,
+        pattern=r"^(\S+ ){4}\S+$",
+        max_length=100,
+    )
+    time_zone: str | None = prop("zone of the schedule, such as Europe/Berlin; absent: UTC", None, max_length=64)
+    starting_deadline_seconds: int | None = prop(
+        "a moment of the schedule that was missed by more is left out; absent: it is made up for, once",
+        None,
+        minimum=1,
+        maximum=31_536_000,
+    )
+    concurrency_policy: ConcurrencyPolicy = prop(
+        "what happens to a run of the schedule that is still at work when the next is due: Forbid lets it end, Replace stops it",
+        ConcurrencyPolicy.FORBID,
     )
     when: Need | None = prop("run on need", None)
-    clustering: ClusteringSpec | None = prop("what clustering writes", None)
-    restore: InstantSpec | None = prop("where a restore goes back to", None)
+    active_deadline: str | None = prop(
+        "a run that takes longer is stopped and failed, such as 30m", None, pattern=DURATION, max_length=32
+    )
+    successful_runs_history_limit: int = prop(
+        "runs that did well that status.runs keeps", 3, minimum=0, maximum=HISTORY_MAX
+    )
+    failed_runs_history_limit: int = prop("runs that failed that status.runs keeps", 3, minimum=0, maximum=HISTORY_MAX)
+    clustering: ClusteringSpec | None = prop("what clustering takes and writes", None)
+    cleaning: CleaningSpec | None = prop("what cleaning keeps; absent: maintenance.cleaning of the table", None)
+    archiving: ArchivingSpec | None = prop("what archiving leaves; absent: maintenance.archiving of the table", None)
+    savepoint: SavepointSpec | None = prop("what a savepoint keeps", None)
+    restore: InstantSpec | None = prop("the savepoint that a restore goes back to", None)
+    rollback: InstantSpec | None = prop("the write that a rollback undoes", None)
+    repair: RepairSpec | None = prop("how far a repair goes", None)
+    partition_ttl: PartitionTTLSpec | None = prop("how long partitions live", None)
+    options: dict[str, str] = prop(
+        "known hoodie.* options of this service; they win over its section, and over the table's",
+        dict,
+        max_items=256,
+        item_max_length=4096,
+    )
     suspend: bool = prop("start no new run", False)

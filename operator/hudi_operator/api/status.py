@@ -8,6 +8,8 @@ from hudi_operator.api.schema import prop
 
 RUNS_MAX = 10
 NOTES_MAX = 16
+SERVICE_RUNS_MAX = 30
+DETAILS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,49 @@ class IngestStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanStatus:
+    """What a dry run found. Sizes in bytes."""
+
+    digest: str = prop("by which it is approved", max_length=64)
+    why: str = prop("why it is due", max_length=1024)
+    file_groups: int = prop("file groups that it takes", 0)
+    files_before: int = prop("files that it reads", 0)
+    files_after: int = prop("files that it leaves in their place", 0)
+    bytes_read: int = prop("bytes that it reads", 0, format="int64")
+    bytes_written: int = prop("bytes that it writes", 0, format="int64")
+    bytes_freed: int = prop("bytes that it frees", 0, format="int64")
+    details: tuple[str, ...] = prop("its first file groups, a line each", (), max_items=DETAILS_MAX)
+    predicted_seconds: float | None = prop("how long it is likely to take", None)
+    made: str | None = prop("when it was made, RFC 3339", None, format="date-time")
+    stale: str | None = prop("why it cannot be run any more", None, max_length=1024)
+
+
+@dataclass(frozen=True, slots=True)
+class ActualStatus:
+    """What the run of an approved plan came to. Sizes in bytes."""
+
+    digest: str = prop("of the plan")
+    run: str = prop("name of the attempt")
+    file_groups: int = prop("file groups that it took", 0)
+    files_before: int | None = prop("files that it read", None)
+    files_after: int | None = prop("files that it left in their place", None)
+    bytes_read: int | None = prop("bytes that it read", None, format="int64")
+    bytes_written: int | None = prop("bytes that it wrote", None, format="int64")
+    seconds: float | None = prop("how long it took", None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatus:
+    """The schedule that is followed, and where in it the service is."""
+
+    cron: str = prop("the five fields")
+    time_zone: str = prop("their time zone")
+    since: str = prop("moments after this one count, RFC 3339", format="date-time")
+    last: str | None = prop("the newest moment that was run or left out", None, format="date-time")
+    next: str | None = prop("the next moment", None, format="date-time")
+
+
+@dataclass(frozen=True, slots=True)
 class RunStatus:
     """One attempt."""
 
@@ -74,6 +119,7 @@ class RunStatus:
     message: str | None = prop("what happened", None, max_length=4096)
     instants: tuple[str, ...] = prop("instants that it made", ())
     figures: dict[str, float] = prop("numbers, the unit in the name", dict)
+    plan: PlanStatus | None = prop("what it planned, until the status of its resource holds it", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,5 +150,15 @@ class TableServiceStatus:
     """State of a TableService."""
 
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
-    conditions: tuple[Condition, ...] = prop("Ready; Reconciling and Stalled while they are so", (), list_key="type")
-    runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
+    phase: str | None = prop("Idle, Due, Running, Planned, Succeeded, Suspended or Failed", None)
+    conditions: tuple[Condition, ...] = prop(
+        "Ready; Reconciling, Stalled and PlanStale while they are so", (), list_key="type"
+    )
+    schedule: ScheduleStatus | None = prop("the schedule that is followed", None)
+    last_run_time: str | None = prop("when the newest run ended, RFC 3339", None, format="date-time")
+    plan: PlanStatus | None = prop("what would be done: approve its digest", None)
+    last_plan: PlanStatus | None = prop("the plan that was approved and run last", None)
+    actual: ActualStatus | None = prop("what the run of lastPlan came to", None)
+    done: str | None = prop("what ended well last, as the batch of its run", None)
+    attempts: int = prop("attempts that were started", 0)
+    runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=SERVICE_RUNS_MAX)

@@ -261,6 +261,7 @@ class ServicePolicy:
 class CleaningPolicy:
     """Retention of file slices."""
 
+    mode: ServiceMode = prop("Auto cleans every few commits", ServiceMode.AUTO)
     keep_commits: int = prop("commits whose file slices stay readable", 10, minimum=1, maximum=100_000)
 
 
@@ -277,6 +278,7 @@ class ArchivingPolicy:
         ),
     )
 
+    mode: ServiceMode = prop("Auto archives when the timeline has more than maxCommits", ServiceMode.AUTO)
     min_commits: int = prop("commits that archiving leaves", 20, minimum=2, maximum=100_000)
     max_commits: int = prop("commits at which archiving starts", 30, minimum=3, maximum=100_000)
 
@@ -329,8 +331,9 @@ class HudiTableSpec:
             for name in ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields")
         ),
         Rule(
-            "!has(oldSelf.index) || oldSelf.index.type != 'Bucket' || (has(self.index) && self.index == oldSelf.index)",
-            "a Bucket index cannot change: rows lie where it put them",
+            "!has(oldSelf.index) || oldSelf.index.type != 'Bucket' || (has(self.index) && self.index.type == 'Bucket'"
+            " && self.index.hashFields == oldSelf.index.hashFields)",
+            "of a Bucket index only buckets can change: rows lie where it put them",
             "index",
             None,
         ),
@@ -357,6 +360,16 @@ class HudiTableSpec:
             "a CopyOnWrite table has nothing to compact",
             "maintenance",
             lambda t: t.type is TableType.MERGE_ON_READ or t.maintenance.compaction.mode is ServiceMode.DISABLED,
+        ),
+        Rule(
+            "!has(self.index) || self.index.type != 'Bucket' || self.maintenance.clustering.mode == 'Disabled'",
+            "clustering would move the rows of a Bucket index: change index.buckets instead",
+            "maintenance",
+            lambda t: (
+                t.index is None
+                or t.index.type is not IndexType.BUCKET
+                or t.maintenance.clustering.mode is ServiceMode.DISABLED
+            ),
         ),
     )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import fields
+from typing import Any, Protocol
 
-from hudi_operator.api.status import RunStatus
+from hudi_operator.api.parsing import parse
+from hudi_operator.api.schema import camel
+from hudi_operator.api.status import DETAILS_MAX, PlanStatus, RunStatus
 from hudi_table.model.jobspec import JobResult, JobSpec
 
 PHASE_OF_OUTCOME = {"Succeeded": "Succeeded", "NothingToDo": "NothingToDo", "Failed": "Failed"}
@@ -31,6 +34,10 @@ class Launcher(Protocol):
         """
         ...
 
+    def cancel(self, name: str) -> None:
+        """End an attempt that runs, with all its children; nothing happens if it has ended."""
+        ...
+
     def runs(self, owner: str) -> tuple[RunStatus, ...]:
         """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or Lost without a result."""
         ...
@@ -51,4 +58,15 @@ def ended(run: RunStatus, result: JobResult, finished: str) -> RunStatus:
         message=result.message[:4096] or None,
         instants=result.instants,
         figures=dict(result.figures),
+        plan=_plan(result.plan),
     )
+
+
+def _plan(document: Mapping[str, Any]) -> PlanStatus | None:
+    """The plan that a job tells, cut to what a status has room for."""
+    if not document:
+        return None
+    names = {camel(f.name) for f in fields(PlanStatus)}
+    details = [str(line) for line in document.get("details", ())][:DETAILS_MAX]
+    found, _ = parse(PlanStatus, {k: v for k, v in document.items() if k in names} | {"details": details}, "plan")
+    return found

@@ -99,17 +99,20 @@ class LocalLauncher:
                     with contextlib.suppress(ValueError):
                         yield str(json.loads(line).get("message", ""))
 
+    def cancel(self, name: str) -> None:
+        """Ask a running job to end, with its children, and make it. It may be one that another launcher started."""
+        child = self._children.get(name)
+        if child is not None:
+            _end(child)
+            return
+        path = self._folder / name / "process.json"
+        if _is_running(path):
+            _signal(int(json.loads(path.read_text(encoding="utf-8"))["pid"]), signal.SIGKILL)
+
     def stop(self) -> None:
-        """Ask every running job to end, with its children, and make it."""
+        """End every job that this launcher started."""
         for child in self._children.values():
-            if child.poll() is not None:
-                continue
-            _signal(child.pid, signal.SIGTERM)
-            try:
-                child.wait(STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                _signal(child.pid, signal.SIGKILL)
-                child.wait()
+            _end(child)
 
     def _forget_oldest(self) -> None:
         """Remove the folders of the oldest attempts that have ended; what became of them stands in the status."""
@@ -139,6 +142,17 @@ class LocalLauncher:
             reason=REASON_OF_EXIT_CODE.get(code) if code is not None else None,
             message=f"the job ended with code {code} and no result: {said}" if code is not None else None,
         )
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is not None:
+        return
+    _signal(child.pid, signal.SIGTERM)
+    try:
+        child.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        _signal(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _environment(secret: Mapping[str, str]) -> dict[str, str]:

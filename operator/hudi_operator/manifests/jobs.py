@@ -1,17 +1,22 @@
-"""JobSpecs of ingests and compactions. No secret enters: `storage.credentials` names the variables that the launcher fills."""
+"""JobSpecs of ingests and table services. No secret enters: `storage.credentials` names the variables that the launcher fills."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hudi_operator.api.schema import to_document
+from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_table.model.debt import CompactionDebt
+from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.services import ServiceType
+from hudi_table.model.table_config import TableConfig
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
-"""An ingest without a transform whose files are smaller, or a compaction that reads less, needs no JVM."""
+"""An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
+REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
+"""Services that write rows."""
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -48,39 +53,51 @@ def storage_of(spec: HudiTableSpec) -> dict[str, Any]:
     return document
 
 
-def table_of(name: str, spec: HudiTableSpec) -> dict[str, Any]:
-    """The table as the job creates or checks it."""
+def table_of(name: str, spec: HudiTableSpec, config: TableConfig | None = None) -> dict[str, Any]:
+    """The table as the job creates or checks it. A table that exists keeps its own number of buckets until it is resized."""
     body = to_document(spec)
-    return {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
+    found = {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
+    resize = resize_wanted(spec, config) if config is not None else None
+    if resize is not None:
+        found["index"] = {**found["index"], "buckets": resize[0]}
+    return found
 
 
-def ingest_job(name: str, spec: HudiTableSpec, ingest: IngestSpec, attempt: str, waiting_bytes: int) -> JobSpec:
+def ingest_job(
+    name: str,
+    spec: HudiTableSpec,
+    ingest: IngestSpec,
+    attempt: str,
+    waiting_bytes: int,
+    config: TableConfig | None = None,
+) -> JobSpec:
     """The job of one ingest attempt. The engine is Local if there is no transform and little to read."""
     body = to_document(ingest)
-    local = not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX
-    return JobSpec(
-        attempt=attempt,
-        table=table_of(name, spec),
-        work={
-            "type": "Ingest",
-            "name": ingest.name,
-            "operation": ingest.operation.value,
-            "source": body["source"],
-            "transform": body["transform"],
-        },
-        storage=storage_of(spec),
-        engine="Local" if local else "Spark",
-        spark={} if local else {"conf": dict(spec.spark.conf)},
-    )
+    work = {
+        "type": "Ingest",
+        "name": ingest.name,
+        "operation": ingest.operation.value,
+        "source": body["source"],
+        "transform": body["transform"],
+    }
+    small = not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX
+    return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 
 
-def compaction_job(name: str, spec: HudiTableSpec, attempt: str, debt: CompactionDebt) -> JobSpec:
-    """The job of one compaction attempt: to execute what is planned, and to plan if that is due."""
-    local = debt.bytes_read <= LOCAL_ENGINE_BYTES_MAX
+def service_job(
+    name: str, spec: HudiTableSpec, work: ServiceWork, attempt: str, bytes_read: int, config: TableConfig | None = None
+) -> JobSpec:
+    """The job of one attempt at a table service. Only what rewrites many rows is worth a JVM."""
+    rewrites = work.type in REWRITES and work.mode in (RunMode.EXECUTE, RunMode.SCHEDULE_AND_EXECUTE)
+    small = not rewrites or bytes_read <= LOCAL_ENGINE_BYTES_MAX
+    return _job(attempt, table_of(name, spec, config), work.document(), spec, local=small)
+
+
+def _job(attempt: str, table: dict[str, Any], work: dict[str, Any], spec: HudiTableSpec, *, local: bool) -> JobSpec:
     return JobSpec(
         attempt=attempt,
-        table=table_of(name, spec),
-        work={"type": "Compaction", "schedule": debt.why is not None},
+        table=table,
+        work=work,
         storage=storage_of(spec),
         engine="Local" if local else "Spark",
         spark={} if local else {"conf": dict(spec.spark.conf)},

@@ -1,4 +1,4 @@
-"""Kubernetes quantities as bytes."""
+"""Kubernetes quantities as bytes, durations as seconds."""
 
 from __future__ import annotations
 
@@ -13,3 +13,14 @@ def bytes_of(quantity: str) -> int:
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 120Mi")
     return int(match[1]) * _UNITS[match[2] or ""]
+
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def seconds_of(duration: str) -> float:
+    """`1h30m` → 5400.0. Raises ValueError for anything else than whole numbers with one of the units."""
+    parts = re.findall(r"([0-9]+)(ms|s|m|h|d)", duration)
+    if not parts or "".join(number + unit for number, unit in parts) != duration:
+        raise ValueError(f"{duration!r} is not a duration such as 30m")
+    return sum(int(number) * _SECONDS[unit] for number, unit in parts)

@@ -10,7 +10,6 @@ from hudi_operator.api.table import (
     IngestMode,
     IngestSpec,
     PartitionFieldSpec,
-    ServiceMode,
     SourceType,
 )
 from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
@@ -47,8 +46,6 @@ def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
         )
     for i, ingest in enumerate(spec.ingest):
         found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
-    if spec.maintenance.clustering.mode is ServiceMode.AUTO:
-        found.append(FieldError("spec.maintenance.clustering.mode", "Auto is not run by this release; use Disabled"))
     if spec.deletion_policy is not DeletionPolicy.RETAIN:
         policy = spec.deletion_policy.value
         found.append(FieldError("spec.deletionPolicy", f"{policy} is not done by this release; use Retain"))
@@ -105,9 +102,9 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
         return ()  # the other types look keys up, so one may follow the other
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
-    found = [] if wanted.buckets == there.buckets else [_contradiction("index.buckets", wanted.buckets, there.buckets)]
+    # Another number of buckets is a wish for a resize, which needs an approval; until then the table keeps its own.
     fields = [list(i.hash_fields or spec.record_key) for i in (wanted, there)]
-    return (*found, *([] if fields[0] == fields[1] else [_contradiction("index.hashFields", *fields)]))
+    return () if fields[0] == fields[1] else (_contradiction("index.hashFields", *fields),)
 
 
 def _contradiction(name: str, wanted: object, there: object) -> FieldError:

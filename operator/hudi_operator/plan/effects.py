@@ -35,6 +35,13 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """End an attempt that runs. What it has committed stays; a published plan stays, too."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Tell people: an event of the resource."""
 
@@ -45,10 +52,12 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Look again after so many seconds, even if nothing is heard of."""
+    """Look again after so many seconds, even if nothing is heard of. An `appointment` is what a schedule says: nothing is left
+    to do until then."""
 
     seconds: float
     why: str
+    appointment: bool = False
 
 
-Effect = SetStatus | Launch | Emit | RequeueAfter
+Effect = SetStatus | Launch | Stop | Emit | RequeueAfter

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import RunStatus
 from hudi_table.model.checkpoint import Checkpoint, SourceFile
 from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.instants import Instant
+from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
 
 
@@ -40,10 +43,22 @@ class CommittedCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """What a service has left on the timeline: plans that wait, oldest first, its newest completed instant, and how many writes
+    came after that (all that the timeline shows, if it never ran)."""
+
+    pending: tuple[str, ...] = ()
+    last: str | None = None
+    commits_since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TableObservation:
     """A table as its timeline shows it. `attempts` maps attempt names to the instants that they completed.
 
-    `compaction`: what is owed, None where no compaction is asked for. `moments` of instants are in UTC. `colon_keys`: whether some record key holds ':' (None: not known).
+    `compaction`: what is owed by the compaction's own trigger. `moments` of instants are in UTC. `colon_keys`: whether some
+    record key holds ':' (None: not known). `last_write`: the newest write that no service made. `bytes_to_clean`: None where
+    nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder.
     """
 
     config: TableConfig
@@ -56,6 +71,29 @@ class TableObservation:
     colon_keys: bool | None = None
     suspects: tuple[str, ...] = ()
     compaction: CompactionDebt | None = None
+    traces: Mapping[ServiceType, Trace] = field(default_factory=dict)
+    last_write: str | None = None
+    bytes_to_clean: int | None = None
+    timeline_files: int = 0
+
+    def trace(self, kind: ServiceType) -> Trace:
+        """What a service has left; of one that leaves nothing, every write of the timeline came since."""
+        return self.traces.get(kind, Trace(commits_since=len(self.commits)))
+
+    @property
+    def state(self) -> str:
+        """Names what the table holds: while it is the same, a service that has ended finds nothing new to do."""
+        return self.last_write or (self.commits[-1].time if self.commits else "")
+
+    @property
+    def base_bytes(self) -> int:
+        """Size of the base files."""
+        return sum(f.size for f in self.files)
+
+    @property
+    def log_bytes(self) -> int:
+        """Size of the log files."""
+        return sum(f.log_size for f in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +109,8 @@ class SourceObservation:
 class Observed:
     """Everything that a plan for one HudiTable looks at. `failures`: looks in a row that ended in a problem.
 
-    `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`.
+    `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
+    resources that run on this table now. `keepers`: the TableService of each type that keeps the table.
     """
 
     table: TableObservation | None = None
@@ -79,7 +118,21 @@ class Observed:
     sources: tuple[SourceObservation, ...] = ()
     runs: tuple[RunStatus, ...] = ()
     failures: int = 0
+    others: tuple[RunStatus, ...] = ()
+    keepers: Mapping[ServiceType, str] = field(default_factory=dict)
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""
         return next((s for s in self.sources if s.ingest == ingest), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedService:
+    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none."""
+
+    owner: DesiredTable | None = None
+    table: TableObservation | None = None
+    problem: Problem | None = None
+    runs: tuple[RunStatus, ...] = ()
+    others: tuple[RunStatus, ...] = ()
+    failures: int = 0

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from hudi_operator.api.status import RUNS_MAX, DataStatus, IngestStatus, Note, TimelineStatus
 from hudi_operator.api.table import HudiTableSpec
-from hudi_operator.plan.conditions import human_bytes, rfc3339, small_files, waiting_of
+from hudi_operator.plan.conditions import waiting_of
+from hudi_operator.plan.figures import human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_operator.plan.runs import rfc3339
 from hudi_table.model.options import COLON_RULE
 from hudi_table.model.table_config import IndexType
 

@@ -23,6 +23,11 @@ JOB_LOST = JobLostError.name()
 DONE = frozenset({"Succeeded", "NothingToDo"})
 
 
+def rfc3339(moment: datetime) -> str:
+    """Seconds precision, `Z`."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Attempts for one batch of one generation, and the wait before each repeat, in seconds."""

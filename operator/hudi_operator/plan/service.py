@@ -1,30 +1,254 @@
-"""`plan_service`: what is to be done about one TableService. This release runs none; each is refused by name."""
+"""`plan_service(desired, observed, now)`: what is to be done about one TableService. Pure.
+
+Order of judgement: the manifest, its table, the run that is at work, then what is due: an approved plan, a moment of the
+schedule, a need, or the one run. A run waits while another attempt works on the table.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from hudi_operator.api.parsing import parse
-from hudi_operator.api.resources import DesiredService
+from hudi_operator.api.parsing import FieldError
+from hudi_operator.api.resources import DesiredService, DesiredTable
 from hudi_operator.api.schema import to_document
-from hudi_operator.api.status import TableServiceStatus
-from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
-from hudi_operator.plan.conditions import Finding, settle
-from hudi_operator.plan.effects import Effect, Emit, EventType, SetStatus
+from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSpec
+from hudi_operator.api.status import RunStatus
+from hudi_operator.errors import DeadlineExceededError, InvalidSpecError
+from hudi_operator.manifests.attempts import attempt_name
+from hudi_operator.manifests.jobs import options_of, service_job
+from hudi_operator.manifests.quantities import seconds_of
+from hudi_operator.manifests.services import ServiceWork, work_of
+from hudi_operator.plan import checks, progress, service_status
+from hudi_operator.plan.cron import Cron, parse_cron
+from hudi_operator.plan.due import Due, due_now, extent
+from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.figures import human_bytes
+from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
+from hudi_operator.plan.progress import Progress
+from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, verdict
+from hudi_operator.plan.service_status import Outcome
+
+DEFAULT_POLICY = RetryPolicy()
+LOOK_SECONDS = 30.0
+"""How often something is looked for whose coming nobody tells: a table, the end of another's run."""
 
 
-def plan_service(desired: DesiredService, now: datetime) -> list[Effect]:
-    """Effects in order: an event if something new is to be told, and the status."""
-    before, _ = parse(TableServiceStatus, desired.status, "status")
-    previous = before.conditions if before is not None else ()
-    if desired.errors or desired.spec is None:
-        reason, message = InvalidSpecError.name(), "; ".join(str(error) for error in desired.errors)
-    else:
-        reason = UnsupportedSpecError.name()
-        message = f"spec.type: {desired.spec.type.value} is not run by this release; remove this TableService"
-    findings = [Finding("Ready", "False", reason, message), Finding("Stalled", "True", reason, message)]
-    generation = desired.identity.generation
-    status = TableServiceStatus(generation, settle(findings, previous, generation, now))
-    told = any(c.type == "Stalled" and c.message == message for c in previous)
-    events = [] if told else [Emit(EventType.WARNING, reason, message)]
-    return [*events, SetStatus(to_document(status))]
+def plan_service(
+    desired: DesiredService, observed: ObservedService, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
+) -> list[Effect]:
+    """Effects in order: what is stopped and started, events, the status, and when to look again."""
+    judgement = _Judgement(desired, observed, now, policy)
+    judgement.judge()
+    status = service_status.status_of(desired, judgement.progress, judgement.outcome, now)
+    events = service_status.events_of(desired.status, status, judgement.progress)
+    return [*judgement.effects, *events, SetStatus(to_document(status)), *judgement.requeues]
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """What was seen, and what the judgement has come to so far."""
+
+    desired: DesiredService
+    observed: ObservedService
+    now: datetime
+    policy: RetryPolicy
+    outcome: Outcome = field(default_factory=Outcome)
+    effects: list[Effect] = field(default_factory=list)
+    requeues: list[RequeueAfter] = field(default_factory=list)
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        runs = merged(self.observed.runs, self.desired.status.runs, self.observed.table)
+        owner = self.observed.owner
+        self.progress = progress.advanced(self.desired.status, runs, owner.status.runs if owner else ())
+
+    def judge(self) -> None:
+        """Fill in the outcome."""
+        spec = self.desired.spec
+        cron = self._cron(spec) if spec is not None else None
+        errors = self.desired.errors + ((cron,) if isinstance(cron, FieldError) else ())
+        if errors or spec is None:
+            self.outcome.stalled = (InvalidSpecError.name(), "; ".join(str(error) for error in errors))
+            return
+        schedule = cron if isinstance(cron, Cron) else None
+        self.progress.follow(schedule, self.desired.identity.created, self.now)
+        owner = self._owner(spec)
+        if self._at_work(spec, schedule) or owner is None:
+            return
+        if self.observed.problem is not None:
+            self._unseen(self.observed.problem)
+        elif self.observed.table is None:
+            self._wait("NoTable", f"{owner.identity.key} has no table yet; its first rows make it", appointment=True)
+        else:
+            self._due(spec, schedule, owner, self.observed.table)
+        self._appointment(schedule)
+
+    def _cron(self, spec: TableServiceSpec) -> Cron | FieldError | None:
+        return parse_cron(spec.schedule, spec.time_zone or "UTC") if spec.schedule is not None else None
+
+    def _owner(self, spec: TableServiceSpec) -> DesiredTable | None:
+        """The HudiTable that can be worked on."""
+        owner = self.observed.owner
+        if owner is None:
+            message = (
+                f"there is no HudiTable {spec.table_ref.name!r} in namespace {self.desired.identity.key.namespace}"
+            )
+            self.outcome.stalled = ("TableMissing", f"{message}; create it")
+            self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableMissing"))
+            return None
+        problem = checks.problem_of(owner, self.observed.table)
+        if problem is not None:
+            self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
+            self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
+            return None
+        return owner
+
+    def _at_work(self, spec: TableServiceSpec, schedule: Cron | None) -> bool:
+        """Whether a run of this service is at work and stays so."""
+        running = self.progress.running
+        if running is None:
+            return False
+        if spec.active_deadline is not None:
+            limit = seconds_of(spec.active_deadline)
+            left = limit - (self.now - progress.moment(running.started, self.now)).total_seconds()
+            if left <= 0:
+                message = f"{running.work}: stopped after {spec.active_deadline}"
+                self._stop(running, DeadlineExceededError.name(), message)
+                return False
+            self.requeues.append(RequeueAfter(left, "activeDeadline"))
+        if schedule is not None and spec.concurrency_policy is ConcurrencyPolicy.REPLACE and not spec.suspend:
+            moment = self._moment(spec, schedule)
+            if moment is not None:
+                self._stop(running, "Replaced", f"{running.work}: stopped for the run of {rfc3339(moment)}")
+                return False
+        self.outcome.busy = ("Running", f"{running.work} runs as {running.name}")
+        return True
+
+    def _stop(self, running: RunStatus, reason: str, message: str) -> None:
+        self.effects.append(Stop(running.name))
+        ended = replace(running, phase="Failed", reason=reason, message=message, finished=rfc3339(self.now))
+        self.progress.replace(ended)
+
+    def _unseen(self, problem: Problem) -> None:
+        failures = self.observed.failures
+        self.outcome.unseen = problem
+        if not problem.retryable or failures >= self.policy.attempts_max:
+            self.outcome.stalled = (problem.reason, problem.message)
+        if problem.retryable:
+            wait = self.policy.wait_seconds(max(1, failures))
+            self.outcome.busy = ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
+            self.requeues.append(RequeueAfter(wait, problem.reason))
+
+    def _wait(self, reason: str, message: str, *, appointment: bool) -> None:
+        self.outcome.busy = (reason, message)
+        self.requeues.append(RequeueAfter(LOOK_SECONDS, reason, appointment))
+
+    def _due(self, spec: TableServiceSpec, cron: Cron | None, owner: DesiredTable, table: TableObservation) -> None:
+        if owner.spec is None:
+            return
+        work = work_of(spec, owner.spec)
+        due = self._approved(spec, work, table)
+        if due is None:
+            due = self._triggered(spec, cron, work, table, options_of(owner.spec))
+        if due is None or self.progress.ended_well(due.batch):
+            return
+        if spec.suspend or owner.spec.suspend:
+            return
+        if self.observed.others:
+            other = self.observed.others[0]
+            self._wait("Waiting", f"{due.why}; {other.work} runs on the table as {other.name}", appointment=False)
+            return
+        self._start(due, owner, table)
+
+    def _approved(self, spec: TableServiceSpec, work: ServiceWork, table: TableObservation) -> Due | None:
+        """The run of the plan that was approved, if it can still be run."""
+        if spec.mode is not RunMode.PLAN or spec.approve is None:
+            return None
+        plan, last = self.progress.plan, self.progress.last_plan
+        if last is not None and last.digest == spec.approve:
+            return None
+        if plan is not None and plan.digest == spec.approve:
+            if plan.stale is None:
+                groups = plan.file_groups
+                why = f"the plan {plan.digest} is approved"
+                return Due(why, progress.approval(plan.digest), work.approved(plan.digest), groups, plan.bytes_read)
+            self.outcome.stale = plan.stale
+            failed = sum(run.batch == progress.approval(plan.digest) for run in self.progress.runs)
+            batch = f"again-{plan.digest}-{failed}"
+            return Due(f"the plan is stale: {plan.stale}", batch, work, *extent(work, table))
+        if plan is not None:
+            self.outcome.stale = f"{spec.approve} was approved, the plan now is {plan.digest}; approve that one"
+        return None
+
+    def _triggered(
+        self,
+        spec: TableServiceSpec,
+        cron: Cron | None,
+        work: ServiceWork,
+        table: TableObservation,
+        options: dict[str, str],
+    ) -> Due | None:
+        if cron is not None:
+            moment = self._moment(spec, cron)
+            batch = (
+                rfc3339(moment) if moment is not None else self.progress.unfinished(self.desired.identity.generation)
+            )
+            return Due(f"the schedule says {batch}", batch, work, *extent(work, table)) if batch else None
+        if work.when is not None:
+            found = due_now(work, table, options)
+            self.outcome.quiet = "no figure asks for a run" if found is None else None
+            return found
+        return Due("it is asked for once", f"once-{work.digest()}", work, *extent(work, table))
+
+    def _moment(self, spec: TableServiceSpec, cron: Cron) -> datetime | None:
+        """The moment of the schedule that is due; one that was missed by too much is left out."""
+        found = self.progress.due_moment(cron, self.now)
+        deadline = spec.starting_deadline_seconds
+        if found is None or deadline is None or self.now - found <= timedelta(seconds=deadline):
+            return found
+        late = (self.now - found).total_seconds()
+        self.effects.append(
+            Emit(
+                EventType.WARNING, "Missed", f"{rfc3339(found)} is {late:.0f} s ago, {deadline} s are allowed: left out"
+            )
+        )
+        self.progress.handled(found)
+        return None
+
+    def _start(self, due: Due, owner: DesiredTable, table: TableObservation) -> None:
+        """Launch an attempt, unless it has to wait or cannot succeed."""
+        identity, spec = self.desired.identity, owner.spec
+        if spec is None:
+            return
+        name = due.work.type.value if due.work.mode is not RunMode.PLAN else f"{due.work.type.value}/Plan"
+        found = verdict(self.progress.runs, name, identity.generation, due.batch, policy=self.policy, now=self.now)
+        if found.stalled is not None:
+            # A schedule goes on; whatever else asked for the run would ask for the same again.
+            if self.progress.schedule is not None:
+                self.outcome.failed = found.stalled
+            else:
+                self.outcome.stalled = found.stalled
+            return
+        if found.wait_seconds > 0:
+            wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
+            self.outcome.busy = ("Retrying", f"{name} failed {found.failures} times; {wait}")
+            self.requeues.append(RequeueAfter(found.wait_seconds, name))
+            return
+        number = self.progress.attempts + 1
+        attempt = attempt_name(identity.key.name, identity.uid, name, identity.generation, number)
+        run = RunStatus(
+            attempt, name, "Running", identity.generation, number, batch=due.batch, started=rfc3339(self.now)
+        )  # fmt: skip
+        job = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
+        secret = spec.storage.credentials_secret_ref
+        self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value))
+        self.progress.started(run)
+        size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
+        self.outcome.busy = ("Running", f"{name} is started, {due.why}{size}")
+
+    def _appointment(self, cron: Cron | None) -> None:
+        moment = self.progress.appoint(cron, self.now)
+        if moment is not None:
+            wait = (moment - self.now).total_seconds()
+            self.requeues.append(RequeueAfter(max(1.0, wait), "schedule", appointment=True))

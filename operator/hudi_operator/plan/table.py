@@ -1,13 +1,13 @@
 """`plan_table(desired, observed, now)`: what is to be done about one HudiTable. Pure.
 
-Order of judgement: the manifest, then whether the table could be seen, then each ingest, then compaction. At most one run per
-table is started, so our own jobs never contend with each other.
+Order of judgement: the manifest, then whether the table could be seen, then each ingest, then what `maintenance` asks for. At
+most one attempt works on a table, a TableService's or one of ours, so our own jobs never contend with each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hudi_operator.api.resources import DesiredTable
@@ -15,16 +15,21 @@ from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.attempts import attempt_name
-from hudi_operator.manifests.jobs import compaction_job, ingest_job
-from hudi_operator.plan import checks, conditions, report
-from hudi_operator.plan.conditions import Finding, rfc3339, waiting_of
-from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus
+from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
+from hudi_operator.manifests.services import maintenance_of
+from hudi_operator.plan import checks, conditions, debts, events, report
+from hudi_operator.plan.conditions import Finding, waiting_of
+from hudi_operator.plan.due import Due, due_now
+from hudi_operator.plan.effects import Effect, Launch, RequeueAfter, SetStatus
+from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.runs import DONE, RetryPolicy, merged, verdict
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, verdict
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
+OTHERS_SECONDS = 30.0
+"""How often the end of another resource's run is looked for."""
 
 
 def plan_table(
@@ -34,8 +39,9 @@ def plan_table(
     judgement = _Judgement(desired, observed, merged(observed.runs, desired.status.runs, observed.table), now, policy)
     judgement.judge()
     status = _status(judgement)
-    events = _events(desired.status, status)
-    return [*judgement.launches, *events, SetStatus(to_document(status)), *judgement.requeues]
+    phases = {run.name: run.phase for run in desired.status.runs}
+    news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
+    return [*judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
 
 
 @dataclass(slots=True)
@@ -54,9 +60,11 @@ class _Judgement:
 
     def judge(self) -> None:
         """Fill in the outcome."""
-        running = next((run for run in self.runs if run.phase == "Running"), None)
+        running = next((run for run in (*self.runs, *self.observed.others) if run.phase == "Running"), None)
         if running is not None:
             self.busy = ("Running", f"{running.work} runs as {running.name}")
+            if running not in self.runs:
+                self.requeues.append(RequeueAfter(OTHERS_SECONDS, "Running"))
         spec = self.desired.spec
         self.stalled = checks.problem_of(self.desired, self.observed.table)
         if self.stalled is not None or spec is None:
@@ -68,7 +76,7 @@ class _Judgement:
                 self._ingest(spec, ingest)
                 if self.launches or self.stalled:
                     return
-            self._compaction(spec)
+            self._maintenance(spec)
 
     def _unseen(self, problem: Problem) -> None:
         """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
@@ -93,29 +101,45 @@ class _Judgement:
         size = sum(f.size for f in files)
 
         def job(attempt: str) -> JobSpec:
-            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size)
+            config = self.observed.table.config if self.observed.table is not None else None
+            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config)
 
         work = f"Ingest/{ingest.name}"
-        doing = ("Ingesting", f"{work} takes {len(files)} files, {conditions.human_bytes(size)}")
+        doing = ("Ingesting", f"{work} takes {len(files)} files, {human_bytes(size)}")
         self._start(spec, work, batch_id(ingest.name, files), doing, job)
 
-    def _compaction(self, spec: HudiTableSpec) -> None:
+    def _maintenance(self, spec: HudiTableSpec) -> None:
+        """The first service that is due and has not yet done what it could about the table as it is."""
         table = self.observed.table
-        debt = table.compaction if table is not None else None
-        if table is None or debt is None or not debt.due:
+        if table is None:
             return
+        for work in maintenance_of(spec):
+            # A TableService of the type takes its place: what that one keeps, this one must not clean away.
+            if work.type in self.observed.keepers:
+                continue
+            due = due_now(work, table, options_of(spec))
+            if due is not None and not self._is_done(due):
+                self._service(spec, due)
+                return
+
+    def _is_done(self, due: Due) -> bool:
+        """Whether a run found all that there was to do. One that was to execute a plan which still waits did not."""
+        table = self.observed.table
+        waits = table is not None and due.batch in table.trace(due.work.type).pending
+        return not waits and any(
+            run.work == due.work.type.value and run.batch == due.batch and run.phase in DONE for run in self.runs
+        )
+
+    def _service(self, spec: HudiTableSpec, due: Due) -> None:
+        config = self.observed.table.config if self.observed.table is not None else None
 
         def job(attempt: str) -> JobSpec:
-            return compaction_job(self.desired.identity.key.name, spec, attempt, debt)
+            return service_job(self.desired.identity.key.name, spec, due.work, attempt, due.bytes_read, config)
 
-        # Whatever is done about this debt adds a commit, so that the next debt is another batch.
-        batch = debt.pending[0] if debt.pending else table.commits[-1].time
-        why = f"executes the plan of {batch}" if debt.pending else f"is due, {debt.why}"
-        doing = (
-            "Compacting",
-            f"Compaction {why}: {debt.file_groups} file groups, {conditions.human_bytes(debt.bytes_read)}",
-        )
-        self._start(spec, "Compaction", batch, doing, job)
+        kind = due.work.type.value
+        size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
+        verb = due.why if due.why.startswith("executes") else f"is due, {due.why}"
+        self._start(spec, kind, due.batch, (debts.DOING[due.work.type], f"{kind} {verb}{size}"), job)
 
     def _start(
         self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
@@ -152,14 +176,16 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and observed.problem is not None
     if spec is not None and not unseen:
-        findings += conditions.upkeep(spec, table, observed.sources)
+        findings.append(conditions.fresh(spec, table, observed.sources))
+        stalled = judgement.stalled.reason if judgement.stalled is not None else None
+        findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
         timeline=before.timeline if unseen else report.timeline(table),
         data=before.data if unseen else report.data(spec, table),
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
-        runs=runs[: report.RUNS_MAX],
+        runs=tuple(replace(run, plan=None) for run in runs[: report.RUNS_MAX]),
         notes=report.notes(table),
     )
 
@@ -178,25 +204,3 @@ def _ready(judgement: _Judgement) -> Finding:
     if judgement.busy is not None:
         return Finding("Ready", "False", *judgement.busy)
     return Finding("Ready", "False", "NoTable", f"no table at {where} yet; the first rows make it")
-
-
-def _events(before: HudiTableStatus, after: HudiTableStatus) -> list[Emit]:
-    """What changed since the last status, told once."""
-    found = []
-    phases = {run.name: run.phase for run in before.runs}
-    for run in reversed(after.runs):
-        if phases.get(run.name) == run.phase:
-            continue
-        if run.phase == "Running":
-            found.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
-        elif run.phase in DONE:
-            found.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
-        else:
-            found.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
-    told = {emit.message for emit in found}
-    old = {c.type: (c.reason, c.message) for c in before.conditions}
-    for condition in after.conditions:
-        new = (condition.reason, condition.message)
-        if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in told):
-            found.append(Emit(EventType.WARNING, *new))
-    return found

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key, with_defaults
-from hudi_operator.plan.conditions import rfc3339
 from hudi_operator.plan.effects import Emit
+from hudi_operator.plan.runs import rfc3339
 from hudi_table.errors import CorruptTableError, WriteConflictError
 from hudi_table.table.ports import Clock
 

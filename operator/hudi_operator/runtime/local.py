@@ -9,7 +9,7 @@ from typing import Any
 
 from hudi_operator.api.resources import Key
 from hudi_operator.launchers.local import LocalLauncher
-from hudi_operator.plan.effects import Emit, EventType
+from hudi_operator.plan.effects import Emit, EventType, RequeueAfter
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.documents import load
 from hudi_operator.runtime.folder import FolderCluster
@@ -21,7 +21,7 @@ from hudi_table.table.ports import Clock
 POLL_SECONDS = 0.1
 WATCH_SECONDS = 2.0
 RUN_LOOK_SECONDS = 60.0
-"""How often a table is looked at while a job of it runs; the end of the job is seen at once."""
+"""How often a resource is looked at while a job of it runs; the end of the job is seen at once."""
 LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_max_seconds=30.0)
 
 
@@ -39,6 +39,7 @@ class LocalRuntime:
     launcher: LocalLauncher = field(init=False)
     _due: dict[Key, float] = field(default_factory=dict)
     _awaited: dict[Key, list[str]] = field(default_factory=dict)
+    _turns: dict[Key, float] = field(default_factory=dict)
     _errors: dict[Key, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,9 +69,11 @@ class LocalRuntime:
         self._due = dict.fromkeys(keys, 0.0)
         while self._due:
             now = self.clock.boot_seconds()
-            for key in [key for key, moment in self._due.items() if moment <= now]:
+            due = [key for key, moment in self._due.items() if moment <= now]
+            # Whoever had the table last comes last, so that an ingest that never rests leaves its services their turn.
+            for key in sorted(due, key=lambda key: (self._turns.get(key, 0.0), key)):
                 self._reconcile(reconciler, key)
-            self._wait()
+            self._wait(keys)
 
     def _reconcile(self, reconciler: Reconciler, key: Key) -> None:
         try:
@@ -82,18 +85,24 @@ class LocalRuntime:
             self.say(f"{key}: {error.name()}: {error}")
             if failures >= self.policy.attempts_max and not self.watch:
                 raise
-            again = self.policy.wait_seconds(failures)
-        now = self.clock.boot_seconds()
+            again = RequeueAfter(self.policy.wait_seconds(failures), error.name())
+        wait = self._wait_of(key, again)
+        if wait is None:
+            self._due.pop(key, None)
+        else:
+            self._due[key] = self.clock.boot_seconds() + wait
+
+    def _wait_of(self, key: Key, again: RequeueAfter | None) -> float | None:
+        """Seconds until a resource is looked at again; None if nothing is left to do, or only at an appointment."""
         awaited = self._running(key)
         if awaited:
             self._awaited[key] = awaited
-            self._due[key] = now + RUN_LOOK_SECONDS
-        elif again is not None and not self._given_up(key):
-            self._due[key] = now + again
-        elif self.watch:
-            self._due[key] = now + WATCH_SECONDS
-        else:
-            del self._due[key]
+            return min(RUN_LOOK_SECONDS, again.seconds if again is not None else RUN_LOOK_SECONDS)
+        if self.watch:
+            if again is None:
+                return WATCH_SECONDS
+            return min(WATCH_SECONDS, again.seconds) if again.appointment else again.seconds
+        return again.seconds if again is not None and not again.appointment and not self._given_up(key) else None
 
     def _running(self, key: Key) -> list[str]:
         runs = (self.cluster.get(key) or {}).get("status", {}).get("runs", [])
@@ -104,19 +113,28 @@ class LocalRuntime:
         status = (self.cluster.get(key) or {}).get("status", {})
         return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"
 
-    def _wait(self) -> None:
-        """Until something is due. Meanwhile the progress of jobs is told, and the end of one makes its resource due."""
+    def _wait(self, keys: list[Key]) -> None:
+        """Until something is due. Meanwhile the progress of jobs is told, and the end of one makes all resources of its table
+        due."""
         while self._due:
             for key, names in list(self._awaited.items()):
                 for line in self.launcher.progress(names):
                     self.say(f"{key.name}: {line}")
                 if not any(self.launcher.is_running(name) for name in names):
                     del self._awaited[key]
-                    self._due[key] = 0.0
+                    self._turns[key] = self.clock.boot_seconds()
+                    table = self._table_of(key)
+                    self._due |= {other: 0.0 for other in keys if self._table_of(other) == table}
             pause = min(self._due.values()) - self.clock.boot_seconds()
             if pause <= 0:
                 return
             self.clock.sleep(min(pause, POLL_SECONDS if self._awaited else WATCH_SECONDS))
+
+    def _table_of(self, key: Key) -> tuple[str, str]:
+        """(namespace, name) of the HudiTable that a resource is about."""
+        if key.kind == "HudiTable":
+            return key.namespace, key.name
+        return key.namespace, str(value_at(self.cluster.get(key), ".spec.tableRef.name"))
 
     def _told(self, key: Key, event: Emit) -> None:
         mark = "" if event.type is EventType.NORMAL else "warning: "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
-from hudi_operator.api.table import HudiTableSpec, IngestSpec, ServiceMode, SourceType
+from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.plan.observed import (
     CommittedCheckpoint,
@@ -16,6 +16,7 @@ from hudi_operator.plan.observed import (
     SourceObservation,
     TableObservation,
 )
+from hudi_operator.runtime.traces import traces
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import (
     CorruptTableError,
@@ -31,6 +32,7 @@ from hudi_table.model.table_config import IndexType
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.context import TableContext
+from hudi_table.table.held import live_clusterings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
@@ -48,23 +50,33 @@ class _Footer:
     keys: tuple[str | None, str | None]
 
 
+Cleanable = Callable[[FileSystemView, Mapping[str, str]], int]
+"""Bytes that a cleaning with these options would free."""
+
+
 @dataclass(slots=True)
 class Observer:
     """Reads tables. What cannot change (completed commits, footers) is remembered by table."""
 
     clock: Clock
+    cleanable: Cleanable | None = None
     _contexts: dict[tuple[str, int], TableContext] = field(default_factory=dict)
     _footers: dict[tuple[str, str], _Footer] = field(default_factory=dict)
 
-    def table(self, desired: DesiredTable, secret: Mapping[str, str]) -> TableObservation | Problem | None:
-        """The table at the resource's location, None if nothing is there, or why it cannot be seen."""
+    def table(
+        self, desired: DesiredTable, secret: Mapping[str, str], cleaning: Mapping[str, str] | None = None
+    ) -> TableObservation | Problem | None:
+        """The table at the resource's location, None if nothing is there, or why it cannot be seen.
+
+        `cleaning`: options of a cleaning, where somebody asks what it would free.
+        """
         spec = desired.spec
         if spec is None:
             return None
         try:
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
             context = self._context(spec.location, storage, secret)
-            return None if context is None else self._read(context, spec)
+            return None if context is None else self._read(context, spec, cleaning)
         except HudiError as error:
             return _problem(error)
 
@@ -91,7 +103,7 @@ class Observer:
         context.bodies, context.entries = known.bodies, known.entries
         return context
 
-    def _read(self, context: TableContext, spec: HudiTableSpec) -> TableObservation:
+    def _read(self, context: TableContext, spec: HudiTableSpec, cleaning: Mapping[str, str] | None) -> TableObservation:
         timeline = load_timeline(context)
         commits = timeline.commits[-COMMITS_READ_MAX:]
         metadata = [(i.time, commit_metadata(context, i)) for i in reversed(commits)]
@@ -99,9 +111,10 @@ class Observer:
         slices = view.latest_slices()
         files = [s.base for s in slices if s.base is not None]
         logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
-        auto = spec.maintenance.compaction.mode is ServiceMode.AUTO
         rows = self._rows(context, files, [m for _, m in metadata])
         checkpoints, attempts = _checkpoints(metadata)
+        clusterings = [instant.time for instant in live_clusterings(context, timeline)]
+        left, last_write = traces(timeline, metadata, clusterings)
         return TableObservation(
             config=context.config,
             commits=timeline.commits,
@@ -114,8 +127,14 @@ class Observer:
             checkpoints=checkpoints,
             attempts=attempts,
             colon_keys=self._colon_keys(context, files),
-            suspects=_suspects(context, timeline),
-            compaction=compaction_debt(view, options_of(spec)) if auto else None,
+            suspects=_suspects(context, timeline, clusterings),
+            compaction=compaction_debt(view, options_of(spec)),
+            traces=left,
+            last_write=last_write,
+            bytes_to_clean=self.cleanable(view, cleaning)
+            if self.cleanable is not None and cleaning is not None
+            else None,
+            timeline_files=len(timeline.files),
         )
 
     def _rows(self, context: TableContext, files: list[BaseFile], commits: list[CommitMetadata]) -> dict[str, int]:
@@ -183,13 +202,13 @@ def _moment(context: TableContext, timeline: Timeline) -> datetime | None:
     return naive.replace(tzinfo=UTC) if context.config.timezone == "UTC" else naive.astimezone(UTC)
 
 
-def _suspects(context: TableContext, timeline: Timeline) -> tuple[str, ...]:
+def _suspects(context: TableContext, timeline: Timeline, clusterings: Collection[str]) -> tuple[str, ...]:
     """Pending writes without a sign of life for long, by the store's own ages. Plans wait as long as it takes."""
     limit = context.settings.suspect_after_seconds
     now = context.clock.now()
     found = []
     for instant in timeline.pending:
-        if instant.action in PLANNED_ACTIONS:
+        if instant.action in PLANNED_ACTIONS or instant.time in clusterings:
             continue
         ages = [timeline.files[name] for name in timeline.claim_names(instant.time)]
         if ages and (now - max(ages)).total_seconds() > limit:

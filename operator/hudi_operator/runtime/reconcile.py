@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.resources import DesiredTable, Key, desired_service, desired_table
+from hudi_operator.api.resources import DesiredService, DesiredTable, Identity, Key, desired_service, desired_table
+from hudi_operator.api.service import RunMode
+from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import Launcher
-from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
-from hudi_operator.plan.effects import Effect, Emit, Launch, RequeueAfter, SetStatus
-from hudi_operator.plan.observed import Observed, Problem, SourceObservation
+from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
+from hudi_operator.manifests.services import work_of
+from hudi_operator.plan.effects import Effect, Emit, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.ports import Cluster
+from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
 SECRET_LENGTH_MIN = 4
@@ -24,7 +29,7 @@ SECRET_LENGTH_MIN = 4
 
 @dataclass(slots=True)
 class Reconciler:
-    """One worker's tools. `reconcile` returns after how many seconds to look again, or None to wait for news."""
+    """One worker's tools. `reconcile` returns when to look again, or None to wait for news."""
 
     cluster: Cluster
     launcher: Launcher
@@ -36,19 +41,59 @@ class Reconciler:
     def __post_init__(self) -> None:
         self.observer = Observer(self.clock)
 
-    def reconcile(self, key: Key) -> float | None:
+    def reconcile(self, key: Key) -> RequeueAfter | None:
         """Bring one resource nearer to what its manifest says."""
         document = self.cluster.get(key)
         if document is None:
             self._failures.pop(key, None)
             return None
-        if key.kind == "TableService":
-            return self._execute(key, "", plan_service(desired_service(document), self.clock.now()), {})
+        return self._service(document) if key.kind == "TableService" else self._table(document)
+
+    def _table(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_table(document)
         secret, desired = self._secret(desired)
-        observed = self._observe(desired, secret)
+        siblings = self._siblings(desired.identity.key)
+        others = self._running([s.identity.uid for s in siblings])
+        observed = replace(self._observe(desired, secret), others=others, keepers=_keepers(siblings))
         effects = plan_table(desired, observed, self.clock.now(), policy=self.policy)
-        return self._execute(key, desired.identity.uid, effects, secret)
+        return self._execute(desired.identity, effects, secret)
+
+    def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
+        desired = desired_service(document)
+        identity, spec = desired.identity, desired.spec
+        runs = self.launcher.runs(identity.uid)
+        table_key = Key("HudiTable", identity.key.namespace, spec.table_ref.name) if spec is not None else None
+        found = self.cluster.get(table_key) if table_key is not None else None
+        if found is None or table_key is None or spec is None:
+            effects = plan_service(desired, ObservedService(runs=runs), self.clock.now(), policy=self.policy)
+            return self._execute(identity, effects, {})
+        secret, owner = self._secret(desired_table(found))
+        cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
+        wanted = cleaning if spec.when is not None and spec.when.bytes_to_clean is not None else None
+        seen = self.observer.table(owner, secret, wanted) if not owner.errors else None
+        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
+        self._failures[identity.key] = self._failures.get(identity.key, 0) + 1 if problem is not None else 0
+        uids = [s.identity.uid for s in self._siblings(table_key) if s.identity.uid != identity.uid]
+        observed = ObservedService(
+            owner=owner,
+            table=None if isinstance(seen, Problem) else seen,
+            problem=problem,
+            runs=tuple(replace(run, message=masked(run.message, secret)) for run in runs),
+            others=self._running([owner.identity.uid, *uids]),
+            failures=self._failures[identity.key],
+        )
+        effects = plan_service(desired, observed, self.clock.now(), policy=self.policy)
+        return self._execute(identity, effects, secret)
+
+    def _siblings(self, table: Key) -> list[DesiredService]:
+        """The TableServices of a table."""
+        known = self.cluster.keys()
+        keys = [key for key in known if (key.kind, key.namespace) == ("TableService", table.namespace)]
+        found = [desired_service(document) for key in keys if (document := self.cluster.get(key)) is not None]
+        return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
+
+    def _running(self, uids: list[str]) -> tuple[RunStatus, ...]:
+        return tuple(run for uid in uids for run in self.launcher.runs(uid) if run.phase == "Running")
 
     def _secret(self, desired: DesiredTable) -> tuple[Mapping[str, str], DesiredTable]:
         """Credentials of the resource's Secret. One that is missing, or holds none, is an error of the spec."""
@@ -86,19 +131,29 @@ class Reconciler:
         self._failures[key] = self._failures.get(key, 0) + 1 if bad else 0
         return Observed(table, problem, sources, runs, self._failures[key])
 
-    def _execute(self, key: Key, owner: str, effects: list[Effect], secret: Mapping[str, str]) -> float | None:
-        again: float | None = None
+    def _execute(self, identity: Identity, effects: list[Effect], secret: Mapping[str, str]) -> RequeueAfter | None:
+        again: RequeueAfter | None = None
         for effect in effects:
             match effect:
                 case Launch():
-                    self.launcher.launch(owner, effect.run, effect.spec, secret)
+                    self.launcher.launch(identity.uid, effect.run, effect.spec, secret)
+                case Stop():
+                    self.launcher.cancel(effect.name)
                 case SetStatus():
-                    self.cluster.set_status(key, effect.status)
+                    self.cluster.set_status(identity.key, effect.status)
                 case Emit():
-                    self.cluster.emit(key, effect)
+                    self.cluster.emit(identity.key, effect)
                 case RequeueAfter():
-                    again = effect.seconds if again is None else min(again, effect.seconds)
+                    # What is left to do comes before an appointment, however far away.
+                    order = (effect.appointment, effect.seconds)
+                    again = effect if again is None or order < (again.appointment, again.seconds) else again
         return again
+
+
+def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:
+    """The TableServices that keep a table all the time, by type."""
+    lasting = [s for s in services if s.spec is not None and (s.spec.schedule is not None or s.spec.when is not None)]
+    return {s.spec.type: s.identity.key.name for s in lasting if s.spec is not None and s.spec.mode is not RunMode.PLAN}
 
 
 def masked(message: str | None, secret: Mapping[str, str]) -> str | None:

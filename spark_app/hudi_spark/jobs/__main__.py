@@ -8,14 +8,18 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from hudi_spark.jobs.compaction import run_compaction
 from hudi_spark.jobs.ingest import run_ingest
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.service import run_service
 from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
 from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.services import ServiceType
 
 USAGE = 64
-WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {"Ingest": run_ingest, "Compaction": run_compaction}
+WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {
+    "Ingest": run_ingest,
+    **dict.fromkeys((kind.value for kind in ServiceType), run_service),
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -19,9 +19,10 @@ class JobSpec:
 
     `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
     mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
-    "path", "format", "csv"}, "transform": [{"sql"}]}, or {"type": "Compaction",
-    "schedule"}, a boolean: plan too, beside executing what is planned. `attempt`: unique name of the attempt, recorded in the checkpoint of its
-    commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
+    "path", "format", "csv"}, "transform": [{"sql"}]}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
+    Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
+    dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}.
+    `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`). `progress`: path of a JSON-lines file, or "".
     """
 
@@ -48,7 +49,8 @@ class JobResult:
     """What came of an attempt: `outcome` Succeeded, Failed or NothingToDo; `error_class` a stable error name or "".
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
-    (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesWritten, seconds, peakBytes).
+    (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten, fileGroups, seconds, peakBytes).
+    `plan`: what a service has planned, as `ServicePlan` (docs/services.md), else empty.
     """
 
     attempt: str
@@ -58,6 +60,7 @@ class JobResult:
     instants: tuple[str, ...] = ()
     figures: dict[str, float] = field(default_factory=dict)
     checkpoint: str = ""
+    plan: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Indented JSON with `apiVersion` and `kind`."""

@@ -176,7 +176,8 @@ GOOD = [
     table(mergeMode=None, orderingFields=None, index=None, ingest=None),
     table(partitionBy=[{"field": "day"}, {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}]),
     table(index={"type": "Bucket", "buckets": 8, "hashFields": ["id"]}),
-    table(index={"type": "GlobalSimple"}),
+    table(index={"type": "GlobalSimple"}, maintenance={"clustering": {"mode": "Auto"}}),
+    table(maintenance={"cleaning": {"mode": "Disabled"}, "archiving": {"mode": "Disabled"}}),
     table(ingest=[ingest(mode="Cron", schedule="*/5 * * * *")]),
     table(ingest=[ingest(source={"type": "Kafka"})]),
     table(ingest=[ingest(source={"type": "Files", "path": "gs://b/p", "format": "csv", "csv": {"header": False}})]),
@@ -186,6 +187,19 @@ GOOD = [
     service(type="Clustering", clustering={"sortColumns": ["a"], "layout": "ZOrder"}, schedule="0 3 * * *"),
     service(type="Clustering", when={"smallFileRatio": "> 0.5"}),
     service(type="Restore", restore={"instant": "20260101000000000"}),
+    service(schedule="0 3 * * *", timeZone="Europe/Berlin", startingDeadlineSeconds=60, concurrencyPolicy="Replace"),
+    service(mode="Schedule", activeDeadline="1h30m", successfulRunsHistoryLimit=0, failedRunsHistoryLimit=10),
+    service(mode="Plan", approve="3f2a91bc00112233", options={"hoodie.clean.parallelism": "2"}),
+    service(cleaning={"keepHours": 48}, when={"bytesToClean": ">= 10Gi", "commitsSince": "> 20"}),
+    service(type="LogCompaction", when={"logBytes": ">2Gi", "logBytesRatio": "> 0.25"}),
+    service(type="Archiving", archiving={"minCommits": 5, "maxCommits": 9}),
+    service(type="Savepoint", savepoint={"comment": "before the migration", "instant": "20260101000000000"}),
+    service(type="Savepoint", schedule="0 0 * * *", savepoint={"comment": "daily"}),
+    service(type="Rollback", rollback={"instant": "20260101000000000"}, mode="Plan"),
+    service(type="Repair", repair={"quarantine": True, "keys": True}),
+    service(type="PartitionTTL", partitionTTL={"days": 90}, schedule="0 4 * * 0"),
+    service(type="Resize", mode="Plan"),
+    service(type="Clustering", clustering={"partitions": ["2013/01"], "maxGroups": 3, "smallFileLimit": "200Mi"}),
 ]
 BAD = [
     (table(location=None), "location"),
@@ -213,6 +227,7 @@ BAD = [
     (table(maintenance={"archiving": {"minCommits": 30, "maxCommits": 30}}), "less than maxCommits"),
     (table(maintenance={"cleaning": {"keepCommits": 25}}), "more than cleaning.keepCommits"),
     (table(maintenance={"compaction": {"mode": "Auto"}}), "nothing to compact"),
+    (table(maintenance={"clustering": {"mode": "Auto"}}), "rows of a Bucket index"),
     (table(files={"targetSize": "120 MB"}), "targetSize"),
     (table(spark={"executor": {"cores": "two"}}), "cores"),
     (table(suspend="yes"), "suspend"),
@@ -220,6 +235,37 @@ BAD = [
     (service(type="Restore"), "needs restore.instant"),
     (service(restore={"instant": "20260101000000000"}), "restore belongs to type Restore"),
     (service(clustering={}), "clustering belongs to type Clustering"),
+    (service(type="Archiving", cleaning={"keepCommits": 3}), "cleaning belongs to type Cleaning"),
+    (service(archiving={}), "archiving belongs to type Archiving"),
+    (service(savepoint={}), "savepoint belongs to type Savepoint"),
+    (service(rollback={"instant": "20260101000000000"}), "rollback belongs to type Rollback"),
+    (service(repair={}), "repair belongs to type Repair"),
+    (service(partitionTTL={"days": 3}), "partitionTTL belongs to type PartitionTTL"),
+    (service(type="Rollback"), "needs rollback.instant"),
+    (service(type="PartitionTTL"), "needs partitionTTL.days"),
+    (service(cleaning={}), "one of keepCommits, keepHours and keepFileVersions"),
+    (service(cleaning={"keepCommits": 3, "keepHours": 3}), "one of keepCommits, keepHours and keepFileVersions"),
+    (service(type="Archiving", archiving={"minCommits": 9, "maxCommits": 9}), "less than maxCommits"),
+    (service(when={}), "when needs a figure"),
+    (service(when={"smallFileRatio": "> 0.5"}), "when.smallFileRatio is about Clustering"),
+    (service(when={"logBytes": "> 1Gi"}), "when.logBytes is about Compaction, LogCompaction"),
+    (service(when={"logBytesRatio": "> 1"}), "when.logBytesRatio is about Compaction, LogCompaction"),
+    (service(type="Archiving", when={"bytesToClean": "> 1Gi"}), "when.bytesToClean is about Cleaning"),
+    (service(when={"commitsSince": "10"}), "commitsSince"),
+    (service(timeZone="Europe/Berlin"), "timeZone belongs to a schedule"),
+    (service(startingDeadlineSeconds=9), "startingDeadlineSeconds belongs to a schedule"),
+    (service(concurrencyPolicy="Replace"), "Replace belongs to a schedule"),
+    (service(concurrencyPolicy="Allow", schedule="0 3 * * *"), "Forbid"),
+    (service(approve="3f2a91bc00112233"), "approve belongs to mode Plan"),
+    (service(mode="Plan", approve="yes"), "approve"),
+    (service(type="Archiving", mode="Execute"), "modes Schedule and Execute are for services with a plan"),
+    (service(type="Resize"), "use mode Plan"),
+    (service(type="Restore", restore={"instant": "20260101000000000"}, schedule="0 3 * * *"), "run once"),
+    (
+        service(type="Savepoint", savepoint={"instant": "20260101000000000"}, when={"commitsSince": "> 9"}),
+        "names one write",
+    ),
+    (service(activeDeadline="half an hour"), "activeDeadline"),
 ]
 
 
@@ -265,9 +311,9 @@ def test_every_rule_that_is_no_transition_has_a_document_that_breaks_it() -> Non
         ({"partitionBy": [{"field": "day"}]}, "partitionBy cannot change"),
         ({"orderingFields": ["other"]}, "orderingFields cannot change"),
         ({"paths": {"hiveStyle": True}}, "paths cannot change"),
-        ({"index": {"type": "Bucket", "buckets": 8}}, "Bucket index cannot change"),
-        ({"index": {"type": "Simple"}}, "Bucket index cannot change"),
-        ({"index": None}, "Bucket index cannot change"),
+        ({"index": {"type": "Bucket", "buckets": 4, "hashFields": ["id"]}}, "only buckets can change"),
+        ({"index": {"type": "Simple"}}, "only buckets can change"),
+        ({"index": None}, "only buckets can change"),
     ],
 )
 def test_the_api_server_refuses_to_change_what_a_table_is(changes: dict[str, Any], words: str) -> None:
@@ -277,6 +323,7 @@ def test_the_api_server_refuses_to_change_what_a_table_is(changes: dict[str, Any
 
 def test_the_api_server_lets_change_what_may_change() -> None:
     assert judged("HudiTable", spec(suspend=True, options={"hoodie.parquet.max.file.size": "1"}), spec()) == []
+    assert judged("HudiTable", spec(index={"type": "Bucket", "buckets": 8}), spec()) == []
     simple = spec(index={"type": "Simple"})
     assert judged("HudiTable", spec(index={"type": "GlobalSimple"}), simple) == []
 

@@ -30,21 +30,15 @@ def test_resources_go_to_stdout_and_everything_else_to_stderr(
     assert "HudiTable flights is not ready: InvalidSpec: spec.location" in err
 
 
-def test_a_table_service_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_service_without_its_table_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "service.yaml"
     path.write_text(yaml.safe_dump(manifest("nightly", "TableService", tableRef={"name": "x"}, type="Clustering")))
     assert main(["local", str(path), "--state", str(tmp_path / "state")]) == 1
     out, err = capsys.readouterr()
-    assert out.splitlines()[0].split() == ["NAME", "TABLE", "TYPE", "MODE", "READY", "REASON", "AGE"]
-    assert out.splitlines()[1].split()[:6] == [
-        "nightly",
-        "x",
-        "Clustering",
-        "ScheduleAndExecute",
-        "False",
-        "UnsupportedSpec",
-    ]
-    assert "spec.type: Clustering is not run by this release" in err
+    head = ["NAME", "TABLE", "TYPE", "MODE", "PHASE", "LAST", "NEXT", "READY", "AGE"]
+    assert out.splitlines()[0].split() == head
+    assert out.splitlines()[1].split()[:6] == ["nightly", "x", "Clustering", "ScheduleAndExecute", "Failed", "False"]
+    assert "there is no HudiTable 'x' in namespace default; create it" in err
 
 
 def test_what_is_no_manifest_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus
-from hudi_operator.plan.observed import Observed, Problem, SourceObservation
+from hudi_operator.plan.observed import Observed, Problem, SourceObservation, Trace
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.debt import CompactionDebt
+from hudi_table.model.services import ServiceType
+from hudi_table.model.table_config import TableType
 from tests.support.manifests import ingest
-from tests.support.plans import COMMIT, FILES, NOW, conditions, desired, of, seen, status_of, table
+from tests.support.plans import COMMIT, CONFIG, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
 
 class TestWaitingFiles:
@@ -37,6 +41,7 @@ class TestWaitingFiles:
             "Compacted": ("True", "CopyOnWrite"),
             "WellSized": ("True", "WellSized"),
             "Clean": ("True", "NoFailedWrites"),
+            "Archived": ("True", "TimelineShort"),
         }
 
     def test_that_are_new_start_an_ingest_while_the_table_stays_ready(self) -> None:
@@ -97,7 +102,6 @@ class TestTheManifest:
             ({"ingest": [ingest(source={"type": "Kafka"})]}, "spec.ingest[0].source.type: Kafka"),
             ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: Continuous"),
             ({"ingest": [ingest(mode="Cron", schedule="* * * * *")]}, "spec.ingest[0].mode: Cron"),
-            ({"maintenance": {"clustering": {"mode": "Auto"}}}, "spec.maintenance.clustering.mode"),
             ({"deletionPolicy": "Purge"}, "spec.deletionPolicy: Purge"),
             ({"orderingFields": ["a", "b"]}, "spec.orderingFields"),
         ],
@@ -124,7 +128,7 @@ class TestTheManifest:
             ({"partitionBy": [{"field": "day"}]}, "partitionBy"),
             ({"orderingFields": ["other"]}, "orderingFields"),
             ({"mergeMode": "CommitTime"}, "mergeMode"),
-            ({"index": {"type": "Bucket", "buckets": 8}}, "index.buckets"),
+            ({"index": {"type": "Bucket", "buckets": 4, "hashFields": ["ts"]}, "recordKey": ["id", "ts"]}, "recordKey"),
             ({"index": {"type": "Simple"}}, "index.type"),
             ({"paths": {"hiveStyle": True}}, "paths.hiveStyle"),
         ],
@@ -176,29 +180,75 @@ class TestATableThatCannotBeSeen:
         assert conditions(effects)["Stalled"] == ("True", "AccessDenied")
 
 
+LOGGED = replace(CONFIG, type=TableType.MERGE_ON_READ)
+
+
+def compacted(**changes: Any) -> DesiredTable:
+    maintenance = {"compaction": {"mode": "Auto"}, **changes.pop("maintenance", {})}
+    return desired(type="MergeOnRead", maintenance=maintenance, **changes)
+
+
 class TestCompaction:
     def owed(self, **debt: Any) -> Observed:
-        return seen(table(*FILES, compaction=CompactionDebt(**debt)))
+        found = CompactionDebt(**debt)
+        traces = {ServiceType.COMPACTION: Trace(pending=found.pending)}
+        return seen(table(*FILES, config=LOGGED, compaction=found, traces=traces))
 
     def test_starts_when_it_is_due_and_says_why(self) -> None:
-        effects = plan_table(desired(), self.owed(why="5 deltacommits", file_groups=2, bytes_read=1 << 20), NOW)
+        effects = plan_table(compacted(), self.owed(why="5 deltacommits", file_groups=2, bytes_read=1 << 20), NOW)
         (launch,) = of(Launch, effects)
         assert launch.run.work == "Compaction"
-        assert (launch.spec.engine, launch.spec.work) == ("Local", {"type": "Compaction", "schedule": True})
+        assert launch.spec.engine == "Local"
+        assert launch.spec.work == {
+            "type": "Compaction",
+            "mode": "ScheduleAndExecute",
+            "options": {},
+            "plan": "",
+            "instant": "",
+            "force": True,
+            "comment": "",
+        }
         (found,) = [c for c in status_of(effects).conditions if c.type == "Reconciling"]
         assert found.reason == "Compacting"
         assert "5 deltacommits: 2 file groups, 1.0 MiB" in found.message
 
     def test_executes_a_published_plan_without_making_another(self) -> None:
-        effects = plan_table(desired(), self.owed(pending=("20260101000000001",), bytes_read=1 << 40), NOW)
+        effects = plan_table(compacted(), self.owed(pending=("20260101000000001",), bytes_read=1 << 40), NOW)
         (launch,) = of(Launch, effects)
-        assert (launch.spec.engine, launch.spec.work) == ("Spark", {"type": "Compaction", "schedule": False})
+        assert (launch.spec.engine, launch.spec.work["mode"]) == ("Spark", "Execute")
         assert launch.run.batch == "20260101000000001"
 
     def test_waits_for_waiting_files(self) -> None:
-        observed = seen(table(compaction=CompactionDebt(why="now")))
-        assert [launch.run.work for launch in of(Launch, plan_table(desired(), observed, NOW))] == ["Ingest/feed"]
+        observed = seen(table(config=LOGGED, compaction=CompactionDebt(why="now")))
+        assert [launch.run.work for launch in of(Launch, plan_table(compacted(), observed, NOW))] == ["Ingest/feed"]
 
     def test_of_nothing_starts_nothing(self) -> None:
-        assert not of(Launch, plan_table(desired(), self.owed(), NOW))
-        assert not of(Launch, plan_table(desired(suspend=True), self.owed(why="now"), NOW))
+        assert not of(Launch, plan_table(compacted(), self.owed(), NOW))
+        assert not of(Launch, plan_table(compacted(suspend=True), self.owed(why="now"), NOW))
+
+    def test_that_found_nothing_to_do_is_not_repeated_until_somebody_writes(self) -> None:
+        observed = self.owed(why="now")
+        done = run_after(plan_table(compacted(), observed, NOW), "NothingToDo")
+        effects = plan_table(compacted(), replace(observed, runs=(done,)), NOW)
+        assert not of(Launch, effects)
+        assert "Stalled" not in conditions(effects)
+        assert observed.table is not None
+        written = replace(observed.table, last_write="20260102000000000")
+        assert of(Launch, plan_table(compacted(), replace(observed, table=written, runs=(done,)), NOW))
+
+    def test_that_did_well_while_its_plan_still_waits_is_a_fault(self) -> None:
+        observed = self.owed(pending=("20260101000000001",))
+        done = run_after(plan_table(compacted(), observed, NOW), "Succeeded")
+        effects = plan_table(compacted(), replace(observed, runs=(done,)), NOW)
+        assert conditions(effects)["Stalled"] == ("True", "Invariant")
+
+    def test_waits_for_a_service_of_its_own_resource(self) -> None:
+        other = RunStatus("nightly-clustering-0a1b2c3d-g1-1", "Clustering", "Running")
+        effects = plan_table(compacted(), replace(self.owed(why="now"), others=(other,)), NOW)
+        assert not of(Launch, effects)
+        assert conditions(effects)["Reconciling"] == ("True", "Running")
+        assert of(RequeueAfter, effects)
+
+    def test_is_left_to_a_table_service_of_its_type(self) -> None:
+        observed = replace(self.owed(why="now"), keepers={ServiceType.COMPACTION: "nightly"})
+        assert not of(Launch, plan_table(compacted(), observed, NOW))

@@ -1,0 +1,137 @@
+"""What each type of TableService may be told: one section a type, and what a service waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from hudi_operator.api.schema import Rule, prop
+from hudi_operator.api.table import COLUMN_LENGTH_MAX, QUANTITY
+
+INSTANT = "^[0-9]{17}$"
+RATIO = r"^>=? ?[0-9]+(\.[0-9]+)?$"
+SIZE = r"^>=? ?[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+COUNT = "^>=? ?[1-9][0-9]*$"
+PARTITION_LENGTH_MAX = 512
+
+
+class Layout(StrEnum):
+    """Order of rows after clustering."""
+
+    LINEAR = "Linear"
+    Z_ORDER = "ZOrder"
+    HILBERT = "Hilbert"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Run when one of these holds of what was measured."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.smallFileRatio) || has(self.logBytesRatio) || has(self.logBytes) || has(self.commitsSince)"
+            " || has(self.bytesToClean)",
+            "when needs a figure to wait for",
+            "",
+            lambda n: any(
+                figure is not None
+                for figure in (n.small_file_ratio, n.log_bytes_ratio, n.log_bytes, n.commits_since, n.bytes_to_clean)
+            ),
+        ),
+    )
+
+    small_file_ratio: str | None = prop(
+        'share of base files below the small-file limit, such as "> 0.5"', None, pattern=RATIO, max_length=16
+    )
+    log_bytes_ratio: str | None = prop(
+        'bytes in log files over bytes in base files, such as "> 0.3"', None, pattern=RATIO, max_length=16
+    )
+    log_bytes: str | None = prop('bytes in log files, such as "> 2Gi"', None, pattern=SIZE, max_length=24)
+    commits_since: str | None = prop(
+        'writes since this service last completed, such as ">= 10"', None, pattern=COUNT, max_length=16
+    )
+    bytes_to_clean: str | None = prop(
+        'bytes that cleaning would free, such as "> 10Gi"', None, pattern=SIZE, max_length=24
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSpec:
+    """What clustering takes and writes. What is absent is as Hudi has it."""
+
+    sort_columns: tuple[str, ...] = prop("columns to sort by", (), max_items=8, item_max_length=COLUMN_LENGTH_MAX)
+    layout: Layout = prop("order of rows", Layout.LINEAR)
+    small_file_limit: str | None = prop(
+        "files below this size are rewritten; absent: 300Mi", None, pattern=QUANTITY, max_length=16
+    )
+    target_file_size: str | None = prop("size of the files written; absent: 1Gi", None, pattern=QUANTITY, max_length=16)
+    max_groups: int | None = prop("groups of files in one plan; absent: 30", None, minimum=1, maximum=10_000)
+    partitions: tuple[str, ...] = prop(
+        "partition paths that it is limited to; empty: all", (), max_items=256, item_max_length=PARTITION_LENGTH_MAX
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningSpec:
+    """Which file slices stay."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(has(self.keepCommits) ? 1 : 0) + (has(self.keepHours) ? 1 : 0) + (has(self.keepFileVersions) ? 1 : 0) == 1",
+            "cleaning keeps by one of keepCommits, keepHours and keepFileVersions",
+            "",
+            lambda c: sum(kept is not None for kept in (c.keep_commits, c.keep_hours, c.keep_file_versions)) == 1,
+        ),
+    )
+
+    keep_commits: int | None = prop("slices that the last so many commits show", None, minimum=1, maximum=100_000)
+    keep_hours: int | None = prop("slices that commits of the last so many hours show", None, minimum=1, maximum=87_600)
+    keep_file_versions: int | None = prop("so many slices of each file group", None, minimum=1, maximum=10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivingSpec:
+    """Length of the active timeline."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.minCommits < self.maxCommits",
+            "minCommits must be less than maxCommits",
+            "minCommits",
+            lambda a: a.min_commits < a.max_commits,
+        ),
+    )
+
+    min_commits: int = prop("commits that archiving leaves", 20, minimum=2, maximum=100_000)
+    max_commits: int = prop("commits at which archiving starts", 30, minimum=3, maximum=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointSpec:
+    """What is kept until the savepoint is deleted."""
+
+    instant: str | None = prop("a completed write, 17 digits; absent: the newest", None, pattern=INSTANT, max_length=17)
+    comment: str = prop("why, for those who find it", "", max_length=1024)
+
+
+@dataclass(frozen=True, slots=True)
+class InstantSpec:
+    """The instant that a service is about."""
+
+    instant: str = prop("an instant time, 17 digits", pattern=INSTANT, max_length=17)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSpec:
+    """How far a repair goes. It never deletes."""
+
+    quarantine: bool = prop("put aside what is damaged or belongs to nobody; false: only report it", False)
+    keys: bool = prop("look for keys that stand in several file groups, which reads every key", False)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTTLSpec:
+    """How long partitions live."""
+
+    days: int = prop("days without a write after which a partition is dropped", minimum=1, maximum=100_000)

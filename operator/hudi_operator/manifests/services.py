@@ -1,0 +1,174 @@
+"""What a table service is asked: one value for a TableService and for each `maintenance` of a HudiTable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hudi_operator.api.sections import ClusteringSpec, Layout, Need, RepairSpec
+from hudi_operator.api.service import RunMode, TableServiceSpec
+from hudi_operator.api.table import HudiTableSpec, ServiceMode
+from hudi_operator.manifests.quantities import bytes_of
+from hudi_table.model.services import ServiceType
+from hudi_table.model.table_config import TableConfig
+
+REPAIR_KEYS = "hoodie.lakeops.repair.keys"
+REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+_CLUSTERING = "hoodie.clustering.plan.strategy"
+_LAYOUTS = {Layout.LINEAR: "LINEAR", Layout.Z_ORDER: "ZORDER", Layout.HILBERT: "HILBERT"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceWork:
+    """One service of one table. `options` are those of the service alone. Due when `when` holds, else by its own rule."""
+
+    type: ServiceType
+    mode: RunMode = RunMode.SCHEDULE_AND_EXECUTE
+    options: Mapping[str, str] = field(default_factory=dict)
+    instant: str = ""
+    comment: str = ""
+    force: bool = True
+    plan: str = ""
+    when: Need | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The `work` of a JobSpec."""
+        return {
+            "type": self.type.value,
+            "mode": self.mode.value,
+            "options": dict(self.options),
+            "plan": self.plan,
+            "instant": self.instant,
+            "force": self.force,
+            "comment": self.comment,
+        }
+
+    def digest(self) -> str:
+        """Names what is asked: the same for the same work, whatever else its resource says."""
+        text = json.dumps(self.document(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def approved(self, plan: str) -> ServiceWork:
+        """The run of exactly one plan."""
+        return replace(self, mode=RunMode.SCHEDULE_AND_EXECUTE, plan=plan)
+
+    def only(self, mode: RunMode) -> ServiceWork:
+        """The same, as far as `mode` goes."""
+        return replace(self, mode=mode)
+
+
+def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
+    """What a TableService asks of its table."""
+    named = spec.restore or spec.rollback
+    savepoint = spec.savepoint
+    return ServiceWork(
+        type=spec.type,
+        mode=spec.mode,
+        options={**_section(spec, table), **spec.options},
+        instant=named.instant if named else (savepoint.instant or "" if savepoint else ""),
+        comment=savepoint.comment if savepoint else "",
+        when=spec.when,
+    )
+
+
+def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[ServiceWork, ...]:
+    """The services that run by themselves, in the order in which they have their turn; with `disabled` those that do not, too."""
+    auto = {
+        ServiceType.COMPACTION: (spec.maintenance.compaction.mode, {}),
+        ServiceType.CLUSTERING: (spec.maintenance.clustering.mode, {}),
+        ServiceType.CLEANING: (spec.maintenance.cleaning.mode, _keep_commits(spec.maintenance.cleaning.keep_commits)),
+        ServiceType.ARCHIVING: (spec.maintenance.archiving.mode, _archiving(spec)),
+    }
+    return tuple(
+        ServiceWork(kind, options={**options, **_given(spec, options)})
+        for kind, (mode, options) in auto.items()
+        if disabled or mode is ServiceMode.AUTO
+    )
+
+
+def _given(spec: HudiTableSpec, options: Mapping[str, str]) -> dict[str, str]:
+    """What the table's own `options` say of these keys: they win, as they do over `files`."""
+    return {key: spec.options[key] for key in options if key in spec.options}
+
+
+def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
+    """The section of the type as Hudi's keys."""
+    match spec.type:
+        case ServiceType.CLUSTERING:
+            return _clustering(spec.clustering) if spec.clustering is not None else {}
+        case ServiceType.CLEANING:
+            return _cleaning(spec, table)
+        case ServiceType.ARCHIVING:
+            if spec.archiving is None:
+                return {**_archiving(table), **_given(table, _archiving(table))}
+            return _keep(spec.archiving.min_commits, spec.archiving.max_commits)
+        case ServiceType.REPAIR:
+            return _repair(spec.repair) if spec.repair is not None else {}
+        case ServiceType.PARTITION_TTL if spec.partition_ttl is not None:
+            return {"hoodie.partition.ttl.strategy.days.retain": str(spec.partition_ttl.days)}
+        case ServiceType.RESIZE if table.index is not None and table.index.buckets is not None:
+            return {BUCKETS: str(table.index.buckets)}
+        case _:
+            return {}
+
+
+def _clustering(spec: ClusteringSpec) -> dict[str, str]:
+    found = {"hoodie.layout.optimize.strategy": _LAYOUTS[spec.layout]}
+    if spec.sort_columns:
+        found[f"{_CLUSTERING}.sort.columns"] = ",".join(spec.sort_columns)
+    if spec.small_file_limit is not None:
+        found[f"{_CLUSTERING}.small.file.limit"] = str(bytes_of(spec.small_file_limit))
+    if spec.target_file_size is not None:
+        found[f"{_CLUSTERING}.target.file.max.bytes"] = str(bytes_of(spec.target_file_size))
+    if spec.max_groups is not None:
+        found[f"{_CLUSTERING}.max.num.groups"] = str(spec.max_groups)
+    if spec.partitions:
+        found[f"{_CLUSTERING}.partition.selected"] = ",".join(spec.partitions)
+    return found
+
+
+def _repair(spec: RepairSpec) -> dict[str, str]:
+    asked = {REPAIR_KEYS: spec.keys, REPAIR_QUARANTINE: spec.quarantine}
+    return {key: "true" for key, wanted in asked.items() if wanted}
+
+
+def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
+    section = spec.cleaning
+    if section is None:
+        kept = _keep_commits(table.maintenance.cleaning.keep_commits)
+        return {**kept, **_given(table, kept)}
+    if section.keep_commits is not None:
+        return _keep_commits(section.keep_commits)
+    if section.keep_hours is not None:
+        return {
+            "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
+            "hoodie.clean.hours.retained": str(section.keep_hours),
+        }
+    return {
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.clean.fileversions.retained": str(section.keep_file_versions),
+    }
+
+
+def _keep_commits(number: int) -> dict[str, str]:
+    return {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": str(number)}
+
+
+def _archiving(spec: HudiTableSpec) -> dict[str, str]:
+    return _keep(spec.maintenance.archiving.min_commits, spec.maintenance.archiving.max_commits)
+
+
+def _keep(least: int, most: int) -> dict[str, str]:
+    return {"hoodie.keep.min.commits": str(least), "hoodie.keep.max.commits": str(most)}
+
+
+def resize_wanted(spec: HudiTableSpec, config: TableConfig) -> tuple[int, int] | None:
+    """(buckets of the table, buckets that the manifest wants) where they differ."""
+    wanted, there = spec.index, config.index
+    if wanted is None or there is None or wanted.buckets is None or there.buckets is None:
+        return None
+    return None if wanted.buckets == there.buckets else (there.buckets, wanted.buckets)

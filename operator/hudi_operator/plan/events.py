@@ -1,0 +1,32 @@
+"""What is told: each thing once, when it changes between two statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hudi_operator.api.status import Condition, RunStatus
+from hudi_operator.plan.effects import Emit, EventType
+from hudi_operator.plan.runs import DONE
+
+
+def changes(
+    phases: Mapping[str, str], runs: Iterable[RunStatus], before: Iterable[Condition], after: Iterable[Condition]
+) -> list[Emit]:
+    """Events of runs, oldest first, whose phase was another (`phases` by name), and of a new standstill."""
+    found = []
+    for run in runs:
+        if phases.get(run.name) == run.phase:
+            continue
+        if run.phase == "Running":
+            found.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
+        elif run.phase in DONE:
+            found.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
+        else:
+            found.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
+    told = {emit.message for emit in found}
+    old = {c.type: (c.reason, c.message) for c in before}
+    for condition in after:
+        new = (condition.reason, condition.message)
+        if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in told):
+            found.append(Emit(EventType.WARNING, *new))
+    return found

@@ -1,0 +1,67 @@
+"""What was measured of a table, as needs and conditions speak of it, and numbers as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.manifests.quantities import bytes_of
+from hudi_operator.manifests.services import ServiceWork
+from hudi_operator.plan.observed import TableObservation
+
+SMALL_FILE_RATIO_MAX = 0.5
+SMALL_FILE_COUNT_MIN = 8
+"""Fewer files than this are no burden, however small they are."""
+_CLUSTERING_LIMIT = "hoodie.clustering.plan.strategy.small.file.limit"
+_TABLE_LIMIT = "hoodie.parquet.small.file.limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Ratios are 0 without base files. `bytes_to_clean` is None if it is not known."""
+
+    files: int
+    small_files: int
+    small_file_ratio: float
+    log_bytes: int
+    log_bytes_ratio: float
+    commits_since: int
+    bytes_to_clean: int | None
+
+    @classmethod
+    def of(cls, table: TableObservation, work: ServiceWork, options: Mapping[str, str]) -> Figures:
+        """Measured for one service: small by its own limit if it has one, else by the table's."""
+        text = work.options.get(_CLUSTERING_LIMIT) or options.get(_TABLE_LIMIT, "")
+        small = sum(f.size < (int(text) if text.isdigit() else 0) for f in table.files)
+        total, base, logs = len(table.files), table.base_bytes, table.log_bytes
+        return cls(
+            files=total,
+            small_files=small,
+            small_file_ratio=small / total if total else 0.0,
+            log_bytes=logs,
+            log_bytes_ratio=logs / base if base else float(logs > 0),
+            commits_since=table.trace(work.type).commits_since,
+            bytes_to_clean=table.bytes_to_clean,
+        )
+
+    @property
+    def well_sized(self) -> bool:
+        """Whether small files are few, or a small part."""
+        return self.files < SMALL_FILE_COUNT_MIN or self.small_file_ratio <= SMALL_FILE_RATIO_MAX
+
+
+def small_files(spec: HudiTableSpec, table: TableObservation) -> int:
+    """Base files below `files.smallFileLimit`."""
+    limit = bytes_of(spec.files.small_file_limit)
+    return sum(f.size < limit for f in table.files)
+
+
+def human_bytes(size: float) -> str:
+    """`1.2 MiB`."""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"

@@ -1,0 +1,139 @@
+"""How far a TableService is: its runs, its schedule and its plans, from the last status and what has become of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from datetime import datetime
+
+from hudi_operator.api.status import ActualStatus, PlanStatus, RunStatus, ScheduleStatus, TableServiceStatus
+from hudi_operator.plan import predict
+from hudi_operator.plan.cron import Cron
+from hudi_operator.plan.runs import DONE, rfc3339
+from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.services import ServiceType
+
+_APPROVAL = "approve-"
+_STALE = frozenset({WriteConflictError.name(), InvalidRequestError.name()})
+"""Why the run of an approved plan failed, where another plan may do: its files moved, or it is not kept any more."""
+
+
+def approval(digest: str) -> str:
+    """The batch of the run of an approved plan."""
+    return f"{_APPROVAL}{digest}"
+
+
+def moment(text: str | None, default: datetime) -> datetime:
+    """A moment of a status."""
+    return datetime.fromisoformat(text) if text else default
+
+
+@dataclass(slots=True)
+class Progress:
+    """`runs` newest first. `attempts`: how many were ever started, so that no name is given twice."""
+
+    runs: tuple[RunStatus, ...] = ()
+    attempts: int = 0
+    done: str | None = None
+    plan: PlanStatus | None = None
+    last_plan: PlanStatus | None = None
+    actual: ActualStatus | None = None
+    schedule: ScheduleStatus | None = None
+    ended: list[RunStatus] = field(default_factory=list)
+
+    @property
+    def running(self) -> RunStatus | None:
+        """The run that is at work."""
+        return next((run for run in self.runs if run.phase == "Running"), None)
+
+    def ended_well(self, batch: str) -> bool:
+        """Whether a run did all that there was to do for a batch."""
+        return self.done == batch or any(run.batch == batch and run.phase in DONE for run in self.runs)
+
+    def unfinished(self, generation: int) -> str | None:
+        """The newest moment of the schedule, if its run failed."""
+        last = self.schedule.last if self.schedule is not None else None
+        failed = any(run.batch == last and run.generation == generation for run in self.runs)
+        return last if failed and last is not None and not self.ended_well(last) else None
+
+    def started(self, run: RunStatus) -> None:
+        """A run begins. One for a moment of the schedule takes that moment."""
+        self.runs = (run, *self.runs)
+        self.attempts = max(self.attempts, run.attempt)
+        if self.schedule is not None and run.batch is not None and run.batch[:1].isdigit():
+            self.schedule = changed(self.schedule, last=run.batch)
+
+    def replace(self, run: RunStatus) -> None:
+        """A run has become another."""
+        self.runs = tuple(run if known.name == run.name else known for known in self.runs)
+
+    def follow(self, cron: Cron | None, created: str, now: datetime) -> None:
+        """Take the schedule of the manifest. Of a new one, moments from the resource's creation on count; of a changed one, from now."""
+        if cron is None:
+            self.schedule = None
+            return
+        known = self.schedule
+        if known is not None and (known.cron, known.time_zone) == (cron.expression, cron.zone.key):
+            return
+        since = rfc3339(now if known is not None else moment(created, now))
+        self.schedule = ScheduleStatus(cron.expression, cron.zone.key, since)
+
+    def due_moment(self, cron: Cron, now: datetime) -> datetime | None:
+        """The newest moment that has come and was neither run nor left out."""
+        if self.schedule is None:
+            return None
+        return cron.latest(moment(self.schedule.last or self.schedule.since, now), now)
+
+    def handled(self, at: datetime) -> None:
+        """A moment is run, or left out."""
+        if self.schedule is not None:
+            self.schedule = changed(self.schedule, last=rfc3339(at))
+
+    def appoint(self, cron: Cron | None, now: datetime) -> datetime | None:
+        """The next moment of the schedule, which the status tells."""
+        if cron is None or self.schedule is None:
+            return None
+        found = cron.next(now)
+        self.schedule = changed(self.schedule, next=rfc3339(found) if found is not None else None)
+        return found
+
+
+def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: Iterable[RunStatus]) -> Progress:
+    """The last status, with what has ended since. `others`: runs of the table itself, which tell how fast a service is."""
+    known = {run.name: run.phase for run in before.runs}
+    # A run that the status left out long ago is not news, though its launcher may remember it.
+    kept = tuple(run for run in runs if run.name in known or run.attempt > before.attempts)
+    found = Progress(
+        runs=tuple(changed(run, plan=None) for run in kept),
+        attempts=max([before.attempts, *(run.attempt for run in kept)]),
+        done=before.done,
+        plan=before.plan,
+        last_plan=before.last_plan,
+        actual=before.actual,
+        schedule=before.schedule,
+    )
+    measured = [*kept, *others]
+    for run in reversed(kept):
+        if run.phase != "Running" and known.get(run.name, "Running") == "Running":
+            found.ended.append(run)
+            _take(found, run, measured)
+    return found
+
+
+def _take(found: Progress, run: RunStatus, measured: list[RunStatus]) -> None:
+    """What the end of a run changes."""
+    kind, _, planned = run.work.partition("/")
+    if run.phase in DONE:
+        found.done = run.batch
+    if planned and run.phase in DONE:
+        speed = predict.throughput(ServiceType(kind), measured)
+        found.plan = predict.predicted(run.plan, speed, run.finished) if run.plan is not None else None
+        return
+    plan = found.plan
+    if plan is None or run.batch != approval(plan.digest):
+        return
+    if run.phase in DONE:
+        found.last_plan, found.actual, found.plan = plan, predict.actual(plan.digest, run), None
+    elif run.reason in _STALE:
+        found.plan = changed(plan, stale=run.message or run.reason)
