@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 import pyarrow as pa
 
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.model.cdc import Images
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.table_config import IndexSpec
@@ -206,6 +206,10 @@ class TableReader:
     def _timeline(self) -> Timeline:
         timeline = load_timeline(self.context)
         return timeline if self.as_of is None else timeline.until(self.as_of)
+
+    def _check_writable(self) -> None:
+        if self.as_of is not None:
+            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
 
 
 def index_text(index: IndexSpec | None) -> str:

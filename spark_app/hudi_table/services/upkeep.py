@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hudi_table.errors import InvalidRequestError
 from hudi_table.model.findings import Finding
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.read.reader import TableReader
@@ -121,7 +120,3 @@ class Upkeep(TableReader):
         """Move the files of a quarantine back to where they lay. Raises InvalidRequestError."""
         self._check_writable()
         return put_back(self.context, time)
-
-    def _check_writable(self) -> None:
-        if self.as_of is not None:
-            raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
