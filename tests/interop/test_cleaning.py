@@ -45,7 +45,7 @@ HISTORY = (
     ("upsert", range(4, 9), 6),
 )
 TABLES = {
-    "copy-on-write": {"index": "bucket", "partitioned": True},
+    "copy-on-write": {"index": "simple", "partitioned": True},
     "merge-on-read": {"index": "simple", "partitioned": False, "type": "MergeOnRead"},
 }
 tables = pytest.mark.parametrize("kind", TABLES)
@@ -69,11 +69,11 @@ def told(kind: str) -> dict[str, str]:
 
 def hudi_cleans(oracle: HudiOracle, base: Path, *arguments: str) -> None:
     name = f"cleaned_{uuid.uuid4().hex[:8]}"
-    oracle.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
+    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
     oracle.sql(
         f"CALL run_clean({', '.join([f'table => {name!r}', *arguments])}, options => 'hoodie.metadata.enable=false')"
     )
-    oracle.sql(f"DROP TABLE {name}")
+    oracle.run(f"DROP TABLE {name}")
 
 
 def cleans(table: HudiTable) -> list[Instant]:

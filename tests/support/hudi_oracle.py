@@ -91,6 +91,10 @@ class HudiOracle:
         self._call({"command": "sql", "statement": statement, "to": str(folder)})
         return _rows(folder)
 
+    def run(self, statement: str) -> None:
+        """Run a SQL statement that gives no rows, such as `CREATE TABLE`."""
+        self._call({"command": "sql", "statement": statement})
+
     def common_options(self) -> dict[str, str]:
         """What every write here shares: two tasks, and for 1.x to stay on table version 6."""
         tasks = {f"hoodie.{kind}.shuffle.parallelism": "2" for kind in ("insert", "upsert", "bulkinsert", "delete")}
