@@ -7,6 +7,7 @@ import random
 import shutil
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ HISTORY = (
     ("upsert", range(20, 30), 5),
     ("upsert", range(4, 9), 6),
 )
-TABLES = {
+TABLES: dict[str, dict[str, Any]] = {
     "copy-on-write": {"index": "simple", "partitioned": True},
     "merge-on-read": {"index": "simple", "partitioned": False, "type": "MergeOnRead"},
 }
