@@ -259,7 +259,8 @@ def test_hudi_respects_our_savepoint_restores_to_it_and_deletes_it(hudis: Hudis,
         ours.assert_all_read(restored, oracle, model.rows())
         oracle.sql(f"CALL delete_savepoint(path => '{copy}', instant_time => '{kept.instant}')")
         assert not mine.savepoints()
-        ours.write(copy, "upsert", rows([3], 9))
+        # Hudi's CREATE TABLE over the table has written its properties anew, without those that only we read.
+        ours.write(copy, "upsert", rows([3], 9), options={"hoodie.index.type": "SIMPLE"})
         upsert(oracle, copy, rows([4], 10), **told(kind))
         mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
         with pytest.raises(ExpiredError):

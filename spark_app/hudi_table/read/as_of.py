@@ -119,7 +119,9 @@ def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str
     if not deleted:
         return None
     hidden = replaced_groups(ctx, timeline.until(view.as_of or ""))
-    kept = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
+    # Logs beside a later compaction, whose slice of that moment is gone, make one of their own, which held nothing then.
+    latest = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
+    kept = {group: instant for group, instant in latest.items() if instant <= limit}
     found = [
         (instant, clean)
         for partition, file_id, instant, clean in deleted
