@@ -104,11 +104,14 @@ def check_retained(view: FileSystemView) -> None:
 
 
 def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str | None:
-    """The clean that deleted a slice, or a part of it, which was the newest of its visible group at the moment of `view`."""
+    """The clean that deleted a slice, or a part of it, which was the newest of its visible group at the moment of `view`.
+
+    Only a later clean can have: what one deletes was outdated when it was planned.
+    """
     limit = comparable_time(view.as_of or "")
     deleted = [
         (partition, slice_.file_id, comparable_time(slice_.instant), clean)
-        for clean, files in taken_files(ctx, timeline).items()
+        for clean, files in taken_files(ctx, timeline, limit).items()
         for partition, names in files.items()
         for slice_ in map(_slice_of, names)
         if slice_ is not None and comparable_time(slice_.instant) <= limit
@@ -116,7 +119,9 @@ def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str
     if not deleted:
         return None
     hidden = replaced_groups(ctx, timeline.until(view.as_of or ""))
-    kept = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
+    # Logs beside a later compaction, whose slice of that moment is gone, make one of their own, which held nothing then.
+    latest = {(g.partition, g.file_id): comparable_time(g.latest.instant) for g in view.groups()}
+    kept = {group: instant for group, instant in latest.items() if instant <= limit}
     found = [
         (instant, clean)
         for partition, file_id, instant, clean in deleted

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import join
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, body
@@ -154,15 +154,24 @@ def completed_cleans(ctx: TableContext, timeline: Timeline) -> Iterator[CleanRec
     return (read_record(ctx, i) for i in timeline.completed if i.action is Action.CLEAN)
 
 
-def pending_cleans(ctx: TableContext, timeline: Timeline) -> dict[str, CleanPlan]:
-    """The plans of cleans that have not completed, by their instants, oldest first. What they name may be gone already."""
-    return {i.time: read_plan(ctx, i) for i in timeline.pending if i.action is Action.CLEAN}
+def last_clean(ctx: TableContext, timeline: Timeline) -> CleanRecord | None:
+    """The record of the newest completed clean."""
+    newest = [i for i in timeline.completed if i.action is Action.CLEAN][-1:]
+    return read_record(ctx, newest[0]) if newest else None
 
 
-def taken_files(ctx: TableContext, timeline: Timeline) -> dict[str, dict[str, tuple[str, ...]]]:
-    """What each clean on the timeline deleted, or is to delete if it has not completed: names per partition, by its instant."""
-    done = {record.time: dict(record.deleted) for record in completed_cleans(ctx, timeline)}
-    return done | {time: dict(plan.files) for time, plan in pending_cleans(ctx, timeline).items()}
+def pending_cleans(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, CleanPlan]:
+    """The plans of cleans after `since` that have not completed, by their instants, oldest first. What they name may be gone."""
+    waiting = (i for i in timeline.pending if i.action is Action.CLEAN and comparable_time(i.time) > since)
+    return {i.time: read_plan(ctx, i) for i in waiting}
+
+
+def taken_files(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, Files]:
+    """What each clean after the instant `since` deleted, or is to delete if it has not completed: names per partition, by its
+    instant."""
+    done = (i for i in timeline.completed if i.action is Action.CLEAN and comparable_time(i.time) > since)
+    found: dict[str, Files] = {i.time: read_record(ctx, i).deleted for i in done}
+    return found | {time: plan.files for time, plan in pending_cleans(ctx, timeline, since).items()}
 
 
 def clean_of(ctx: TableContext, timeline: Timeline, path: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from tests.support.written import INDEXES, SCHEMA, rows
 KEEP = {"hoodie.clean.commits.retained": "2"}
 
 
-def table_of(tmp_path: Path, commits: int = 5, **more: object) -> HudiTable:
+def table_of(tmp_path: Path, commits: int = 5, **more: Any) -> HudiTable:
     table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
     for value in range(commits):
         table.upsert(rows(("a", "x", value), ("b", "y", value)))

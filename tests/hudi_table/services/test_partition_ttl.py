@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.model.services import ServiceRequest, ServiceType
-from hudi_table.services.cleaning.ttl import TtlOptions, drop_expired, expired_partitions
+from hudi_table.services.cleaning.ttl import TtlOptions, expired_partitions
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.instants import local_now
+from hudi_table.table.ports import Clock
 from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
@@ -24,25 +27,33 @@ CREATION = DAYS | {"hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CRE
 
 
 class Later:
-    """The system's clock, days ahead."""
+    """The system's clock, days ahead; `when_drawing` runs once, when it is asked for the second time: for an instant to claim."""
 
-    def __init__(self, clock: object, days: float) -> None:
+    def __init__(self, clock: Clock, days: float) -> None:
         self.clock, self.days = clock, days
+        self.asked = 0
+        self.when_drawing: Callable[[], object] = lambda: None
 
-    def now(self) -> object:
+    def now(self) -> datetime:
+        self.asked += 1
+        if self.asked == 2:
+            self.when_drawing()
         return self.clock.now() + timedelta(days=self.days)
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.clock, name)
+    def boot_seconds(self) -> float:
+        return self.clock.boot_seconds()
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
 
 
 def later(table: HudiTable, days: float) -> HudiTable:
     context = open_context(table.context.storage)
-    context.clock = Later(context.clock, days)  # type: ignore[assignment]
+    context.clock = Later(context.clock, days)
     return HudiTable(context)
 
 
-def table_of(tmp_path: Path, **more: object) -> HudiTable:
+def table_of(tmp_path: Path, **more: Any) -> HudiTable:
     table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
     table.upsert(rows(("a", "x", 1), ("b", "y", 1), ("c", "z", 1)))
     later(table, 1.5).upsert(rows(("b", "y", 2)))
@@ -92,21 +103,13 @@ def test_what_has_expired_is_dropped_by_one_commit_and_once(tmp_path: Path) -> N
     assert {i.path for i in table.context.storage.list()} == before
 
 
-def test_a_partition_that_is_written_to_while_it_is_about_to_be_dropped_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_that_is_written_to_while_it_is_about_to_be_dropped_stays(tmp_path: Path) -> None:
     table = later(table_of(tmp_path), 2.5)
-
-    def overtaken(*arguments: object) -> object:
-        table.upsert(rows(("a", "x", 9)))
-        monkeypatch.undo()
-        return write(*arguments)  # type: ignore[arg-type]
-
-    from hudi_table.services.cleaning import ttl
-
-    write = ttl.write
-    monkeypatch.setattr(ttl, "write", overtaken)
-    done = drop_expired(table.context, DAYS, LocalEngine())
+    other = later(table, 2.5)
+    clock = table.context.clock
+    assert isinstance(clock, Later)
+    clock.when_drawing = lambda: other.upsert(rows(("a", "x", 9)))
+    done = table.drop_expired_partitions(DAYS)
     assert done is not None
     assert done.partitions == ("z",)
     assert sorted(table.scan(["id"]).to_arrow().column(0).to_pylist()) == ["a", "b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.support.written import INDEXES, SCHEMA, rows
 KEEP = {"hoodie.clean.commits.retained": "1"}
 
 
-def table_of(tmp_path: Path, **more: object) -> HudiTable:
+def table_of(tmp_path: Path, **more: Any) -> HudiTable:
     table = create_table(tmp_path / "t", SCHEMA, record_key="id", partition_by="city", index=INDEXES["bucket"], **more)
     for value in range(4):
         table.upsert(rows(("a", "x", value), ("b", "y", value)))

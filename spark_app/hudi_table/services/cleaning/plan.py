@@ -24,7 +24,7 @@ from hudi_table.read.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups
 from hudi_table.services.planning import Choose, Draft, publish
-from hudi_table.table.cleans import CleanPlan, CleanRecord, completed_cleans, parse_clean, pending_cleans
+from hudi_table.table.cleans import CleanPlan, CleanRecord, last_clean, parse_clean, pending_cleans
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import held_groups
 from hudi_table.table.instants import local_now
@@ -56,7 +56,7 @@ def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) 
 
     def choose(view: FileSystemView) -> Draft | None:
         check_timeline(ctx, view.timeline)
-        last = _last(completed_cleans(ctx, view.timeline))
+        last = last_clean(ctx, view.timeline)
         why = f"asked for, {parsed}" if force else _due(view.timeline, parsed, last)
         retain = earliest_retained(view.timeline, parsed, local_now(ctx))
         if why is None or (parsed.by_commits and retain is None):
@@ -211,10 +211,6 @@ def files_in(ctx: TableContext, partitions: Iterable[str] | None) -> list[Object
         wanted = set(partitions_in(listed) if chosen is None else chosen)
         return [info for info in listed if info.path.rpartition("/")[0] in wanted]
     return [info for partition in chosen for info in ctx.storage.list_dir(partition)[1]]
-
-
-def _last(records: Iterable[CleanRecord]) -> CleanRecord | None:
-    return max(records, key=lambda record: comparable_time(record.time), default=None)
 
 
 def _due(timeline: Timeline, options: CleanOptions, last: CleanRecord | None) -> str | None:

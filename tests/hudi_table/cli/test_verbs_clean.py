@@ -1,0 +1,73 @@
+"""`hudictl clean` and `hudictl savepoint`: a dry run until --yes, an approved plan, what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_table import create_table, open_table, write_hudi
+from hudi_table.cli import main
+from tests.hudi_table.cli.test_verbs import ROWS, run
+
+KEEP = ("--option", "hoodie.clean.commits.retained=1")
+
+
+@pytest.fixture
+def rewritten(tmp_path: Path) -> Path:
+    index = {"type": "Bucket", "buckets": 1}
+    table = create_table(str(tmp_path / "t"), ROWS.schema, record_key="id", partition_by="city", index=index)
+    for value in range(4):
+        write_hudi(table, pa.table({"id": ["k001"], "city": ["ny"], "n": [value]}))
+    return tmp_path / "t"
+
+
+def test_a_dry_run_deletes_nothing_and_its_plan_can_be_approved(
+    rewritten: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["clean", str(rewritten), *KEEP, "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    (row,) = json.loads(printed.out)["items"]
+    assert row["partition"] == "ny"
+    assert row["what"].startswith("2 files, ")
+    assert "2 files would be deleted" in printed.err
+    assert len(list(rewritten.rglob("*.parquet"))) == 4
+    digest = printed.err.split("--plan ")[1].split()[0]
+    assert main(["clean", str(rewritten), "--plan", digest]) == 2
+    capsys.readouterr()
+    (done,) = json.loads(run(capsys, "clean", rewritten, "--yes", "--plan", digest, "-o", "json"))["items"]
+    assert (done["filesDeleted"], done["filesFailed"]) == (2, 0)
+    assert len(list(rewritten.rglob("*.parquet"))) == 2
+    assert main(["clean", str(rewritten), "--yes", *KEEP]) == 0
+    assert "nothing to delete" in capsys.readouterr().err
+
+
+def test_a_savepoint_holds_files_back_until_it_is_deleted(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    instant = json.loads(run(capsys, "timeline", rewritten, "-o", "json"))["items"][-2]["instant"]
+    (made,) = json.loads(run(capsys, "savepoint", rewritten, "--create", instant, "--comment", "first", "-o", "json"))[
+        "items"
+    ]
+    assert (made["instant"], made["files"], made["comment"]) == (instant, 1, "first")
+    assert f"1 file held back by savepoint {instant}" in run(capsys, "clean", rewritten, *KEEP)
+    run(capsys, "savepoint", rewritten, "--create")
+    assert len(json.loads(run(capsys, "savepoint", rewritten, "-o", "json"))["items"]) == 2
+    left = json.loads(run(capsys, "savepoint", rewritten, "--delete", instant, "-o", "json"))["items"]
+    assert [row["instant"] != instant for row in left] == [True]
+    assert "held back" not in run(capsys, "clean", rewritten, *KEEP)
+
+
+def test_a_clean_that_waits_is_announced_and_finished(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = open_table(str(rewritten)).schedule_clean({"hoodie.clean.commits.retained": "1"})
+    assert plan is not None
+    assert main(["clean", str(rewritten), *KEEP]) == 0
+    assert f"the clean {plan.instant} waits" in capsys.readouterr().err
+    (done,) = json.loads(run(capsys, "clean", rewritten, "--yes", *KEEP, "-o", "json"))["items"]
+    assert done["instant"] == plan.instant
+
+
+def test_what_excludes_each_other_is_refused(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["savepoint", str(rewritten), "--create", "--delete", "x"]) == 2
+    assert main(["savepoint", str(rewritten), "--comment", "x"]) == 2
+    assert "belongs to --create" in capsys.readouterr().err
