@@ -336,6 +336,22 @@ def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
     assert read(store) == before
 
 
+def test_the_calls_of_an_archiving_come_in_the_order_of_the_protocol() -> None:
+    """The archive is written and read back, the timeline listed again, and then each instant goes, its completed file last."""
+    store = store_of()
+    leaving = completed(opened(store))[:-2]
+    trace = Trace()
+    opened(RecordingStorage(AgedStorage(store), trace)).archive(KEEP)
+    steps = [(step.call, step.key) for step in trace.steps]
+    created = next(at for at, (call, key) in enumerate(steps) if call == "put" and "/archived/" in key)
+    assert steps[created + 1] == ("get", steps[created][1])
+    assert steps[created + 2] == ("list_dir", ".hoodie")
+    names = [f"{time}{part}" for time in leaving for part in (".commit.requested", ".inflight", ".commit")]
+    deleted = [(at, key) for at, (call, key) in enumerate(steps) if call == "delete"]
+    assert [key for _, key in deleted] == [f".hoodie/{name}" for name in names]
+    assert deleted[0][0] > created + 2
+
+
 # -- the chain ------------------------------------------------------------------------------------------------------
 
 
