@@ -6,13 +6,17 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from hudi_table.api import open_table
+from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
 from hudi_table.model.services import ServiceResult
-from hudi_table.table.archive import archive_files
+from hudi_table.services.archiving.records import entry_of
+from hudi_table.table.archive import archive_files, archived_entries
+from hudi_table.table.timeline import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -74,6 +78,24 @@ def archived_by(base: Path) -> set[tuple[str, str]]:
     return {(instant, action) for instant, action, state in done if state == "completed" and instant not in active}
 
 
+def as_we_would(base: Path) -> dict[tuple[str, str, str], Entry]:
+    """What we would archive of every state on the timeline, by time, action and state."""
+    ctx = open_table(str(base)).context
+    timeline = load_timeline(ctx)
+    states = [state for some in timeline.states().values() for state in some]
+    made = [entry_of(ctx, timeline, state, lambda name: ctx.storage.get(f".hoodie/{name}")) for state in states]
+    return keyed(read_entries(encode_entries(made), path="ours"))
+
+
+def entries_of(base: Path) -> dict[tuple[str, str, str], Entry]:
+    """The entries of the archive, by the same."""
+    return keyed(entry for some in archived_entries(open_table(str(base)).context) for entry in some)
+
+
+def keyed(entries: Iterable[Entry]) -> dict[tuple[str, str, str], Entry]:
+    return {(e["commitTime"], e["actionType"], e["actionState"]): e for e in entries}
+
+
 def listed_by(oracle: HudiOracle, base: Path) -> set[str]:
     """The commits that Hudi finds in the archive; it parses what they did. On a copy: 0.15.0's CREATE TABLE drops keys of ours."""
     base = Path(shutil.copytree(base, base.with_name(f"{base.name}-listed")))
@@ -104,16 +126,20 @@ def test_hudi_reads_lists_and_goes_on_with_what_we_archived(
     def go_on(oracle: HudiOracle, copy: Path) -> None:
         expected = model.copy()
         ours.assert_all_read(copy, oracle, expected.rows())
-        assert listed_by(oracle, copy) == {
-            instant for instant, action in gone if action == ("commit" if kind == "CopyOnWrite" else "deltacommit")
-        }
+        assert listed_by(oracle, copy) == {instant for instant, action in gone if action.endswith("commit")}
+        mine = as_we_would(copy)
         logs = LOGS if kind == "MergeOnRead" else {}
         for version in range(20, 24):
-            upsert(oracle, copy, data := rows(range(3, 9), version), **THEIRS, **logs)
+            upsert(oracle, copy, data := rows(range(3, 9), version), **(THEIRS | logs))
             expected.apply("upsert", data)
             ours.assert_all_read(copy, oracle, expected.rows())
         more = archived_by(copy)
         assert gone < more, "Hudi archived nothing: the test shows nothing"
+        if not oracle.is_1x:
+            # Hudi 1.1.1 keeps less: nothing of a pending write that is empty, for one.
+            theirs = {key: entry for key, entry in entries_of(copy).items() if key in mine}
+            assert theirs, "of our instants Hudi archived none: the test shows nothing"
+            assert theirs == {key: mine[key] for key in theirs}
         for version in (30, 31):
             ours.write(copy, "upsert", data := rows(range(5, 20), version))
             expected.apply("upsert", data)
@@ -121,7 +147,7 @@ def test_hudi_reads_lists_and_goes_on_with_what_we_archived(
         assert more < archived_by(copy)
         assert len(archive_files(open_table(str(copy)).context)) >= 2
         ours.assert_all_read(copy, oracle, expected.rows())
-        upsert(oracle, copy, data := rows(range(3, 9), 40), **THEIRS, **logs)
+        upsert(oracle, copy, data := rows(range(3, 9), 40), **(THEIRS | logs))
         expected.apply("upsert", data)
         ours.assert_all_read(copy, oracle, expected.rows())
 

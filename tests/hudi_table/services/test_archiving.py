@@ -13,21 +13,17 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.archive_entries import encode_entries
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
-from hudi_table.model.chain import entry_path
 from hudi_table.model.checkpoint import advance, key_of
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
-from hudi_table.services.archiving import trim
 from hudi_table.services.file_ingest import current_checkpoint
 from hudi_table.services.registry import SERVICES
-from hudi_table.table import chain
 from hudi_table.table.archive import archive_files, archive_path, archived_entries
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.recovery import recover
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
-from tests.support.aged import DAYS, AgedStorage
+from tests.support.aged import AgedStorage
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, new_store, opened, prepared, read, rows, with_logs
 from tests.support.recording import RecordingStorage, Trace
 
@@ -209,19 +205,18 @@ def test_a_savepoint_that_comes_while_the_archive_is_written_keeps_its_write() -
     assert held == completed(opened(store))[0]
 
 
-def test_of_two_archivers_at_once_each_leaves_a_whole_archive() -> None:
+@pytest.mark.parametrize(
+    ("method", "part"), [("put_if_absent", ".archive."), ("delete", ".hoodie/"), ("get", ".commit")]
+)
+def test_of_two_archivers_at_once_each_leaves_a_whole_archive(method: str, part: str) -> None:
     store = store_of()
     names, before = instants(opened(store)), read(store)
-    for method, part in [("put_if_absent", ".archive."), ("delete", ".hoodie/"), ("get", ".commit")]:
-        twin = store_of()
-        names, before = instants(opened(twin)), read(twin)
-        other: list[ServiceResult] = []
-        mine = opened(Interposed(twin, method, part, lambda twin=twin, other=other: other.append(archive(aged(twin)))))
-        mine.archive(KEEP)
-        assert other, f"nothing happened before {method} of {part}"
-        assert instants(opened(twin)) == names
-        assert read(twin) == before
-        assert len(completed(opened(twin))) == 2
+    other: list[ServiceResult] = []
+    opened(Interposed(store, method, part, lambda: other.append(archive(aged(store))))).archive(KEEP)
+    assert other, "nothing happened beside it: the test shows nothing"
+    assert instants(opened(store)) == names
+    assert read(store) == before
+    assert len(completed(opened(store))) == 2
 
 
 def test_an_archive_file_that_does_not_read_back_stops_before_anything_is_deleted() -> None:
@@ -321,6 +316,20 @@ def test_the_archived_past_is_refused_to_readers() -> None:
         opened(store).scan(as_of=first).to_arrow()
 
 
+def test_markers_and_heartbeats_that_archived_writes_left_go_too() -> None:
+    store = store_of()
+    first, *_, last = completed(opened(store))
+    for time in (first, last):
+        store.put(f".hoodie/.temp/{time}/x/f.parquet.marker.CREATE", b"")
+        store.put(f".hoodie/.heartbeat/{time}", b"")
+    archive(aged(store))
+    left = [*store.list(".hoodie/.temp"), *store.list(".hoodie/.heartbeat")]
+    assert [info.path for info in left] == [
+        f".hoodie/.temp/{last}/x/f.parquet.marker.CREATE",
+        f".hoodie/.heartbeat/{last}",
+    ]
+
+
 def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
     """A paused process puts back a claim, or the inflight file of a rollback, that went to the archive long ago."""
     store = store_of()
@@ -336,82 +345,20 @@ def test_late_files_of_archived_instants_are_dropped_and_hold_nothing() -> None:
     assert read(store) == before
 
 
-# -- the chain ------------------------------------------------------------------------------------------------------
-
-
-def entries(store: Storage) -> list[int]:
-    return [number for number, _ in chain.entries_after(opened(store).context, 0)]
-
-
-def test_the_chain_loses_the_entries_of_archived_instants_after_seven_days() -> None:
+def test_the_calls_of_an_archiving_come_in_the_order_of_the_protocol() -> None:
+    """The archive is written and read back, the timeline listed again, and then each instant goes, its completed file last."""
     store = store_of()
-    before = entries(store)
-    assert archive(aged(store)).figures["chainEntriesTrimmed"] == 0
-    assert entries(store) == before
-    done = opened(AgedStorage(store, DAYS)).archive(KEEP | {"hoodie.keep.min.commits": "2"}, force=True)
-    assert done is None  # nothing else leaves
-    trimmed = trim.trim_chain(
-        aged(store, DAYS).context, load_timeline(opened(store).context).files["hoodie.properties"]
-    )
-    assert entries(store)[trimmed:] == before[2 * trimmed :] or entries(store) == before[trimmed:]
-    assert trimmed == len(before) - 2
-    for number in range(3):
-        opened(store).write(rows(("a", "x", number)), operation="upsert")
-    assert ("a", "x", 2) in read(store)
-    assert entries(store) == list(range(before[-2], before[-1] + 4))
-
-
-def test_an_entry_whose_instant_is_on_the_timeline_stops_the_trimming() -> None:
-    store = store_of()
-    present = load_timeline(opened(store).context).files["hoodie.properties"]
-    assert trim.trim_chain(aged(store, DAYS).context, present) == 0
-
-
-def test_a_writer_that_fell_asleep_before_the_trimming_cannot_commit_into_the_gap() -> None:
-    store = store_of()
-    sleeper = begin(opened(store).context, Action.COMMIT)
-    number = sleeper.tail.sequence
-    for missing in range(1, number + 1):
-        store.delete(entry_path(missing))
-    store.put(entry_path(number + 1), chain_entry(store))
-    with pytest.raises(HudiError, match="trimmed"):
-        sleeper.right.prove()
-
-
-def chain_entry(store: Storage) -> bytes:
-    from hudi_table.model.chain import ChainEntry, Kind
-
-    return ChainEntry(Kind.ABORT, "20200101000000000", "x", max_instant="20200101000000000").to_json()
-
-
-def test_saved_plans_of_dry_runs_go_with_the_chain() -> None:
-    store = store_of()
-    store.put(".hoodie/.txn/plans/abc", b"plan")
-    present = load_timeline(opened(store).context).files["hoodie.properties"]
-    trim.trim_chain(aged(store, 3600.0).context, present)
-    assert store.get(".hoodie/.txn/plans/abc") == b"plan"
-    trim.trim_chain(aged(store, DAYS).context, present)
-    assert not store.list(".hoodie/.txn/plans")
-
-
-def test_the_end_of_a_long_chain_is_found_without_listing_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "PAGE", 12)
-    store = store_of(writes=9)
-    last = entries(store)[-1]
-    assert chain.read_tail(opened(store).context).sequence == last
-    chain.write_hint(opened(store).context, last - 1)
+    leaving = completed(opened(store))[:-2]
     trace = Trace()
-    context = opened(RecordingStorage(store, trace)).context
-    assert chain.read_tail(context).sequence == last
-    assert chain.read_tail(context).sequence == last
-    listed = [len(step.keys) for step in trace.steps if step.call == "list"]
-    # A page of the whole, then what comes after the hint, then what comes after the tail that is known.
-    assert listed == [12, 3, 2]
-    for wrong in (last + 5, 0):
-        chain.write_hint(opened(store).context, wrong)
-        assert chain.read_tail(opened(store).context).sequence == last
-    store.put(".hoodie/.txn/hint", b"torn \xff")
-    assert chain.read_tail(opened(store).context).sequence == last
+    opened(RecordingStorage(AgedStorage(store), trace)).archive(KEEP)
+    steps = [(step.call, step.key) for step in trace.steps]
+    created = next(at for at, (call, key) in enumerate(steps) if call == "put" and "/archived/" in key)
+    assert steps[created + 1] == ("get", steps[created][1])
+    assert steps[created + 2] == ("list_dir", ".hoodie")
+    names = [f"{time}{part}" for time in leaving for part in (".commit.requested", ".inflight", ".commit")]
+    deleted = [(at, key) for at, (call, key) in enumerate(steps) if call == "delete"]
+    assert [key for _, key in deleted] == [f".hoodie/{name}" for name in names]
+    assert deleted[0][0] > created + 2
 
 
 def test_an_archive_that_another_release_wrote_more_into_is_read_by_its_own_schema() -> None:

@@ -189,6 +189,30 @@ def test_a_cleaner_by_hours_keeps_what_it_retains_on_the_timeline() -> None:
     assert policy.limits((Instant("00000000000000", Action.COMMIT, State.COMPLETED),)) == (2, 4)
 
 
+@pytest.mark.parametrize(("seconds", "files"), [(24, range(950, 1000)), (120, range(230, 260))])
+def test_the_timeline_stays_as_short_as_the_documentation_says(seconds: int, files: range) -> None:
+    """A write and a clean every so many seconds, archived after each: 2.5 a minute stay just below 1,000 files."""
+    names: dict[str, datetime] = {}
+    longest = 0
+    for number in range(6 * 3600 // seconds // 3):
+        now = NOW + timedelta(seconds=seconds * number)
+        time, later = (format_instant_time(now + timedelta(milliseconds=more)) for more in (0, 1))
+        for name in (f"{time}.commit.requested", f"{time}.inflight", f"{time}.commit"):
+            names[name] = now
+        for name in (f"{later}.clean.requested", f"{later}.clean.inflight", f"{later}.clean"):
+            names[name] = now
+        longest = max(longest, len(names))
+        if number % 3:
+            continue
+        made = timeline(list(names), names)
+        found = plan_archiving(made, ArchivePolicy(), Present(now, 3600.0, False), gone=lambda _: True)
+        states = made.states()
+        for instant in found.instants if found.due else ():
+            for state in states[instant.time, instant.grouped_action]:
+                del names[state.file_name]
+    assert longest in files
+
+
 @pytest.mark.parametrize(
     ("options", "names"),
     [

@@ -19,7 +19,7 @@ from hudi_table.errors import (
     UnavailableError,
 )
 from hudi_table.model.instants import Instant
-from hudi_table.model.names import HOODIE, join, parse_base_file, parse_log_file
+from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_base_file, parse_log_file
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table_config import TableType
 from hudi_table.services.archiving.merge import merge_archive
@@ -76,6 +76,7 @@ def archive(
         _write(ctx, data)
         _delete(ctx, instants, policy, now, done)
         done.bytes_written += len(data)
+    _sweep(ctx, {instant.time for instant in done.instants})
     merged = merge_archive(ctx, policy)
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
@@ -218,6 +219,14 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
             ctx.bodies.pop(state.file_name, None)
             done.files_deleted += 1
         done.instants.append(instant)
+
+
+def _sweep(ctx: TableContext, times: set[str]) -> None:
+    """Delete what writes that crashed after their decision left of themselves: markers and heartbeats."""
+    for folder in (TEMP, HEARTBEAT):
+        for info in ctx.storage.list(folder):
+            if info.path.removeprefix(f"{folder}/").partition("/")[0] in times:
+                settle.delete(ctx.storage, info.path)
 
 
 def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> ServiceResult:
