@@ -30,6 +30,8 @@ VERBS = {
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
     "compact": "merges its logs into base files, where that is planned or due",
+    "rollback": "what taking its newest write back undoes, and takes it back",
+    "restore": "what going back to a savepoint undoes, and goes back",
     "doctor": "what is wrong with its files and timeline",
     "explain": "what an error means and what to do",
 }
@@ -107,7 +109,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     }
     for name, entry in added.items():
         verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "compact", "doctor"):
+    for name in ("info", "timeline", "files", "read", "query", "compact", "doctor", "rollback", "restore"):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -116,7 +118,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", "compact", "doctor"):
+    for name in ("info", "timeline", "files", "explain", "compact", "doctor", "rollback", "restore"):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -128,6 +130,12 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     _query_arguments(parsers["query"])
     _compact_arguments(parsers["compact"])
     _doctor_arguments(parsers["doctor"])
+    for name, what in (("rollback", "instant"), ("restore", "savepoint")):
+        parsers[name].add_argument(what, metavar=what.upper(), help="its instant, 17 digits")
+        parsers[name].add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+        parsers[name].add_argument(
+            "--writers-stopped", action="store_true", help="all processes that write the table have ended"
+        )
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.cli import main
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteAbortedError, WriteConflictError
 from hudi_table.model.chain import Kind
 from hudi_table.model.commits import CommitMetadata
@@ -463,3 +464,23 @@ def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_lat
         for r in records_of(table.context, i)
     ]
     assert taken == [[txn.time]]
+
+
+def test_the_verbs_say_what_would_go_and_take_it_back_on_yes(tmp_path, capsys):
+    base = str(tmp_path / "t")
+    table = new_table(base)
+    table.upsert(rows(*FIRST))
+    saved = keep(table)
+    table.upsert(rows(("a", "x", 9)))
+    assert main(["rollback", base, newest(table)]) == 0
+    assert f"commit {newest(table)}: upsert, 0 rows inserted, 1 updated, 0 deleted, 1 files" in capsys.readouterr().out
+    assert ("a", "x", 9) in contents(table)
+    assert main(["rollback", base, newest(table), "--yes"]) == 1
+    assert "--writers-stopped" in capsys.readouterr().err
+    assert main(["rollback", base, newest(table), "--yes", "--writers-stopped"]) == 0
+    assert contents(table) == FIRST
+    table.upsert(rows(("a", "x", 8)))
+    assert main(["restore", base, saved]) == 0
+    assert main(["restore", base, saved, "--yes", "--writers-stopped", "-o", "json"]) == 0
+    assert '"done": "took back' in capsys.readouterr().out
+    assert contents(table) == FIRST
