@@ -115,6 +115,8 @@ def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_it(
         ours.assert_all_read(copy, oracle, saved.rows())
         go_on(copy, saved.copy(), ("upsert", range(5, 12), 6))
         go_on(copy, saved.copy(), ("delete", range(0, 20, 5), 7))
+        # A metadata table would be built now, and Hudi does not restore to before it was.
+        oracle.sql("SET hoodie.metadata.enable=false")
         oracle.sql(f"CALL rollback_to_savepoint(path => '{copy}', instant_time => '{savepoint}')")
         ours.assert_all_read(copy, oracle, saved.rows())
         go_on(copy, saved, ("upsert", range(0, 30, 4), 8))

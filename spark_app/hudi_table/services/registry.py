@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from hudi_table.model.services import ServiceType
 from hudi_table.services.base import Service
 from hudi_table.services.compaction import service as compaction
+from hudi_table.services.doctor import service as doctor
+from hudi_table.services.restoring import service as restoring
 
 SERVICES: Mapping[ServiceType, Service] = {
     ServiceType.COMPACTION: compaction.SERVICE,
     ServiceType.LOG_COMPACTION: compaction.LOG_SERVICE,
+    ServiceType.ROLLBACK: restoring.ROLLBACK_SERVICE,
+    ServiceType.RESTORE: restoring.RESTORE_SERVICE,
+    ServiceType.REPAIR: doctor.SERVICE,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
+from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
@@ -104,11 +104,21 @@ class Examined:
         a rollback's own record."""
         if log.instant is not None:
             return {log.instant}
-        try:
-            with self.ctx.storage.open_read(log.path) as source:
-                blocks = scan_blocks(source, path=log.path)
-        except ObjectNotFoundError:
-            return None
-        if any(block.type is BlockType.COMMAND for block in blocks):
+        blocks = self._blocks(log)
+        if blocks is None or any(block.type is BlockType.COMMAND for block in blocks):
             return None
         return {block.instant for block in blocks if block.instant} or {log.name.base_instant}
+
+    def taken_back(self, log: LogFile) -> set[str]:
+        """The instants whose blocks are taken back by logs of the same file group."""
+        folder = log.path.rpartition("/")[0]
+        group = [other for other in self.logs() if other.name.file_id == log.name.file_id]
+        siblings = [self._blocks(other) for other in group if other.path.rpartition("/")[0] == folder]
+        return {block.target for blocks in siblings for block in blocks or () if block.type is BlockType.COMMAND}
+
+    def _blocks(self, log: LogFile) -> list[LogBlock] | None:
+        try:
+            with self.ctx.storage.open_read(log.path) as source:
+                return scan_blocks(source, path=log.path)
+        except ObjectNotFoundError:
+            return None
