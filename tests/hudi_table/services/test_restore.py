@@ -89,6 +89,7 @@ def test_writers_finish_a_restore_that_was_decided_before_they_begin():
     txn.plan(table.context.storage.get(f".hoodie/.txn/plans/{plan.digest}"), ["table"])
     assert contents(table) == FIRST
     assert any("_0-0-0_" in path and saved not in path for path in files(table))
+    assert table.doctor() == ()
     table.upsert(rows(("b", "x", 9)))
     assert contents(table) == [("a", "x", 1), ("b", "x", 9), ("c", "y", 3)]
     assert (Action.RESTORE, State.COMPLETED) in actions(table)
