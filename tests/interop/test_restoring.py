@@ -25,8 +25,8 @@ TABLES = [("CopyOnWrite", "bucket", True), ("MergeOnRead", "bucket", True), ("Me
 tables = pytest.mark.parametrize(
     ("kind", "index", "partitioned"), TABLES, ids=["copy-on-write", "logs-partitioned", "logs-flat"]
 )
-# Blocks of logs without a metadata table, so that each step is quick.
-QUICK = {"hoodie.metadata.enable": "false"}
+# No metadata table, so that each step is quick, and no compaction behind a write, which would be the newest instant.
+QUICK = {"hoodie.metadata.enable": "false", "hoodie.compact.inline.max.delta.commits": "100"}
 
 
 def written(base: Path, kind: str, index: str, partitioned: bool) -> Model:
@@ -45,7 +45,8 @@ def go_on(base: Path, model: Model, *steps: tuple[str, range, int]) -> None:
 
 def theirs(oracle: HudiOracle, base: Path, model: Model, numbers: list[int], version: int) -> None:
     data = rows(numbers, version)
-    upsert(oracle, base, data, **QUICK)
+    kind = {"hoodie.datasource.write.table.type": open_table(str(base)).context.config.type.hudi_name}
+    upsert(oracle, base, data, **QUICK, **kind)
     model.apply("upsert", data)
 
 
@@ -94,12 +95,13 @@ def test_every_engine_reads_what_is_left_after_our_rollback_and_restore_and_hudi
     hudis.each_on_a_copy(base, each)
 
 
-@tables
-def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_and_rolls_back(
-    hudis: Hudis, tmp_path: Path, kind: str, index: str, partitioned: bool
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_it(
+    hudis: Hudis, tmp_path: Path, kind: str
 ) -> None:
+    """With a simple index: procedures of Hudi 0.15.0 fail on a bucket index, whose key they are not told."""
     base = tmp_path / "table"
-    model = written(base, kind, index, partitioned)
+    model = written(base, kind, "simple", True)
 
     def each(oracle: HudiOracle, copy: Path) -> None:
         saved, table = model.copy(), open_table(str(copy))
@@ -113,6 +115,8 @@ def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_and_rol
         ours.assert_all_read(copy, oracle, saved.rows())
         go_on(copy, saved.copy(), ("upsert", range(5, 12), 6))
         go_on(copy, saved.copy(), ("delete", range(0, 20, 5), 7))
+        # A metadata table would be built now, and Hudi does not restore to before it was.
+        oracle.sql("SET hoodie.metadata.enable=false")
         oracle.sql(f"CALL rollback_to_savepoint(path => '{copy}', instant_time => '{savepoint}')")
         ours.assert_all_read(copy, oracle, saved.rows())
         go_on(copy, saved, ("upsert", range(0, 30, 4), 8))

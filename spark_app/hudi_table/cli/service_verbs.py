@@ -58,6 +58,22 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--put-back", metavar="TIME", help="move the files of a quarantine back")
 
 
+def _rollback(parser: argparse.ArgumentParser) -> None:
+    _going_back(parser, "instant")
+
+
+def _restore(parser: argparse.ArgumentParser) -> None:
+    _going_back(parser, "savepoint")
+
+
+def _going_back(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(what, metavar=what.upper(), help="its instant, 17 digits")
+    parser.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+    parser.add_argument(
+        "--writers-stopped", action="store_true", help="all processes that write the table have ended"
+    )
+
+
 def _option(parser: argparse.ArgumentParser, example: str) -> None:
     parser.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help=f"such as {example}")
 
@@ -68,5 +84,7 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean),
     "archive": ServiceVerb("moves its oldest instants to the archived timeline, where that is due", _archive),
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),
+    "rollback": ServiceVerb("takes its newest write back", _rollback),
+    "restore": ServiceVerb("goes back to a savepoint", _restore),
     "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor),
 }

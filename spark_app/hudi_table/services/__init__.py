@@ -1,4 +1,1 @@
-"""Table services (cleaning, clustering, archiving, …): planner, executor, each on the timeline.
-
-Empty until the table services land: this release rolls back failed writes through `table.recovery`.
-"""
+"""Table services (cleaning, clustering, rollback, …): planner, executor, each on the timeline."""

@@ -7,12 +7,14 @@ the chain decides once. Hudi's own pending table services (compaction, clusterin
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
+from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.table import chain, settle
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
@@ -88,6 +90,15 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             action = rolled_back_action(ctx, rollback)
             done += roll_back(ctx, timeline, Instant(time, action, State.REQUESTED), over=True)
     return tuple(done)
+
+
+def recover_failed_writes(ctx: TableContext, options: Mapping[str, str]) -> tuple[str, ...]:
+    """What cleaning does first: take back the writes without a sign of life, unless the policy is NEVER; returns their instants.
+
+    Several at once come to one rollback of each. Raises InvalidOptionError.
+    """
+    policy = failed_writes(options) or ctx.settings.failed_writes
+    return () if policy is FailedWrites.NEVER else recover(ctx, load_timeline(ctx))
 
 
 def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:

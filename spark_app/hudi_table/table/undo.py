@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_table.codec.avro_file import write_container
+from hudi_table.errors import CorruptTableError
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State, comparable_time, parse_instant
 from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
@@ -61,7 +62,13 @@ def restore_plan(targets: Iterable[Instant], savepoint: str) -> bytes:
 
 def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
     """The plan of a rollback or restore, pending or completed. Raises CorruptTableError."""
-    (record,) = records_of(ctx, instant.with_state(State.REQUESTED))
+    requested = instant.with_state(State.REQUESTED)
+    try:
+        (record,) = records_of(ctx, requested)
+    except ValueError as error:
+        raise CorruptTableError(
+            f"{requested.file_name} is no plan", base_path=ctx.base_path, path=requested.file_name
+        ) from error
     one = instant.action is Action.ROLLBACK
     infos = [record["instantToRollback"]] if one else record["instantsToRollback"]
     targets = [Instant(info["commitTime"], Action(info["action"]), State.COMPLETED) for info in infos]

@@ -5,7 +5,6 @@ Aspects: each kind of damage on each kind of table it can befall; writers at wor
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,61 +12,19 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli import main
-from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, UnavailableError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.findings import Check, Severity
 from hudi_table.model.instants import Action
-from hudi_table.model.services import ServiceRequest
-from hudi_table.services.doctor.quarantine import quarantine, quarantines
-from hudi_table.services.doctor.service import SERVICE
-from hudi_table.table.engine import LocalEngine
 from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import begin
 from tests.support import golden
-from tests.support.crashes import copied
-from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
+from tests.support.damaged import after_start, base_of, found, logged, orphan_of, written
+from tests.support.faults import FaultPlan, FaultyStorage
 from tests.support.tables import reopen, write_file
-from tests.support.written import contents, new_table, rows, slices
+from tests.support.written import new_table, rows, slices
 
 OLD = "20200101000000000"
-
-
-def found(table, check=None, **options):
-    findings = table.doctor(**options)
-    return [f for f in findings if check is None or f.check is check]
-
-
-def written(index="simple", **more):
-    kinds = {"simple": "Simple", "global": "GlobalSimple", "bucket": {"type": "Bucket", "buckets": 2}}
-    table = new_table(index=kinds[index], **more)
-    table.upsert(rows(("a", "x", 1), ("b", "x", 2), ("c", "y", 3)))
-    table.upsert(rows(("a", "x", 9), ("d", "y", 4)))
-    return table
-
-
-def base_of(table, number=0):
-    base = slices(table)[number].base
-    assert base is not None
-    return base
-
-
-def logged(table):
-    """A slice with logs."""
-    return next(item for item in slices(table) if item.logs)
-
-
-def orphan_of(table, instant="20250101000000000", data=None):
-    """A copy of a visible base file under an instant that the timeline does not know and does not start after."""
-    store = table.context.storage
-    base = base_of(table)
-    path = f"{base.partition}/{'0' * 8}-stray-0_0-0-0_{instant}.parquet"
-    store.put(path, store.get(base.path) if data is None else data)
-    return path
-
-
-def after_start(table):
-    """An instant between two of the timeline's, used by nobody."""
-    return str(int(load_timeline(table.context).commits[-1].time) - 1)
 
 
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
@@ -322,128 +279,6 @@ def test_what_a_dead_writer_left_is_told_with_its_age():
 def test_a_wrong_budget_is_refused():
     with pytest.raises(InvalidOptionError, match="max_memory is 0"):
         written().doctor(max_memory=0)
-
-
-def test_orphans_are_put_aside_and_can_be_put_back():
-    table = written()
-    before = contents(table)
-    path = orphan_of(table, after_start(table))
-    data = table.context.storage.get(path)
-    made = table.quarantine(table.doctor())
-    assert [item.path for item in made.files] == [path]
-    assert found(table) == []
-    assert contents(table) == before
-    assert table.context.storage.get(f".hoodie/.quarantine/{made.time}/{path}") == data
-    assert quarantines(table.context) == [made]
-    table.put_back(made.time)
-    assert table.context.storage.get(path) == data
-    assert table.context.storage.list(".hoodie/.quarantine") == []
-    assert [f.path for f in found(table)] == [path]
-
-
-def test_a_file_that_a_visible_slice_uses_is_never_put_aside():
-    table = written()
-    path = base_of(table).path
-    orphan = orphan_of(table, load_timeline(table.context).commits[-1].time, data=b"no Parquet")
-    table.context.storage.put(path, b"broken")
-    findings = table.doctor()
-    assert {path, orphan} <= {f.path for f in findings}
-    assert table.quarantine(findings) is None
-    assert table.context.storage.get(path) == b"broken"
-
-
-def test_an_invalid_file_of_a_replaced_group_is_still_used_by_earlier_readers():
-    table = written()
-    path = base_of(table).path
-    table.write(rows(("n", "x", 1)), operation="insert_overwrite")
-    table.context.storage.put(path, b"broken")
-    assert [f.severity for f in found(table, Check.INVALID_PARQUET)] == [Severity.WARNING]
-    assert table.quarantine(table.doctor()) is None
-
-
-def test_a_finding_that_has_become_untrue_moves_nothing():
-    table = written()
-    path = orphan_of(table, after_start(table))
-    findings = table.doctor()
-    table.context.storage.delete(path)
-    assert table.quarantine(findings) is None
-
-
-def test_a_crash_at_any_call_of_a_quarantine_loses_nothing():
-    start = written()
-    path = orphan_of(start, after_start(start))
-    store = start.context.storage
-    data, findings = store.get(path), start.doctor()
-    counting = FaultPlan()
-    quarantine(open_context(FaultyStorage(copied(store), counting)), findings)
-    calls = [call.number for call in counting.calls if call.writes]
-    for number in calls:
-        for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_REPLY):
-            twin = copied(store)
-            with contextlib.suppress(Crash, UnavailableError):
-                quarantine(open_context(FaultyStorage(twin, FaultPlan(at=number, fault=fault))), findings)
-            table = HudiTable(open_context(twin))
-            table.quarantine(table.doctor())
-            assert found(table) == []
-            for made in quarantines(table.context):
-                table.put_back(made.time)
-            assert twin.get(path) == data, f"{fault} at {number}"
-
-
-def test_putting_back_refuses_an_unknown_time_and_a_file_in_the_way():
-    table = written()
-    path = orphan_of(table, after_start(table))
-    made = table.quarantine(table.doctor())
-    with pytest.raises(InvalidRequestError, match=f"nothing was put aside at '1'; there is {made.time}"):
-        table.put_back("1")
-    table.context.storage.put(path, b"other")
-    with pytest.raises(InvalidRequestError, match="move it away first"):
-        table.put_back(made.time)
-
-
-def test_a_manifest_that_cannot_be_read_is_said():
-    table = written()
-    table.context.storage.put(".hoodie/.quarantine/1/manifest.json", b"{}")
-    with pytest.raises(CorruptTableError, match=r"manifest\.json cannot be read"):
-        quarantines(table.context)
-
-
-def test_the_service_reports_and_moves_only_if_asked():
-    table = written()
-    assert SERVICE.preview(table.context, ServiceRequest()) is None
-    path = orphan_of(table, after_start(table))
-    plan = SERVICE.preview(table.context, ServiceRequest())
-    assert plan is not None
-    assert (plan.why, plan.files_before) == ("1 × OrphanFile", 1)
-    assert path in plan.details[0]
-    engine = LocalEngine(1)
-    done = SERVICE.execute(table.context, "", ServiceRequest(), engine)
-    assert done.figures["errors"] == 1
-    assert table.context.storage.head(path)
-    asked = ServiceRequest({"hoodie.lakeops.repair.quarantine": "true"})
-    done = SERVICE.execute(table.context, "", asked, engine)
-    assert done.figures["filesQuarantined"] == 1
-    assert found(table) == []
-    with pytest.raises(InvalidOptionError, match="give true or false"):
-        SERVICE.execute(table.context, "", ServiceRequest({"hoodie.lakeops.repair.keys": "yes"}), engine)
-
-
-def test_the_verb_prints_findings_moves_on_yes_and_puts_back(tmp_path: Path, capsys):
-    base = tmp_path / "t"
-    table = new_table(str(base))
-    table.upsert(rows(("a", "x", 1)))
-    table.upsert(rows(("a", "x", 2)))
-    assert main(["doctor", str(base)]) == 0
-    path = orphan_of(table, after_start(table))
-    assert main(["doctor", str(base), "-o", "name"]) == 3
-    assert capsys.readouterr().out == f"{path}\n"
-    assert main(["doctor", str(base), "--quarantine"]) == 3
-    assert (base / path).exists()
-    assert main(["doctor", str(base), "--quarantine", "--yes"]) == 0
-    assert not (base / path).exists()
-    time = capsys.readouterr().err.rpartition("--put-back ")[2].split()[0]
-    assert main(["doctor", str(base), "--put-back", time]) == 0
-    assert (base / path).exists()
 
 
 def test_the_verb_tells_of_properties_that_cannot_be_read(tmp_path: Path, capsys):

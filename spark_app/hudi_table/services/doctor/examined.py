@@ -7,18 +7,20 @@ back meanwhile; and what the earlier timeline has completed was there when the f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
+from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
+from hudi_table.model.instants import WRITE_ACTIONS, Instant, State, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.undo import UNDOING, planned_undo
 from hudi_table.table.view import BaseFile, LogFile, replaced_groups
 
 REQUESTS_AHEAD = 16
@@ -40,6 +42,8 @@ class Examined:
     commits: dict[Instant, CommitMetadata] = field(default_factory=dict)
     unreadable: dict[Instant, str] = field(default_factory=dict)
     hidden: set[Group] = field(default_factory=set)
+    _at_work: set[str] = field(default_factory=set, repr=False)
+    _completed: set[str] = field(default_factory=set, repr=False)
 
     @classmethod
     def of(cls, ctx: TableContext) -> Examined:
@@ -60,23 +64,33 @@ class Examined:
                 found.unreadable[instant] = body
             else:
                 found.commits[instant] = body
+        both = (*before.instants, *found.timeline.instants)
+        found._at_work = {i.time for i in both if i.grouped_action in WRITE_ACTIONS} | found._taken_back()
+        found._completed = {i.time for i in writes}
         if not found.unreadable:
             found.hidden = replaced_groups(ctx, found.timeline)
         return found
 
     def known(self, instant: str) -> bool:
-        """Whether an instant's files have a reason to be there: completed, pending, or older than the timeline."""
-        start = self.timeline.start
-        if start is not None and comparable_time(instant) < comparable_time(start):
-            return True
-        both = (*self.before.instants, *self.timeline.instants)
-        return any(i.time == instant and i.grouped_action in WRITE_ACTIONS for i in both)
+        """Whether an instant's files have a reason to be there: completed, pending, being taken back, or older than the timeline."""
+        return instant in self._at_work or self._old(instant)
 
     def visible(self, instant: str) -> bool:
         """Whether readers see files of an instant."""
+        return instant in self._completed or self._old(instant)
+
+    def _taken_back(self) -> set[str]:
+        """What pending rollbacks and restores take back: their files are about to go."""
+        times: set[str] = set()
+        for instant in self.timeline.pending:
+            if instant.action in UNDOING and instant.with_state(State.REQUESTED).file_name in self.timeline.files:
+                with suppress(CorruptTableError):
+                    times |= planned_undo(self.ctx, instant).times
+        return times
+
+    def _old(self, instant: str) -> bool:
         start = self.timeline.start
-        old = start is not None and comparable_time(instant) < comparable_time(start)
-        return old or any(i.time == instant for i in self.timeline.commits)
+        return start is not None and comparable_time(instant) < comparable_time(start)
 
     def stats(self) -> Iterator[tuple[Instant, WriteStat]]:
         """Every write stat of the completed writes, oldest first."""
@@ -104,11 +118,21 @@ class Examined:
         a rollback's own record."""
         if log.instant is not None:
             return {log.instant}
-        try:
-            with self.ctx.storage.open_read(log.path) as source:
-                blocks = scan_blocks(source, path=log.path)
-        except ObjectNotFoundError:
-            return None
-        if any(block.type is BlockType.COMMAND for block in blocks):
+        blocks = self._blocks(log)
+        if blocks is None or any(block.type is BlockType.COMMAND for block in blocks):
             return None
         return {block.instant for block in blocks if block.instant} or {log.name.base_instant}
+
+    def taken_back(self, log: LogFile) -> set[str]:
+        """The instants whose blocks are taken back by logs of the same file group."""
+        folder = log.path.rpartition("/")[0]
+        group = [other for other in self.logs() if other.name.file_id == log.name.file_id]
+        siblings = [self._blocks(other) for other in group if other.path.rpartition("/")[0] == folder]
+        return {block.target for blocks in siblings for block in blocks or () if block.type is BlockType.COMMAND}
+
+    def _blocks(self, log: LogFile) -> list[LogBlock] | None:
+        try:
+            with self.ctx.storage.open_read(log.path) as source:
+                return scan_blocks(source, path=log.path)
+        except ObjectNotFoundError:
+            return None

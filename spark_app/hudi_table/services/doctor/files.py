@@ -26,7 +26,6 @@ from hudi_table.services.doctor.examined import Examined, Group
 from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
 from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.rollback import records_of
 from hudi_table.table.savepoints import savepoints
 from hudi_table.table.view import BaseFile
 from hudi_table.write.prepare import resolve_index
@@ -35,7 +34,6 @@ from hudi_table.write.prepare import resolve_index
 def orphan_files(seen: Examined) -> Iterator[Finding]:
     """Files of instants that are neither on the timeline nor older than it, and files of completed ones that no commit names."""
     named = {path for metadata in seen.commits.values() for path in metadata.paths}
-    rolled_back = _rollback_logs(seen)
     # What completed since the files were listed may have deleted stray attempts of tasks after that.
     writers = {instant.time for instant in seen.commits} & {instant.time for instant in seen.before.commits}
     for base in seen.bases():
@@ -44,13 +42,14 @@ def orphan_files(seen: Examined) -> Iterator[Finding]:
         elif base.instant in writers and base.path not in named:
             yield _unnamed(base.path, base.instant, "base file")
     for log in seen.logs():
-        if log.path in named or log.path.rpartition("/")[2] in rolled_back:
+        if log.path in named:
             continue
         instants = seen.instants_of(log)
         if not instants:
             continue
         if not any(seen.known(instant) for instant in instants):
-            yield _orphan(seen, log.path, max(instants))
+            if not instants <= seen.taken_back(log):
+                yield _orphan(seen, log.path, max(instants))
         elif instants <= writers:
             yield _unnamed(log.path, max(instants), "log")
 
@@ -218,23 +217,6 @@ def _unnamed(path: str, instant: str, what: str) -> Finding:
         f"a {what} of {instant}, which completed and does not name it: readers see its rows beside those of the commit",
         "look for rows that come twice (--keys); a stray attempt of a task wrote it after its commit",
     )
-
-
-def _rollback_logs(seen: Examined) -> set[str]:
-    """Names of the logs that rollbacks wrote, and of those whose blocks they take back."""
-    names: set[str] = set()
-    for instant in seen.timeline.completed:
-        if instant.action is not Action.ROLLBACK:
-            continue
-        try:
-            records = records_of(seen.ctx, instant)
-        except CorruptTableError:
-            continue
-        for record in records:
-            for partition in (record.get("partitionMetadata") or {}).values():
-                for key in ("rollbackLogFiles", "logFilesFromFailedCommit"):
-                    names.update(uri.rpartition("/")[2] for uri in partition.get(key) or ())
-    return names
 
 
 def _newest_bases(seen: Examined) -> dict[Group, str]:

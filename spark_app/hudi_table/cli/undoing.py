@@ -1,0 +1,44 @@
+"""What `rollback` and `restore` share: a dry run, and the work itself."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hudi_table.cli import exits
+from hudi_table.cli.opened import opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.options import WRITERS_STOPPED
+from hudi_table.model.services import ServiceRequest
+from hudi_table.read.human import number, size
+from hudi_table.services.restoring.service import UndoService
+from hudi_table.table.engine import LocalEngine
+
+_COLUMNS = (
+    Column("undo", "Undo"),
+    Column("done", "Done"),
+    Column("files", "Files", number, right=True),
+    Column("bytesFreed", "Freed", size, right=True),
+    Column("details", "Instants", "; ".join),
+)
+
+
+def undo(args: argparse.Namespace, service: UndoService, instant: str) -> int:
+    """Print what would go; with `--yes`, what went."""
+    context = opened(args).context
+    stopped = {WRITERS_STOPPED: "true"} if args.writers_stopped else {}
+    request = ServiceRequest(stopped, instant=instant)
+    row: dict[str, Any] = {"undo": service.type.value.lower(), "files": None, "bytesFreed": None}
+    if args.yes:
+        done = service.execute(context, "", request, LocalEngine(1))
+        files = done.figures.get("filesDeleted")
+        row |= {"done": done.message, "files": None if files is None else int(files), "details": []}
+    else:
+        plan = service.preview(context, request)
+        assert plan is not None, "a dry run raises where there is nothing to take back"
+        row |= {"done": f"dry run, {plan.why}", "files": plan.files_before, "bytesFreed": plan.bytes_freed}
+        row["details"] = list(plan.details)
+    emit(Document("Undo", _COLUMNS, [row], single=True), args.output)
+    if not args.yes:
+        note("nothing was changed; --yes takes these instants back")
+    return exits.GOOD

@@ -1,0 +1,104 @@
+"""Who takes back a write that died: every writer, cleaning, or nobody but who asks for it.
+
+Aspects: the policies and their keys; several recoveries at once; a writer whose heartbeats come late.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import InvalidOptionError, WriteAbortedError
+from hudi_table.model.chain import Kind
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import Action
+from hudi_table.model.options import FailedWrites
+from hudi_table.table import chain
+from hudi_table.table.context import TxnSettings
+from hudi_table.table.properties import open_context
+from hudi_table.table.recovery import recover_failed_writes
+from hudi_table.table.rollback import records_of
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from tests.support.tables import write_file
+from tests.support.taken_back import FIRST, aged, written
+from tests.support.written import contents, rows
+
+
+def dead_write(table):
+    """An instant whose writer died, as old as anybody wants it."""
+    txn = begin(open_context(table.context.storage), Action.COMMIT)
+    txn.inflight()
+    return txn
+
+
+def suspicious(table, **more):
+    """The table as a process sees it that takes every pending instant for dead."""
+    return HudiTable(open_context(table.context.storage, settings=TxnSettings(3600.0, 0.0, **more)))
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.failed.writes.policy", "hoodie.cleaner.policy.failed.writes"])
+@pytest.mark.parametrize(("policy", "left"), [("EAGER", 0), ("LAZY", 1), ("never", 1)])
+def test_a_writer_takes_failed_writes_back_unless_the_policy_leaves_them(key, policy, left):
+    table = written()
+    dead_write(table)
+    suspicious(table).upsert(rows(("a", "x", 9)), options={key: policy})
+    assert len(load_timeline(table.context).pending) == (1 if left else 2)
+    tail = chain.read_tail(table.context)
+    aborts = [e for _, e in chain.entries_after(table.context, 0) if e.kind is Kind.ABORT]
+    assert (len(aborts), tail.sequence > 0) == (1 - left, True)
+
+
+def test_the_table_can_name_the_policy_too():
+    table = written()
+    dead_write(table)
+    suspicious(table, failed_writes=FailedWrites.LAZY).upsert(rows(("a", "x", 9)))
+    assert [i.action for i in load_timeline(table.context).pending] == [Action.COMMIT]
+    settings = TxnSettings.from_properties({"hoodie.cleaner.policy.failed.writes": "lazy"})
+    assert settings.failed_writes is FailedWrites.LAZY
+
+
+def test_an_unknown_policy_or_two_that_differ_are_refused():
+    table = written()
+    with pytest.raises(InvalidOptionError, match="'SOON' is none of EAGER, LAZY, NEVER"):
+        table.upsert(rows(("a", "x", 9)), options={"hoodie.clean.failed.writes.policy": "SOON"})
+    twice = {"hoodie.clean.failed.writes.policy": "LAZY", "hoodie.cleaner.policy.failed.writes": "EAGER"}
+    with pytest.raises(InvalidOptionError, match="given twice"):
+        table.upsert(rows(("a", "x", 9)), options=twice)
+
+
+@pytest.mark.parametrize(("policy", "taken"), [("LAZY", True), ("NEVER", False)])
+def test_cleaning_takes_failed_writes_back_unless_the_policy_is_never(policy, taken):
+    table = written()
+    txn = dead_write(table)
+    done = recover_failed_writes(suspicious(table).context, {"hoodie.clean.failed.writes.policy": policy})
+    assert done == ((txn.time,) if taken else ())
+
+
+def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_once(monkeypatch):
+    monkeypatch.setattr("hudi_table.table.transaction.BEAT_SECONDS_LEAST", 60.0)
+    table = written()
+    txn = begin(open_context(table.context.storage), Action.COMMIT)
+    with txn.signs_of_life():
+        txn.inflight()
+        write_file(txn, 0, "x")
+        with ThreadPoolExecutor(2) as pool:
+            cleaners = [pool.submit(recover_failed_writes, suspicious(table).context, {}) for _ in range(2)]
+            assert {time for cleaner in cleaners for time in cleaner.result()} == {txn.time}
+        with pytest.raises(WriteAbortedError, match="was taken for dead"):
+            write_file(txn, 1, "x")
+        with pytest.raises(WriteAbortedError):
+            txn.commit(CommitMetadata("UPSERT"), ["bucket:x/0"])
+    assert contents(table) == FIRST
+    aged(table).upsert(rows(("a", "x", 9)))
+    timeline = load_timeline(table.context)
+    assert not timeline.pending
+    taken = [
+        r["commitsRollback"]
+        for i in timeline.completed
+        if i.action is Action.ROLLBACK
+        for r in records_of(table.context, i)
+    ]
+    assert taken == [[txn.time]]
