@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 
 import numpy as np
@@ -94,8 +94,8 @@ VALUES = {
     "uint": pa.array([3, 2**63, 1], pa.uint64()),
     "float": [1.5, float("nan"), float("-inf")],
     "decimal": [decimal.Decimal("1.50"), decimal.Decimal("-3.25")],
-    "date": [datetime.date(2020, 1, 1), datetime.date(1960, 1, 1)],
-    "moment": [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(1960, 1, 1, tzinfo=datetime.UTC)],
+    "date": [dt.date(2020, 1, 1), dt.date(1960, 1, 1)],
+    "moment": [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(1960, 1, 1, tzinfo=dt.UTC)],
     "text": ["same-b", "same-a", "same-"],
     "bytes": [b"\xff", b"\x00"],
 }
