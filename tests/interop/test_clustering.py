@@ -60,7 +60,8 @@ def assert_queries(base: Path, oracle: HudiOracle, model: Model) -> None:
 
 def write_on(base: Path, oracle: HudiOracle, model: Model) -> None:
     """Hudi changes keys that were clustered, then we."""
-    upsert(oracle, base, data := rows([6, 7, 11, 33, 60, 61], 8), **LOGS)
+    told = LOGS | {"hoodie.datasource.write.table.type": open_table(str(base)).context.config.type.hudi_name}
+    upsert(oracle, base, data := rows([6, 7, 11, 33, 60, 61], 8), **told)
     model.apply("upsert", data)
     assert_queries(base, oracle, model)
     go_on(base, model, (("upsert", range(5, 64, 9), 9), ("delete", range(6, 8), 9)))
