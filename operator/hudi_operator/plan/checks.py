@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hudi_operator.api.maintenance import ServiceMode
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import (
     DeletionPolicy,
     HudiTableSpec,
@@ -35,6 +37,34 @@ def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem
 
 def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
     return Problem(reason, "; ".join(str(error) for error in errors))
+
+
+def retention_of(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
+    """Where a service would archive commits whose files its table's own cleaning still keeps, or the other way round."""
+    maintenance = table.maintenance
+    kept, least = maintenance.cleaning.keep_commits, maintenance.archiving.min_commits
+    if (
+        spec.archiving is not None
+        and maintenance.cleaning.mode is ServiceMode.AUTO
+        and spec.archiving.min_commits <= kept
+    ):
+        return (
+            FieldError(
+                "spec.archiving.minCommits",
+                f"is {spec.archiving.min_commits}, but maintenance.cleaning.keepCommits of the table is {kept}: commits would "
+                f"leave before their files; give {kept + 1} or more",
+            ),
+        )
+    keeps = spec.cleaning.keep_commits if spec.cleaning is not None else None
+    if keeps is not None and maintenance.archiving.mode is ServiceMode.AUTO and keeps >= least:
+        return (
+            FieldError(
+                "spec.cleaning.keepCommits",
+                f"is {keeps}, but maintenance.archiving.minCommits of the table is {least}: commits would leave before their "
+                f"files; give {least - 1} or less",
+            ),
+        )
+    return ()
 
 
 def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:

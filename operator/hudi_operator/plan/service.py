@@ -102,6 +102,10 @@ class _Judgement:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
             self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
             return None
+        contradictions = checks.retention_of(spec, owner.spec) if owner.spec is not None else ()
+        if contradictions:
+            self.outcome.stalled = (InvalidSpecError.name(), "; ".join(str(error) for error in contradictions))
+            return None
         return owner
 
     def _at_work(self, spec: TableServiceSpec, schedule: Cron | None) -> bool:
@@ -244,6 +248,9 @@ class _Judgement:
         secret = spec.storage.credentials_secret_ref
         self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value))
         self.progress.started(run)
+        wanted = self.desired.spec
+        if wanted is not None and wanted.active_deadline is not None:
+            self.requeues.append(RequeueAfter(seconds_of(wanted.active_deadline), "activeDeadline"))
         size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
         self.outcome.busy = ("Running", f"{name} is started, {due.why}{size}")
 

@@ -118,6 +118,14 @@ class TestThePlace:
             ({"schedule": "0 3 * * *", "timeZone": "Europe/Berlim"}, "did you mean Europe/Berlin?"),
             ({"options": {"hoodie.compaction.target.oi": "1"}}, "hoodie.compaction.target.io"),
             ({"clustering": {}}, "clustering belongs to type Clustering"),
+            (
+                {"type": "Archiving", "archiving": {"minCommits": 10}},
+                "maintenance.cleaning.keepCommits of the table is 10",
+            ),
+            (
+                {"type": "Cleaning", "cleaning": {"keepCommits": 20}},
+                "maintenance.archiving.minCommits of the table is 20",
+            ),
         ],
     )
     def test_of_a_wrong_manifest_is_refused_by_field(self, changes: dict[str, Any], words: str) -> None:
@@ -200,6 +208,7 @@ class TestASchedule:
 class TestADeadline:
     def test_stops_a_run_that_takes_longer(self) -> None:
         story = Story(activeDeadline="10m").look()
+        assert story.effects[-1] == RequeueAfter(600, "activeDeadline")
         assert story.look(300).effects[-1] == RequeueAfter(300, "activeDeadline")
         story.look(300)
         assert [stop.name for stop in of(Stop, story.effects)] == [story.runs[0].name]
