@@ -102,7 +102,7 @@ class _Judgement:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
             self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
             return None
-        contradictions = checks.retention_of(spec, owner.spec) if owner.spec is not None else ()
+        contradictions = checks.service_contradictions(spec, owner.spec) if owner.spec is not None else ()
         if contradictions:
             self.outcome.stalled = (InvalidSpecError.name(), "; ".join(str(error) for error in contradictions))
             return None
@@ -199,6 +199,9 @@ class _Judgement:
                 rfc3339(moment) if moment is not None else self.progress.unfinished(self.desired.identity.generation)
             )
             return Due(f"the schedule says {batch}", batch, work, *extent(work, table)) if batch else None
+        plan = self.progress.plan
+        if work.when is not None and spec.mode is RunMode.PLAN and plan is not None and plan.stale is None:
+            return None  # Whoever is about to approve it must not find another one.
         if work.when is not None:
             found = due_now(work, table, options)
             self.outcome.quiet = "no figure asks for a run" if found is None else None

@@ -15,6 +15,8 @@ import pytest
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.services.registry import SERVICES
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})
 
@@ -79,6 +81,18 @@ def test_an_approved_plan_that_has_moved_is_a_conflict(table: HudiTable, tmp_pat
     log(table, 200)
     code, refused = run(tmp_path, spec(tmp_path, plan=result.plan["digest"]))
     assert (code != 0, refused.error_class) == (True, "WriteConflict")
+
+
+def test_an_approved_plan_that_a_lost_attempt_has_published_is_executed(table: HudiTable, tmp_path: Path) -> None:
+    log(table)
+    _, result = run(tmp_path, spec(tmp_path, mode="Plan"))
+    approved = spec(tmp_path, plan=result.plan["digest"])
+    request = ServiceRequest(plan=result.plan["digest"])
+    published = SERVICES[ServiceType.COMPACTION].schedule(table.context, request)
+    assert published is not None
+    code, done = run(tmp_path, approved)
+    assert (code, done.outcome, done.instants) == (0, "Succeeded", (published.instant,))
+    assert run(tmp_path, approved)[1].outcome == "NothingToDo", "it was executed, and only its result was lost"
 
 
 def test_a_plan_is_made_by_one_job_and_executed_by_another(table: HudiTable, tmp_path: Path) -> None:
