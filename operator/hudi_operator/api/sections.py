@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, QUANTITY
 from hudi_operator.api.schema import Rule, prop
-from hudi_operator.api.table import COLUMN_LENGTH_MAX, QUANTITY
 
 INSTANT = "^[0-9]{17}$"
 RATIO = r"^>=? ?[0-9]+(\.[0-9]+)?$"

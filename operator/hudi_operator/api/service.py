@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.patterns import DURATION, NAME
 from hudi_operator.api.schema import Rule, camel, prop
 from hudi_operator.api.sections import (
     ArchivingSpec,
@@ -17,7 +18,6 @@ from hudi_operator.api.sections import (
     RepairSpec,
     SavepointSpec,
 )
-from hudi_operator.api.table import DURATION, NAME
 from hudi_table.model.services import ServiceType
 
 HISTORY_MAX = 10

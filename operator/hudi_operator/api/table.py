@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
+from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, LOCATION, NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table_config import IndexType, MergeMode, PartitionType, TableType
-
-QUANTITY = r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$"
-LOCATION = r"^(s3|s3a|gs|az|abfs|abfss|file|memory)://[^$?#]+$"
-DURATION = r"^([0-9]+(ms|s|m|h|d))+$"
-NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-COLUMN_LENGTH_MAX = 256
 
 
 class IngestOperation(StrEnum):
@@ -67,13 +63,6 @@ class Launcher(StrEnum):
     APACHE_SPARK_OPERATOR = "ApacheSparkOperator"
     JOB = "Job"
     LOCAL = "Local"
-
-
-class ServiceMode(StrEnum):
-    """Whether a table service runs by itself."""
-
-    AUTO = "Auto"
-    DISABLED = "Disabled"
 
 
 class DeletionPolicy(StrEnum):
@@ -248,58 +237,6 @@ class IngestSpec:
     mode: IngestMode = prop("Once takes new files whenever they lie there", IngestMode.ONCE)
     schedule: str | None = prop("five cron fields, in UTC", None, pattern=r"^(\S+ ){4}\S+$", max_length=100)
     transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
-
-
-@dataclass(frozen=True, slots=True)
-class ServicePolicy:
-    """Whether a table service runs by itself."""
-
-    mode: ServiceMode = prop("Auto runs it when the table needs it", ServiceMode.DISABLED)
-
-
-@dataclass(frozen=True, slots=True)
-class CleaningPolicy:
-    """Retention of file slices."""
-
-    mode: ServiceMode = prop("Auto cleans every few commits", ServiceMode.AUTO)
-    keep_commits: int = prop("commits whose file slices stay readable", 10, minimum=1, maximum=100_000)
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivingPolicy:
-    """Length of the active timeline."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.minCommits < self.maxCommits",
-            "minCommits must be less than maxCommits",
-            "minCommits",
-            lambda a: a.min_commits < a.max_commits,
-        ),
-    )
-
-    mode: ServiceMode = prop("Auto archives when the timeline has more than maxCommits", ServiceMode.AUTO)
-    min_commits: int = prop("commits that archiving leaves", 20, minimum=2, maximum=100_000)
-    max_commits: int = prop("commits at which archiving starts", 30, minimum=3, maximum=100_000)
-
-
-@dataclass(frozen=True, slots=True)
-class MaintenanceSpec:
-    """The default upkeep of this table."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.archiving.minCommits > self.cleaning.keepCommits",
-            "archiving.minCommits must be more than cleaning.keepCommits, or commits leave before their files",
-            "archiving",
-            lambda m: m.archiving.min_commits > m.cleaning.keep_commits,
-        ),
-    )
-
-    compaction: ServicePolicy = prop("merging of log files", ServicePolicy)
-    clustering: ServicePolicy = prop("rewriting of small files", ServicePolicy)
-    cleaning: CleaningPolicy = prop("retention of file slices", CleaningPolicy)
-    archiving: ArchivingPolicy = prop("length of the active timeline", ArchivingPolicy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hudi_operator.api.maintenance import ServiceMode
 from hudi_operator.api.sections import ClusteringSpec, Layout, Need, RepairSpec
 from hudi_operator.api.service import RunMode, TableServiceSpec
-from hudi_operator.api.table import HudiTableSpec, ServiceMode
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig

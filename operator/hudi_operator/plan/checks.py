@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hudi_operator.api.maintenance import ServiceMode
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
+from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import (
     DeletionPolicy,
     HudiTableSpec,
@@ -15,7 +17,8 @@ from hudi_operator.api.table import (
 from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig
+from hudi_table.model.services import ServiceType
+from hudi_table.model.table_config import IndexType, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
 
 
@@ -35,6 +38,35 @@ def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem
 
 def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
     return Problem(reason, "; ".join(str(error) for error in errors))
+
+
+def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
+    """Where a service cannot be of its table: by what the table is, or by what its own `maintenance` keeps."""
+    bucketed = table.index is not None and table.index.type is IndexType.BUCKET
+    logs = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
+    found = []
+    if spec.type in logs and table.type is TableType.COPY_ON_WRITE:
+        found.append(FieldError("spec.type", f"is {spec.type.value}, but a CopyOnWrite table has no logs to compact"))
+    if spec.type is ServiceType.CLUSTERING and bucketed:
+        found.append(FieldError("spec.type", "is Clustering, which would move the rows of a Bucket index; use Resize"))
+    if spec.type is ServiceType.RESIZE and not bucketed:
+        found.append(FieldError("spec.type", "is Resize, but the table has no Bucket index; use Clustering"))
+    return (*found, *_retention(spec, table))
+
+
+def _retention(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
+    """Commits must not leave the timeline before their files."""
+    cleaning, archiving = table.maintenance.cleaning, table.maintenance.archiving
+    kept, least = cleaning.keep_commits, archiving.min_commits
+    late = "commits would leave before their files; give"
+    if spec.archiving is not None and cleaning.mode is ServiceMode.AUTO and spec.archiving.min_commits <= kept:
+        said = f"is {spec.archiving.min_commits}, but maintenance.cleaning.keepCommits of the table is {kept}: {late} "
+        return (FieldError("spec.archiving.minCommits", f"{said}{kept + 1} or more"),)
+    keeps = spec.cleaning.keep_commits if spec.cleaning is not None else None
+    if keeps is not None and archiving.mode is ServiceMode.AUTO and keeps >= least:
+        said = f"is {keeps}, but maintenance.archiving.minCommits of the table is {least}: {late} "
+        return (FieldError("spec.cleaning.keepCommits", f"{said}{least - 1} or less"),)
+    return ()
 
 
 def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:

@@ -16,6 +16,7 @@ from cronsim import CronSim, CronSimError
 
 from hudi_operator.api.parsing import FieldError
 
+FIELDS = 5
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=40), timedelta(days=400))
 
 
@@ -58,6 +59,8 @@ def parse_cron(expression: str, zone: str) -> Cron | FieldError:
         hint = f"did you mean {close[0]}?" if close else "names are such as UTC and Europe/Berlin"
         return FieldError("spec.timeZone", f"is {zone!r}, which is no time zone; {hint}")
     try:
+        if len(expression.split()) != FIELDS:
+            raise CronSimError("Wrong number of fields")
         CronSim(expression, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
         return FieldError(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hudi_operator.api.maintenance import ServiceMode
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import HudiTableSpec, ServiceMode
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, resize_wanted
 from hudi_operator.plan import predict

@@ -102,6 +102,10 @@ class _Judgement:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
             self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
             return None
+        contradictions = checks.service_contradictions(spec, owner.spec) if owner.spec is not None else ()
+        if contradictions:
+            self.outcome.stalled = (InvalidSpecError.name(), "; ".join(str(error) for error in contradictions))
+            return None
         return owner
 
     def _at_work(self, spec: TableServiceSpec, schedule: Cron | None) -> bool:
@@ -195,6 +199,9 @@ class _Judgement:
                 rfc3339(moment) if moment is not None else self.progress.unfinished(self.desired.identity.generation)
             )
             return Due(f"the schedule says {batch}", batch, work, *extent(work, table)) if batch else None
+        plan = self.progress.plan
+        if work.when is not None and spec.mode is RunMode.PLAN and plan is not None and plan.stale is None:
+            return None  # Whoever is about to approve it must not find another one.
         if work.when is not None:
             found = due_now(work, table, options)
             self.outcome.quiet = "no figure asks for a run" if found is None else None
@@ -244,6 +251,9 @@ class _Judgement:
         secret = spec.storage.credentials_secret_ref
         self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value))
         self.progress.started(run)
+        wanted = self.desired.spec
+        if wanted is not None and wanted.active_deadline is not None:
+            self.requeues.append(RequeueAfter(seconds_of(wanted.active_deadline), "activeDeadline"))
         size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
         self.outcome.busy = ("Running", f"{name} is started, {due.why}{size}")
 

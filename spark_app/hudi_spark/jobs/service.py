@@ -15,13 +15,16 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
 from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.names import HOODIE, join
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Service
+from hudi_table.services.planning import digest_of
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
 
 MODES = ("Plan", "Schedule", "Execute", "ScheduleAndExecute")
 UNPLANNED = frozenset(
@@ -101,9 +104,32 @@ def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[st
         return [""], plan
     if work.mode == "Execute":
         return ([work.instant] if work.instant else service.pending(ctx)), None
-    waiting = [] if work.mode == "Schedule" or work.request.plan else service.pending(ctx)
+    if work.request.plan:
+        return _approved(ctx, service, work)
+    waiting = [] if work.mode == "Schedule" else service.pending(ctx)
     plan = service.schedule(ctx, work.request)
     return ([*waiting, plan.instant] if plan is not None else waiting), plan
+
+
+def _approved(ctx: TableContext, service: Service, work: _Work) -> tuple[list[str], ServicePlan | None]:
+    """The approved plan as an instant. An attempt that was lost may have published it: then it is kept no more."""
+    try:
+        plan = service.schedule(ctx, work.request)
+    except InvalidRequestError:
+        published = _published(ctx, work.request.plan)
+        if published is None:
+            raise
+        return [published], None
+    return ([plan.instant] if plan is not None else []), plan
+
+
+def _published(ctx: TableContext, digest: str) -> str | None:
+    """The instant, pending or completed, whose plan has a digest; newest first."""
+    names = sorted((name for name in load_timeline(ctx).files if name.endswith(".requested")), reverse=True)
+    for name in names:
+        if digest_of(ctx.storage.get(join(HOODIE, name))) == digest:
+            return name.partition(".")[0]
+    return None
 
 
 def _execute(

@@ -122,6 +122,18 @@ def test_stopping_ends_the_jobs_that_run(launcher: LocalLauncher) -> None:
     assert not launcher.is_running("flights-1")
 
 
+@pytest.mark.parametrize("whose", ["its own", "another launcher's"])
+def test_one_job_can_be_ended_alone(launcher: LocalLauncher, tmp_path: Path, whose: str) -> None:
+    launcher.launch("uid", run(), spec("sleep"), {})
+    launcher.launch("other", run("flights-2", 2), spec("sleep", "flights-2"), {})
+    ender = launcher if whose == "its own" else LocalLauncher(tmp_path / "attempts", MODULE)
+    ender.cancel("flights-1")
+    assert ended(launcher, "flights-1").phase == "Lost"
+    assert launcher.is_running("flights-2")
+    ender.cancel("flights-1")
+    ender.cancel("never-started")
+
+
 def test_progress_is_told_line_by_line_and_once(launcher: LocalLauncher) -> None:
     launcher.launch("uid", run(), spec("succeed"), {})
     ended(launcher)

@@ -17,6 +17,7 @@ from tests.support.plans import NOW, desired, of
 from tests.support.service_plans import PLAN, Story, conditions, launches, logged, seen, service, status_of
 
 RUN = ("Compaction", "ScheduleAndExecute")
+LOGS = desired(type="MergeOnRead")
 DRY = ("Compaction/Plan", "Plan")
 
 
@@ -87,13 +88,13 @@ class TestThePlace:
         assert not of(Launch, effects)
 
     def test_without_rows_yet_waits(self) -> None:
-        effects = plan_service(service(), ObservedService(owner=desired()), NOW)
+        effects = plan_service(service(), ObservedService(owner=LOGS), NOW)
         assert conditions(effects)["Ready"] == ("False", "NoTable")
         assert "Stalled" not in conditions(effects)
 
     def test_that_cannot_be_seen_is_looked_at_again(self) -> None:
         problem = Problem("Unavailable", "no answer", retryable=True)
-        effects = plan_service(service(), ObservedService(owner=desired(), problem=problem, failures=2), NOW)
+        effects = plan_service(service(), ObservedService(owner=LOGS, problem=problem, failures=2), NOW)
         assert conditions(effects)["Ready"] == ("Unknown", "Unavailable")
         assert of(RequeueAfter, effects)[0].seconds == 20
 
@@ -118,6 +119,14 @@ class TestThePlace:
             ({"schedule": "0 3 * * *", "timeZone": "Europe/Berlim"}, "did you mean Europe/Berlin?"),
             ({"options": {"hoodie.compaction.target.oi": "1"}}, "hoodie.compaction.target.io"),
             ({"clustering": {}}, "clustering belongs to type Clustering"),
+            (
+                {"type": "Archiving", "archiving": {"minCommits": 10}},
+                "maintenance.cleaning.keepCommits of the table is 10",
+            ),
+            (
+                {"type": "Cleaning", "cleaning": {"keepCommits": 20}},
+                "maintenance.archiving.minCommits of the table is 20",
+            ),
         ],
     )
     def test_of_a_wrong_manifest_is_refused_by_field(self, changes: dict[str, Any], words: str) -> None:
@@ -125,6 +134,13 @@ class TestThePlace:
         assert conditions(effects)["Stalled"] == ("True", "InvalidSpec")
         assert words in status_of(effects).conditions[0].message
         assert not of(Launch, effects)
+
+    def test_whose_table_has_no_logs_is_not_compacted_and_without_buckets_not_resized(self) -> None:
+        effects = plan_service(service(), ObservedService(owner=desired()), NOW)
+        assert conditions(effects)["Stalled"] == ("True", "InvalidSpec")
+        wanted = service(type="Resize", mode="Plan")
+        effects = plan_service(wanted, ObservedService(owner=desired(index={"type": "Simple"})), NOW)
+        assert conditions(effects)["Stalled"] == ("True", "InvalidSpec")
 
 
 class TestASchedule:
@@ -200,6 +216,7 @@ class TestASchedule:
 class TestADeadline:
     def test_stops_a_run_that_takes_longer(self) -> None:
         story = Story(activeDeadline="10m").look()
+        assert story.effects[-1] == RequeueAfter(600, "activeDeadline")
         assert story.look(300).effects[-1] == RequeueAfter(300, "activeDeadline")
         story.look(300)
         assert [stop.name for stop in of(Stop, story.effects)] == [story.runs[0].name]
@@ -234,7 +251,9 @@ class TestNeed:
         ],
     )
     def test_is_measured(self, changes: dict[str, Any], when: dict[str, str], due: bool) -> None:
-        story = Story(logged(bytes_to_clean=2 << 20), **changes, when=when).look()
+        story = Story(logged(bytes_to_clean=2 << 20), **changes, when=when)
+        story.owner |= {"index": None}
+        story.look()
         assert bool(story.started) is due
 
     def test_that_is_not_known_starts_nothing(self) -> None:
@@ -312,6 +331,12 @@ class TestApproval:
             tries += story.started == [RUN]
         assert tries == 5
         assert story.conditions["Stalled"] == ("True", "WriteConflict")
+
+    def test_is_given_time_though_the_need_goes_on(self) -> None:
+        story = self.planned(when={"logBytes": "> 1Mi"})
+        story.table = logged(last_write="20260102000000000")
+        assert story.look().started == []
+        assert story.change(approve=PLAN.digest).look().started == [RUN]
 
     def test_that_comes_with_the_manifest_waits_for_the_plan(self) -> None:
         story = Story(mode="Plan", approve=PLAN.digest).look()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,11 @@ class Lake:
         spec: dict[str, Any] = {"tableRef": {"name": "flights"}, "type": "Compaction"}
         return manifest("upkeep", "TableService", **(spec | changes))
 
-    def apply(self, *documents: dict[str, Any]) -> list[Mapping[str, Any]]:
+    def apply(self, *documents: dict[str, Any], clock: SystemClock | None = None) -> list[Mapping[str, Any]]:
         """The resources after `hudictl local`, HudiTable first."""
         path = self.folder / "manifest.yaml"
         path.write_text(yaml.safe_dump_all(documents))
-        return LocalRuntime([path], self.folder / "state", SystemClock(), self.lines.append, QUICK).run()
+        return LocalRuntime([path], self.folder / "state", clock or SystemClock(), self.lines.append, QUICK).run()
 
     def attempts(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "state" / "attempts").glob("*"))
@@ -150,6 +151,31 @@ def test_a_need_that_is_measured_starts_a_run_once(lake: Lake) -> None:
     assert [run["phase"] for run in done["status"]["runs"]] == ["Succeeded"]
     assert lake.logs() == 0
     assert lake.apply(lake.table(), wanted)[1]["status"] == done["status"]
+
+
+def test_a_moment_of_the_schedule_that_has_come_is_run_and_the_next_is_told(lake: Lake) -> None:
+    class Later(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(hours=1)
+
+    lake.log()
+    wanted = lake.service(schedule="0 * * * *", timeZone="Europe/Berlin")
+    first = lake.apply(lake.table(), wanted)[1]["status"]
+    assert lake.attempts() == [], "moments before the resource was made do not count, and nobody waits for the next"
+    assert first["phase"] == "Idle"
+    done = lake.apply(lake.table(), wanted, clock=Later())[1]["status"]
+    assert done["runs"][0]["batch"] == first["schedule"]["next"] == done["schedule"]["last"]
+    assert done["schedule"]["next"] > done["schedule"]["last"]
+    assert lake.logs() == 0
+
+
+def test_a_run_that_takes_too_long_is_stopped(lake: Lake) -> None:
+    lake.log()
+    found = lake.apply(lake.table(), lake.service(activeDeadline="100ms"))[1]
+    assert conditions(found)["Stalled"][:2] == ("True", "DeadlineExceeded")
+    (run,) = found["status"]["runs"]
+    assert (run["phase"], run["reason"]) == ("Failed", "DeadlineExceeded")
+    assert lake.logs() == 1
 
 
 def test_other_buckets_are_a_wish_that_costs_and_the_table_keeps_its_own(lake: Lake) -> None:

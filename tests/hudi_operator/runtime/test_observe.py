@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ import pyarrow as pa
 import pytest
 
 from hudi_operator.api.resources import desired_table
-from hudi_operator.plan.observed import Problem, TableObservation
+from hudi_operator.plan.observed import Problem, TableObservation, Trace
 from hudi_operator.plan.report import records_of
 from hudi_operator.runtime.observe import Observer, storage_options
 from hudi_table.api import HudiTable, create_table
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, key_of
 from hudi_table.model.instants import Action
+from hudi_table.model.services import ServiceType
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.transaction import begin
+from hudi_table.table.view import FileSystemView
 from tests.support import golden
 from tests.support.manifests import manifest, stored
 from tests.support.tables import TestClock
@@ -159,3 +162,42 @@ def test_a_plan_of_a_compaction_is_no_failed_write_however_long_it_waits(tmp_pat
     assert [instant.time for instant in found.pending] == [plan.instant]
     assert found.suspects == ()
     assert records_of(found) is None
+
+
+def test_what_services_have_left_is_counted(tmp_path: Path) -> None:
+    table = make(tmp_path, type="MergeOnRead")
+    table.upsert(ROWS)
+    table.upsert(ROWS.slice(0, 1))
+    found = seen(tmp_path / "lake")
+    writes = len(found.commits)
+    assert found.trace(ServiceType.COMPACTION) == Trace(commits_since=writes)
+    assert found.last_write == found.commits[-1].time
+    assert found.timeline_files >= 2 * writes
+    assert found.log_bytes > 0
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    assert seen(tmp_path / "lake").trace(ServiceType.COMPACTION) == Trace((plan.instant,), None, writes)
+    table.run_compaction(plan.instant)
+    after = seen(tmp_path / "lake")
+    assert after.trace(ServiceType.COMPACTION) == Trace((), plan.instant, 0)
+    assert after.last_write == found.last_write, "a compaction is no write"
+    assert after.trace(ServiceType.ARCHIVING).commits_since == writes + 1
+    table.upsert(ROWS.slice(0, 1))
+    assert seen(tmp_path / "lake").trace(ServiceType.COMPACTION).commits_since == 1
+
+
+def test_what_a_cleaning_would_free_is_asked_only_for_whom_it_concerns(tmp_path: Path) -> None:
+    make(tmp_path).upsert(ROWS)
+    asked: list[dict[str, str]] = []
+
+    def cleanable(view: FileSystemView, options: Mapping[str, str]) -> int:
+        asked.append(dict(options))
+        return len(view.latest_slices())
+
+    observer = Observer(SystemClock(), cleanable)
+    assert seen(tmp_path / "lake", observer).bytes_to_clean is None
+    document = desired_table(stored(manifest(location=f"file://{tmp_path}/lake", recordKey=["id"])))
+    found = observer.table(document, {}, {"hoodie.clean.policy": "KEEP_LATEST_COMMITS"})
+    assert isinstance(found, TableObservation)
+    assert found.bytes_to_clean
+    assert asked == [{"hoodie.clean.policy": "KEEP_LATEST_COMMITS"}]

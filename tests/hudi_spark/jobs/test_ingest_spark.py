@@ -161,7 +161,13 @@ def test_a_compaction_on_spark_makes_the_commit_that_was_planned_and_finds_nothi
     table = open_table(f"file://{tmp_path}/lake")
     before = table.scan().to_arrow()
     table.upsert(before.slice(0, 2))
-    job = JobSpec("two", asked.table, {"type": "Compaction", "schedule": True}, engine="Spark", progress=asked.progress)
+    job = JobSpec(
+        "two",
+        asked.table,
+        {"type": "Compaction", "mode": "ScheduleAndExecute", "force": True},
+        engine="Spark",
+        progress=asked.progress,
+    )
     code, result = run(tmp_path, job)
     assert (code, result.outcome) == (0, "Succeeded"), result.message
     assert result.figures["fileGroups"] >= 1
