@@ -97,6 +97,7 @@ MUTANTS = (
     Mutant("claims before the completed file + what is taken back is aborted", "R2n", "I5"),
     Mutant("pending cleans count as gone", "R3", "I1", long=True),
     Mutant("planners conflict with a restore", "R3", "I1", long=True),
+    Mutant("restores conflict with cleans", "R3", "I1"),
     Mutant("archiving keeps two", "R5", "I1"),
     Mutant("chain read after staging", "K3s", "I2", strict=True, long=True),
     Mutant("delete sources", "K3s", "I2", strict=True, long=True),

@@ -7,7 +7,18 @@ from typing import Any
 
 from tests.model.engine import Env, Location, Step
 from tests.model.rights import ChainProcess, expired, gap, live, materialise, undo, unmaterialised
-from tests.model.store import Store, chain_max, decided, file_of, meets, pending_restore, restores, tail, timeline
+from tests.model.store import (
+    TABLE,
+    Store,
+    chain_max,
+    decided,
+    file_of,
+    meets,
+    pending_restore,
+    restores,
+    tail,
+    timeline,
+)
 
 
 class Planner(ChainProcess):
@@ -110,6 +121,8 @@ class Planner(ChainProcess):
 
     def _moved(self, entry: Any) -> bool:
         if "planners conflict with a restore" in self.without and entry[0] == "P" and entry[-1] == "z":
+            return False
+        if "restores conflict with cleans" in self.without and TABLE in self.touches and entry[-1] == "x":
             return False
         return "planner's conflict check" not in self.without and meets(entry, self.touches)
 
