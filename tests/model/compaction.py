@@ -3,124 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tests.model.engine import Env, Location, Process, Step
-from tests.model.rights import (
-    ChainProcess,
-    Guards,
-    expired,
-    gap,
-    is_unmaterialised,
-    live,
-    materialise,
-    prove,
-    unmaterialised,
-)
-from tests.model.store import Key, Store, chain_max, decided, start_of, tail, timeline
+from tests.model.planner import Planner
+from tests.model.rights import Guards, expired, gap, is_unmaterialised, live, materialise, prove
+from tests.model.store import Key, Store, decided, start_of, tail, timeline
 
 
-class Compactor(ChainProcess):
+class Compactor(Planner):
     """Plans, publishes the plan, executes it. Content is deterministic, so that any executor may resume it."""
 
     def __init__(self, name: str = "C", without: Guards = frozenset(), *, group: str = "f"):
         super().__init__(name, without)
-        self.group = group
+        self.group, self.touches = group, (group,)
 
-    def begin(self) -> Location:
-        return ("draw",)
+    def draft(self, store: Store, env: Env) -> Any:
+        return self._slice(store)
+
+    def plan_entry(self, instant: int, draft: Any) -> Any:
+        return ("P", instant, (self.group,), (self.group,), draft)
+
+    def follows(self, instant: int, slot: int, draft: Any) -> Location:
+        return ("prove", instant, slot, draft)
 
     def may_write(self, at: Location) -> int:
         return at[1] if at[0] == "file" and at[-1] else 0
 
-    def may_publish(self, at: Location, store: Store) -> int:
-        if at[0] == "help":
-            return store.get(("h", at[3]), (0, 0))[1]
-        if at[0] == "walk":
-            return store.get(("h", at[2] + 1), (0, 0))[1]
-        return at[1] if at[0] in ("publish_plan", "publish") else 0
-
-    def fresh_tail(self, at: Location) -> int | None:
-        if at[0] == "walk":
-            return at[2] + 1
-        return at[2] if at[0] in ("plan", "file", "decide") else None
-
-    def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        completed, pending = timeline(store)
-        instant = max([*completed, *pending, chain_max(store)]) + 1
-        yield Step(f"LIST chain: tail {tail(store)}; draw {instant}", ("claim", instant, tail(store)))
-
-    def at_claim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, known = at
-        if ("q", instant) in store:
-            yield Step(f"PUT {instant}.claim =412", ("draw",))
-        else:
-            yield Step(f"PUT {instant}.claim", ("listing", instant, known), ((("q", instant), self.name),))
-
-    def at_relisting(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        to: Location = ("listing", at[1], tail(store)) if decided(store, at[1]) is None else ("failed", at[1])
-        yield Step(f"LIST chain again: tail {tail(store)}", to)
-
-    def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, known = at
-        completed, _ = timeline(store)
-        if completed[-1] > instant and "freshness" not in self.without:
-            yield Step(f"LIST: newer instant, drop {instant}", ("draw",), ((("q", instant), None),))
-        elif "claims of both kinds seen" not in self.without and (("r", instant) in store or ("c", instant) in store):
-            yield Step(f"LIST: a writer has {instant} too, drop it", ("draw",), ((("q", instant), None),))
-        elif ("q", instant) not in store:
-            yield Step("LIST: own claim is gone", ("failed", instant))
-        elif gap(store, known):
-            yield Step("LIST chain: own tail was trimmed", ("failed", instant))
-        else:
-            missing = None if "materialise predecessors" in self.without else unmaterialised(store, known, self.without)
-            if missing:
-                yield Step(f"LIST: entry {missing} is not materialised", ("help", instant, known, missing))
-            else:
-                yield Step("LIST slice", ("plan", instant, known, self._slice(store)))
-
-    def at_help(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        back = ("listing", at[1], at[2])
-        yield from materialise(store, store.get(("h", at[3])), self, f"{self.name} helps entry {at[3]}", back, at)
-        yield from expired(at, back)
-
     def at_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, known, logs = at
-        entry, slot = store.get(("h", known + 1)), known + 1
-        if "plan in chain" in self.without:
-            yield Step(f"PUT {instant}.compaction.requested beside the chain", ("mutant_file", instant, known, logs),
-                       ((("k", instant), (self.group,)),))  # fmt: skip
-        elif entry is None:
-            plan = ("P", instant, (self.group,), (self.group,), logs)
-            yield Step(
-                f"PUT chain/{slot}=plan {instant}", ("publish_plan", instant, slot, logs), ((("h", slot), plan),)
-            )
-            yield from expired(at, ("relisting", instant))
-        elif entry[0] == "A" and entry[1] == instant:
-            yield Step("PUT plan =412: aborted", ("failed", instant))
-        elif self._moved(entry):
-            yield Step("PUT plan =412: group moved, plan again", ("relisting", instant))
+        if "plan in chain" not in self.without:
+            yield from super().at_plan(at, store, env)
         else:
-            yield Step("PUT plan =412", ("plan", instant, slot, logs))
-
-    def _moved(self, entry: tuple[object, ...]) -> bool:
-        if "planner's conflict check" in self.without or entry[0] == "A":
-            return False
-        return self.group in entry[3 if entry[0] == "C" else 2]  # type: ignore[operator]
-
-    def at_publish_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, slot, logs = at
-        writes = () if ("k", instant) in store else ((("k", instant), (self.group,)),)
-        yield Step(f"{self.name} publishes plan {instant}", ("unclaim", instant, slot, logs), writes)
-        yield from expired(at, ("relist_plan", *at[1:]), env.archives)
-
-    def at_unclaim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        yield Step(f"DELETE {at[1]}.claim", ("prove", *at[1:]), ((("q", at[1]), None),))
-
-    def at_relist_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        if live(store, at[1]):
-            yield Step(f"LIST: {at[1]} is live", ("publish_plan", *at[1:]))
-        else:
-            yield Step(f"LIST: {at[1]} is completed", ("done", at[1]))
+            yield Step(f"PUT {at[1]}.compaction.requested beside the chain", ("mutant_file", *at[1:]),
+                       ((("k", at[1]), (self.group,)),))  # fmt: skip
 
     def at_prove(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         gone = Step("look at the decision", ("relist", at[1]))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.store import Key, Store, apply_request, claimed, start_of, timeline, view
+from tests.model.store import Key, Store, apply_request, claimed, decided, start_of, taken_back, timeline, undone, view
 
 Location = tuple[Any, ...]
 State = tuple[Any, ...]
@@ -162,7 +162,7 @@ class Search:
         self.parents: dict[State, Any] = {}
         self.queue: deque[State] = deque()
         self.violations: dict[str, tuple[str, State]] = {}
-        self.structures: dict[frozenset[Any], tuple[str | None, str | None, int]] = {}
+        self.structures: dict[frozenset[Any], tuple[str | None, str | None, int, int]] = {}
         self.archives = any(p.archives for p in instance.processes)
         self.trims = any(p.trims for p in instance.processes)
 
@@ -241,25 +241,26 @@ class Search:
         known = self.structures.get(frozen)
         if known is None:
             bad, seen_now = self._rows_violated(store)
-            known = self.structures[frozen] = (bad, files_violated(store), seen_now)
-        rows, files, visible = known
-        if acked & ~visible:
-            return f"I1 acknowledged write lost: {_bits(acked & ~visible)}", visible
-        if seen & ~visible:
-            return f"I1 visible write vanished: {_bits(seen & ~visible)}", visible
+            known = self.structures[frozen] = (bad, files_violated(store), seen_now, undone(store))
+        rows, files, visible, taken_back = known
+        if acked & ~visible & ~taken_back:
+            return f"I1 acknowledged write lost: {_bits(acked & ~visible & ~taken_back)}", visible
+        if seen & ~visible & ~taken_back:
+            return f"I1 visible write vanished: {_bits(seen & ~visible & ~taken_back)}", visible
         if failed & visible:
             return f"I2 failed or rolled-back write visible: {_bits(failed & visible)}", visible
         wrong = next((at[1] for at in places if at[0] == "WRONG"), None)
         return rows or files or wrong, visible
 
     def _rows_violated(self, store: Store) -> tuple[str | None, int]:
-        """(I3 or I4 or None, mask of visible operations)."""
+        """(I2 of a restore, I3, I4 or None, mask of visible operations)."""
         count: dict[int, int] = {}
         for mask in view(store).values():
             for operation in self.instance.rows:
                 if mask >> operation & 1:
                     count[operation] = count.get(operation, 0) + 1
-        bad = None
+        over = sum(1 << operation for operation in count) & undone(store, done=True)
+        bad = f"I2 restored state shows what was taken back: {_bits(over)}" if over else None
         for operation, found in sorted(count.items()):
             expected = self.instance.rows[operation]
             if found != expected and bad is None:
@@ -287,7 +288,7 @@ class Search:
             step = next((s for s in process.steps(at, store, env) if s.lost is None), None)
             if step is None:
                 # A service with nothing left to do: no pending instant may remain but published plans.
-                plans = {e[1] for k, e in store.items() if k[0] == "h" and e[0] == "P"}
+                plans = {e[1] for k, e in store.items() if k[0] == "h" and e[0] == "P" and not decided(store, e[1])}
                 return at[0] == "idle" and not [t for t in timeline(store)[1] if t not in plans]
             write(store, step)
             at = step.to
@@ -319,13 +320,16 @@ def files_violated(store: Store) -> str | None:
         timed = [k[1] for k in store if k[0] == "ct"]
         if len(timed) != len(set(timed)):
             bad = "I8 two completed files for one instant"
-        gap, start = False, start_of(store)
+        gap, start, back = False, start_of(store), taken_back(store)
         for _, entry in sorted((k[1], v) for k, v in store.items() if k[0] == "h"):
             if entry[0] == "C" and ("c", entry[1]) in store:
                 if gap:
                     bad = bad or "I7 completed files are no prefix of the chain"
-            elif entry[0] == "C" and claimed(store, entry[1]) and entry[1] >= start:
+            elif entry[0] == "C" and claimed(store, entry[1]) and entry[1] >= start and entry[1] not in back:
                 gap = True
+    for key, files in store.items():
+        if bad is None and key[0] == "v" and any(file not in store for file in files):
+            bad = f"I5 savepoint {key[1]} lacks its file"
     return bad
 
 

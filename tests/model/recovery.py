@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model.engine import Env, Location, Step, create
-from tests.model.rights import ChainProcess, Guards, expired, live, materialise
+from tests.model.rights import ChainProcess, Guards, expired, given_up, live, materialise
 from tests.model.services import may_land
-from tests.model.store import CLAIMS, Store, decided, files_of, is_plan, tail, timeline
+from tests.model.store import CLAIMS, Store, committed, decided, files_of, is_plan, tail, timeline
 
 
 class Recovery(ChainProcess):
     """Locations: idle, scan, abort, relist, forward, delete, finish, leftover.
 
-    `chain_max` bounds false suspicion, or a retrying writer draws for ever.
+    `chain_max` bounds false suspicion, or a retrying writer draws for ever. `gives_up`: it aborts plans of clusterings too.
     """
 
     mortal = False
@@ -26,9 +26,10 @@ class Recovery(ChainProcess):
         strict: bool = False,
         timed: bool = False,
         chain_max: int = 0,
+        gives_up: bool = False,
     ):
         super().__init__(name, without, strict=strict, timed=timed)
-        self.chain_max = chain_max
+        self.chain_max, self.gives_up = chain_max, gives_up
 
     def begin(self) -> Location:
         return ("idle",)
@@ -46,7 +47,7 @@ class Recovery(ChainProcess):
         completed, pending = timeline(store)
         for instant in pending:
             bounded = self.chain_max and tail(store) >= self.chain_max and not env.solo
-            if is_plan(store, instant) and "plans never aborted" not in self.without:
+            if self._leaves(store, instant):
                 continue
             if bounded and decided(store, instant) is None:
                 continue
@@ -55,6 +56,12 @@ class Recovery(ChainProcess):
             else:
                 first = "delete" if "abort entry" in self.without else "scan"
                 yield Step(f"LIST: {instant} seems dead", (first, instant))
+
+    def _leaves(self, store: Store, instant: int) -> bool:
+        """Whether a published plan is left to its executors: every one but a clustering's that is decided, or is to be given up."""
+        if "plans never aborted" in self.without or not is_plan(store, instant):
+            return False
+        return ("p", instant) not in store or (not self.gives_up and decided(store, instant) is None)
 
     def _takes_late_claim_for_live(self, store: Store, instant: int) -> bool:
         entry = decided(store, instant)
@@ -65,10 +72,12 @@ class Recovery(ChainProcess):
         instant = at[1]
         entry = None if "chain scan in recovery" in self.without else decided(store, instant)
         label = f"scan chain: {instant}"
-        if is_plan(store, instant) and "plans never aborted" not in self.without:
+        if self._leaves(store, instant):
             yield Step(f"{label} is a published plan", ("idle",))
         elif entry is None:
             yield Step(f"{label} undecided", ("abort", instant, tail(store)))
+        elif entry[0] == "C" and ("p", instant) in store and "abort minds a commit" in self.without:
+            yield Step(f"{label} committed", ("abort", instant, tail(store)))
         elif entry[0] == "C":
             yield Step(f"{label} committed", ("relist", instant))
         else:
@@ -85,14 +94,15 @@ class Recovery(ChainProcess):
             yield from expired(at, ("idle",))
 
     def at_relist(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        if live(store, at[1]) or "late claims never helped" in self.without:
+        if given_up(store, at[1], self.without):
+            yield Step(f"LIST: {at[1]} is aborted meanwhile", ("idle",))
+        elif live(store, at[1]) or "late claims never helped" in self.without:
             yield Step(f"LIST: {at[1]} is live and not published", ("forward", at[1]))
         else:
             yield Step(f"LIST: {at[1]} is published", ("idle",))
 
     def at_forward(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        entry = decided(store, at[1])
-        yield from materialise(store, entry, self, f"{self.name} publishes {at[1]}", ("idle",), at)
+        yield from materialise(store, committed(store, at[1]), self, f"{self.name} publishes {at[1]}", ("idle",), at)
         yield from expired(at, ("idle",))
 
     def at_delete(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
@@ -106,7 +116,7 @@ class Recovery(ChainProcess):
             yield Step(f"DELETE {file}", at, ((file, None),))
             return
         # Nothing is ever written under a planner's claim: what its abort leaves is the claim.
-        planner = ("q", instant) in store
+        planner = ("q", instant) in store and ("r", instant) not in store and not is_plan(store, instant)
         if self.strict or "quarantine" in self.without or planner or self._quarantine_over(instant, env):
             yield Step(f"H since the abort of {instant}: nothing left", ("finish", instant))
 

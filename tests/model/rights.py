@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.model.engine import Env, Location, Process, Step
-from tests.model.store import Key, Store, claimed, decided, tail, timeline
+from tests.model.store import CLAIMS, Store, claimed, decided, file_of, files_of, tail, timeline
 
 Guards = frozenset[str]
 UNDECIDED, LATE = 1, 0
@@ -72,9 +72,17 @@ def is_unmaterialised(store: Store, entry: Any, without: Guards) -> bool:
     """Whether a fresh listing shows that the entry's file must still be created."""
     if entry is None or entry[0] == "A" or not claimed(store, entry[1]) or ("c", entry[1]) in store:
         return False
+    if given_up(store, entry[1], without):
+        return False
     if entry[1] < timeline(store)[0][0] and "late claims never helped" not in without:
         return False
-    return entry[0] == "C" or ("k", entry[1]) not in store
+    return file_of(entry)[0] not in store
+
+
+def given_up(store: Store, instant: int, without: Guards) -> bool:
+    """Whether the chain, read after the listing, aborts the instant: behind its plan, or behind its commit, which is taken back."""
+    entry = decided(store, instant)
+    return entry is not None and entry[0] == "A" and "aborted entries never helped" not in without
 
 
 def materialise(
@@ -85,8 +93,7 @@ def materialise(
         yield Step(f"{label}: entry trimmed", to)
         return
     instant = entry[1]
-    name: Key = ("c", instant) if entry[0] == "C" else ("k", instant)
-    body = entry[2] if entry[0] == "C" else entry[3]
+    name, body = file_of(entry)
     if process.timed and entry[0] == "C":
         at = label.split(" ")[0] if "completion time in entry" in process.without else "fixed"
         if ("ct", instant, at) in store or ("r", instant) not in store:
@@ -108,6 +115,40 @@ def live(store: Store, instant: int) -> bool:
     return claimed(store, instant) and ("c", instant) not in store and instant >= timeline(store)[0][0]
 
 
+def undo(store: Store, at: Location, without: Guards) -> Iterator[Step]:
+    """Carry out a plan, of which `at` says the instant, the step and the known tail; its last item is where it ends.
+
+    Every target's abort, then of each its claims before its completed file, then files, at last the completed restore.
+    """
+    _, instant, number, known, back = at
+    targets, mask = store[("z", instant)]
+    removals = ["completed", "claims"] if "claims before the completed file" in without else ["claims", "completed"]
+    program = [] if "what is taken back is aborted" in without else [("abort", t) for t in targets]
+    program += [(kind, t) for t in targets for kind in removals]
+    program += [("files", t) for t in targets] + [("complete", instant)]
+    if "files last" in without:
+        program.sort(key=lambda item: item[0] != "files")
+    kind, target = program[number]
+    following = ("undo", instant, number + 1, known, back)
+    if kind == "abort":
+        entry = store.get(("h", known + 1))
+        if entry is None:
+            writes = ((("h", known + 1), ("A", target)),)
+            yield Step(f"PUT chain/{known + 1}=abort {target}", following, writes)
+        else:
+            done = following if entry == ("A", target) else at
+            yield Step(f"GET chain/{known + 1}", (*done[:3], known + 1, back))
+    elif kind == "claims":
+        yield Step(f"DELETE {target}.requested", following, tuple(((claim, target), None) for claim in CLAIMS))
+    elif kind == "completed":
+        yield Step(f"DELETE {target}.commit", following, ((("c", target), None),))
+    elif kind == "files":
+        files = files_of(store, target)
+        yield Step(f"DELETE {files[0]}", at, ((files[0], None),)) if files else Step("LIST: no files left", following)
+    else:
+        yield Step(f"PUT {instant}.restore", back, ((("zc", instant), (targets, mask)),))
+
+
 def expired(at: Location, to: Location, matters: bool = True) -> Iterator[Step]:
     """The process slept past its proof or listing: what this permitted is over."""
     if matters:
@@ -115,6 +156,6 @@ def expired(at: Location, to: Location, matters: bool = True) -> Iterator[Step]:
 
 
 __all__ = [
-    "LATE", "UNDECIDED", "ChainProcess", "Env", "Guards", "expired", "gap", "is_unmaterialised", "live", "materialise",
-    "prove", "refusal", "unmaterialised",
+    "LATE", "UNDECIDED", "ChainProcess", "Env", "Guards", "expired", "gap", "given_up", "is_unmaterialised", "live", "materialise",
+    "prove", "refusal", "undo", "unmaterialised",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from tests.model.store import CLAIMS, Store, claimed, start_of, timeline, view
 
 
 class Archiver(Process):
-    """Archives the oldest completed instant, keeping one; trims the chain if asked to.
+    """Archives the oldest completed instant, keeping one, or `keep`; trims the chain if asked to.
 
     `horizon`: waits until whoever may still create something of the instant no longer may (completed file older
     than H). Options: pending_ignored, replaced_ignored, completed_first, trim_at_once.
@@ -19,8 +19,10 @@ class Archiver(Process):
     archives = True
 
     def __init__(
-        self, name: str = "A", *, horizon: bool = False, sources: bool = False, trim: bool = False, **options: bool
-    ):
+        self, name: str = "A", *, horizon: bool = False, sources: bool = False, trim: bool = False, keep: int = 1,
+        **options: bool,
+    ):  # fmt: skip
+        self.keep = keep
         self.name, self.horizon, self.sources, self.trims, self.options = name, horizon, sources, trim, options
 
     def begin(self) -> Location:
@@ -35,12 +37,12 @@ class Archiver(Process):
 
     def _oldest_to_archive(self, store: Store, env: Env) -> int | None:
         completed, pending = timeline(store)
-        if len(completed) < 2:
+        if len(completed) <= self.keep:
             return None
         oldest = completed[0]
         if not self.options.get("pending_ignored") and any(t < completed[1] for t in pending):
             return None
-        if self.horizon and self._may_still_appear(oldest, env, store):
+        if self.horizon and may_still_appear(oldest, env, store):
             return None
         replaced = store[("c", oldest)][1]
         if not self.options.get("replaced_ignored") and any(k[0] == "d" and k[1] in replaced for k in store):
@@ -75,11 +77,13 @@ class Archiver(Process):
         flying = (f.request[1] for f in env.flying if f.waited)
         return any(t is not None and t < number for t in known) or any(n[0] == "h" and n[1] <= number for n in flying)
 
-    def _may_still_appear(self, instant: int, env: Env, store: Store) -> bool:
-        for process, at in zip(env.processes, env.locations, strict=True):
-            if instant in (process.may_write(at), process.may_publish(at, store)):
-                return True
-        return may_land(instant, env, "dlck")
+
+def may_still_appear(instant: int, env: Env, store: Store) -> bool:
+    """Whether somebody may still create a file of the instant: not once H has passed since it completed."""
+    for process, at in zip(env.processes, env.locations, strict=True):
+        if instant in (process.may_write(at), process.may_publish(at, store)):
+            return True
+    return may_land(instant, env, "dlck")
 
 
 def may_land(instant: int, env: Env, kinds: str) -> bool:

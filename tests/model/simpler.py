@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.model.engine import Instance, Process
-from tests.model.instances import FIRST, ROWS, TWO_GROUPS
 from tests.model.mixed import ForeignRollback, ForeignWriter, SharingWriter
 from tests.model.naive import NaiveRollback, NaiveWriter
+from tests.model.parts import FIRST, ROWS, TWO_GROUPS
 from tests.model.rights import Guards
 from tests.model.services import Archiver, Cleaner, SlowReader
 from tests.model.store import Store

@@ -1,7 +1,8 @@
 """The store of the model and what a listing reader sees in it.
 
 Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a planner's claim, ('c', T) completed -> (files, replaced groups, keys),
-('k', T) compaction plan -> groups, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
+('k', T) compaction plan -> groups, ('p', T) clustering plan -> groups,
+('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T) restore plan -> what it takes back, ('zc', T) the restore is done, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
 file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
 name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols.
 A mask has one bit for each operation (a write of some rows) that the file holds.
@@ -15,15 +16,27 @@ from typing import Any
 Key = tuple[Any, ...]
 Store = dict[Key, Any]
 NEVER = 99
-CLAIMS = "rqk"
+CLAIMS = "rqkpxz"
 """What claims an instant: a writer's file, a planner's, and from its materialisation on the plan itself."""
+TABLE = "*"
+"""As a conflict key: everything."""
 
 
 def timeline(store: Store) -> tuple[list[int], list[int]]:
     """Completed and pending instants, each sorted."""
     completed = {k[1] for k in store if k[0] == "c"}
-    pending = {k[1] for k in store if k[0] in CLAIMS and len(k) == 2} - completed
+    pending = {k[1] for k in store if k[0] in CLAIMS and len(k) == 2} - completed - restores(store)
     return sorted(completed), sorted(pending)
+
+
+def restores(store: Store) -> set[int]:
+    """Instants of completed restores."""
+    return {k[1] for k in store if k[0] == "zc"}
+
+
+def pending_restore(store: Store) -> int:
+    """The instant of a published restore that is not completed, or 0."""
+    return min((k[1] for k in store if k[0] == "z" and ("zc", k[1]) not in store), default=0)
 
 
 def claimed(store: Store, instant: int) -> bool:
@@ -46,18 +59,54 @@ def chain_max(store: Store) -> int:
     return max((v[1] for k, v in store.items() if k[0] == "h"), default=0)
 
 
-def decided(store: Store, instant: int) -> Any:
-    """The first commit or abort entry of an instant, or None."""
-    for n in range(1, tail(store) + 1):
+def decided(store: Store, instant: int, upto: int | None = None) -> Any:
+    """The last commit or abort entry of an instant among the entries up to number `upto`, or None."""
+    for n in range(tail(store) if upto is None else upto, 0, -1):
         entry = store.get(("h", n))
         if entry and entry[1] == instant and entry[0] in "CA":
             return entry
     return None
 
 
+def committed(store: Store, instant: int) -> Any:
+    """The commit entry of an instant, or None if there is none or it was trimmed."""
+    return next((v for k, v in store.items() if k[0] == "h" and v[0] == "C" and v[1] == instant), None)
+
+
 def is_plan(store: Store, instant: int) -> bool:
     """Whether a plan of the instant is published."""
     return any(k[0] == "h" and v[0] == "P" and v[1] == instant for k, v in store.items())
+
+
+def file_of(entry: Any) -> tuple[Key, Any]:
+    """Name and content of the timeline file that an entry creates. Plans name their kind last, but compactions."""
+    if entry[0] == "C":
+        return ("c", entry[1]), entry[2]
+    return (entry[5] if len(entry) > 5 else "k", entry[1]), entry[3]
+
+
+def meets(entry: Any, touches: Iterable[str]) -> bool:
+    """Whether what a commit or plan entry touches meets `touches`."""
+    if entry[0] == "A":
+        return False
+    theirs, ours = set(entry[3 if entry[0] == "C" else 2]), set(touches)
+    return bool(theirs & ours) or TABLE in theirs or TABLE in ours
+
+
+def taken_back(store: Store) -> set[int]:
+    """Instants that restores take back."""
+    return {instant for k, v in store.items() if k[0] in ("z", "zc") for instant in v[0]}
+
+
+def undone(store: Store, *, done: bool = False) -> int:
+    """Mask of the operations that restores take back, or have taken back."""
+    mask = 0
+    for key, value in store.items():
+        if key[0] == "zc" or (not done and key[0] == "z"):
+            mask |= value[1]
+        elif not done and key[0] == "h" and value[0] == "P" and value[-1] == "z":
+            mask |= value[3][1]
+    return mask
 
 
 def files_of(store: Store, instant: int) -> list[Key]:
@@ -74,6 +123,9 @@ def view(
     `completed`, `start` and `files` replace what the store says, for a reader whose listings are of different moments.
     """
     known = {k[1] for k in store if k[0] == "c"} if completed is None else set(completed)
+    if not known:
+        # Hudi shows nothing of a table without a completed write.
+        return {}
     first = start_of(store) if start is None else start
     planned = {k[1] for k in store if k[0] == "k" and k[1] not in known}
     hidden: set[str] = set()

@@ -15,9 +15,21 @@ from tests.model.rights import (
     live,
     materialise,
     prove,
+    undo,
     unmaterialised,
 )
-from tests.model.store import Key, Store, bases_in_view, chain_max, decided, tail, timeline
+from tests.model.store import (
+    Key,
+    Store,
+    bases_in_view,
+    chain_max,
+    decided,
+    meets,
+    pending_restore,
+    restores,
+    tail,
+    timeline,
+)
 
 
 class Writer(ChainProcess):
@@ -25,16 +37,17 @@ class Writer(ChainProcess):
 
     `touches` conflict keys (default: the groups), `retry` draws anew after a lost attempt, `logs` writes log files,
     `replaces` = (source, target) makes a clustering, `skew` lists offsets of a free clock, or the values of a free one
-    if `clock` is given; `rival` is a group whose presence turns an insert into an update; `first` overrides the start.
+    if `clock` is given; `allows`: it may write to groups of a pending clustering; `rival` is a group whose presence turns an insert into an update; `first` overrides the start.
     """
 
     def __init__(
         self, name: str, operation: int | None, groups: tuple[str, ...] = ("f",), without: Guards = frozenset(), *,
         touches: tuple[str, ...] = (), retry: bool = False, logs: bool = False, replaces: tuple[str, str] | None = None,
         skew: int = 1, clock: tuple[int, ...] = (), rival: str | None = None, first: Location = ("draw",),
-        strict: bool = False, timed: bool = False,
+        strict: bool = False, timed: bool = False, allows: bool = False,
     ):  # fmt: skip
         super().__init__(name, without, strict=strict, timed=timed)
+        self.allows = allows
         self.operation, self.groups, self.retry, self.logs, self.replaces = operation, groups, retry, logs, replaces
         self.skew, self.clock, self.rival, self.first = skew, clock, rival, first
         self.touches = groups if "bucket as conflict key" in without or not touches else touches
@@ -126,10 +139,12 @@ class Writer(ChainProcess):
     def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at[:3]
         completed, pending = timeline(store)
-        if completed[-1] > instant and "freshness" not in self.without:
-            yield Step(f"LIST: {completed[-1]} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
+        newest = max([*completed, *restores(store)], default=0)
+        if newest > instant and "freshness" not in self.without:
+            yield Step(f"LIST: {newest} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
             return
-        if "claims of both kinds seen" not in self.without and (("q", instant) in store or ("k", instant) in store):
+        planned = any((kind, instant) in store for kind in "qkpxz")
+        if "claims of both kinds seen" not in self.without and planned:
             yield Step(f"LIST: a planner has {instant} too, drop it", ("draw",), ((("r", instant), None),))
             return
         if ("r", instant) not in store and "redraw without claim" not in self.without:
@@ -141,6 +156,10 @@ class Writer(ChainProcess):
             return
         if "not waiting for others" in self.without and any(t != instant for t in pending):
             return
+        restore = pending_restore(store)
+        if restore and "restores carried out first" not in self.without:
+            yield Step(f"LIST: restore {restore} is pending", ("undo", restore, 0, known, at))
+            return
         missing = None if "materialise predecessors" in self.without else unmaterialised(store, known, self.without)
         if missing:
             yield Step(f"LIST: entry {missing} is not materialised", ("help", instant, known, missing))
@@ -150,7 +169,14 @@ class Writer(ChainProcess):
         if self.rival in present or replaced & set(self.sources):
             yield self._fail("LIST: the plan no longer fits; stop", instant)
             return
-        plans = [k[1] for k in store if k[0] == "k" and k[1] not in completed]
+        if self._refused(store):
+            yield self._fail("LIST: a pending clustering holds the group", instant)
+            return
+        # A commit is seen by its instant, a plan by its own name: who saw the plan has not seen the commit that executes it.
+        # (A compaction's commit conflicts with nobody.)
+        own = () if "a plan seen is no commit seen" in self.without else "pxz"
+        found = sorted((k[1], k[0]) for k in store if k[0] in "kpxz" and k[1] not in completed)
+        plans = [-instant if kind in own else instant for instant, kind in found]
         snapshot = (self.bases(store), (*completed, *plans), 0)
         if self.strict or "renewed right" in self.without:
             yield Step(f"LIST snapshot {completed}", ("file", instant, known, *snapshot, 0))
@@ -159,6 +185,9 @@ class Writer(ChainProcess):
             yield Step(f"LIST snapshot {completed}, claim taken for a proof", ("file", instant, known, *snapshot, kind))
         else:
             yield Step(f"LIST snapshot {completed}", ("prove", instant, known, *snapshot))
+
+    def at_undo(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        yield from undo(store, at, self.without)
 
     def at_help(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known, slot = at
@@ -230,7 +259,7 @@ class Writer(ChainProcess):
                 yield self._fail(f"{label}: taken for refused", instant)
             else:
                 yield Step(f"{label}: own commit", ("relist", instant, slot, files))
-        elif self._conflicts(entry) and entry[1] not in completed:
+        elif self._conflicts(entry) and not self._seen(entry, completed):
             yield self._lose(f"{label}: conflict", instant)
         elif "materialise predecessors" not in self.without and is_unmaterialised(store, entry, self.without):
             yield Step(f"{label}: not materialised", ("walk", *at[1:]))
@@ -298,9 +327,26 @@ class Writer(ChainProcess):
             yield self._fail(f"{label}: source gone", instant)
 
     def _conflicts(self, entry: Any) -> bool:
-        if "conflict check" in self.without or entry[0] == "A":
+        if "conflict check" in self.without:
             return False
-        return bool(set(entry[3 if entry[0] == "C" else 2]) & set(self.touches))
+        kind = entry[-1] if entry[0] == "P" else "p" if entry[0] == "C" and entry[2][1] else ""
+        if kind == "z" and "writers conflict with a restore" in self.without:
+            return False
+        if kind == "p" and "writers see clusterings" in self.without:
+            return False
+        if kind == "p" and entry[0] == "P" and "rejected by the chain" in self.without:
+            return False
+        return meets(entry, self.touches)
+
+    def _seen(self, entry: Any, snapshot: tuple[int, ...]) -> bool:
+        return entry[1] in snapshot or (entry[0] == "P" and -entry[1] in snapshot)
+
+    def _refused(self, store: Store) -> bool:
+        """Whether the snapshot shows a clustering of a group of this write that does not allow it."""
+        if self.allows or self.without & {"writers see clusterings", "rejected by the snapshot"}:
+            return False
+        held = {g for k, v in store.items() if k[0] == "p" and ("c", k[1]) not in store for g in v}
+        return bool(held & set(self.sources))
 
     def _fail(self, why: str, instant: int) -> Step:
         return Step(f"{why}; report failure", ("failed", instant), fail=self.bit)

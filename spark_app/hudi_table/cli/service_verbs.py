@@ -69,9 +69,7 @@ def _restore(parser: argparse.ArgumentParser) -> None:
 def _going_back(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(what, metavar=what.upper(), help="its instant, 17 digits")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
-    parser.add_argument(
-        "--writers-stopped", action="store_true", help="all processes that write the table have ended"
-    )
+    parser.add_argument("--writers-stopped", action="store_true", help="all processes that write the table have ended")
 
 
 def _option(parser: argparse.ArgumentParser, example: str) -> None:
