@@ -1,0 +1,171 @@
+"""Thousands of commits with every service on: what grows is bounded, what is not needed goes, and a commit costs what it did.
+
+A merge-on-read table in memory takes one commit a simulated minute for a week: upserts, inserts and deletes. Services run
+as a person would set them up. `make test` runs a few hundred commits, `make test-full` ten thousand.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.model.names import HOODIE
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.services.doctor.run import examine
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.properties import open_context
+from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.create import TableSpec, create
+from tests.support.scale import scaled
+from tests.support.simulated import SimulatedStorage
+from tests.support.tables import TestClock
+
+COMMITS_LEAST = 200
+TIMELINE_FILES_MAX = 1_000
+TIMES_SLOWER_MAX = 1.5
+BYTES_OVER_NEEDED_MAX = 1.1
+KEYS, ROWS = 400, 12
+RETAINED = 10
+WINDOW = 0.1
+"""Share of the commits at either end whose times are compared."""
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+ENGINE = LocalEngine(1)
+OPTIONS = {
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.compact.inline.max.delta.commits": "5",
+    "hoodie.clustering.async.max.commits": "20",
+    "hoodie.cleaner.commits.retained": str(RETAINED),
+    "hoodie.keep.min.commits": "20",
+    "hoodie.keep.max.commits": "30",
+}
+EVERY: dict[ServiceType, int] = {
+    ServiceType.COMPACTION: 1,
+    ServiceType.LOG_COMPACTION: 7,
+    ServiceType.CLUSTERING: 20,
+    ServiceType.CLEANING: 1,
+    ServiceType.ARCHIVING: 1,
+}
+"""After how many commits each service looks whether it is due."""
+
+
+@dataclass
+class Life:
+    """A table, its clock, and what every commit cost."""
+
+    table: HudiTable
+    clock: TestClock
+    chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+    rows: dict[tuple[str, str], int] = field(default_factory=dict)
+    write_seconds: list[float] = field(default_factory=list)
+    service_seconds: list[float] = field(default_factory=list)
+    files_most: int = 0
+
+    def minute(self, number: int) -> None:
+        """One commit, and the services that are to look then."""
+        began = time.perf_counter()
+        self._write(number)
+        written = time.perf_counter()
+        for service, every in EVERY.items():
+            if number % every == 0:
+                self._serve(service)
+        self.write_seconds.append(written - began)
+        self.service_seconds.append(time.perf_counter() - written)
+        _, files = self.table.context.storage.list_dir(HOODIE)
+        self.files_most = max(self.files_most, len(files))
+        self.clock.advance(60)
+
+    def _write(self, number: int) -> None:
+        keys = np.unique(self.chance.integers(0, KEYS, ROWS))
+        cities = [f"c{key % 3}" for key in keys]
+        batch = pa.table(
+            {"id": [f"k{key}" for key in keys], "city": cities, "value": [number] * len(keys)}, schema=SCHEMA
+        )
+        if number % 10 == 9:
+            self.table.delete(batch, engine=ENGINE)
+            for row in batch.to_pylist():
+                self.rows.pop((row["id"], row["city"]), None)
+            return
+        self.table.upsert(batch, options=OPTIONS, engine=ENGINE)
+        self.rows.update({(row["id"], row["city"]): row["value"] for row in batch.to_pylist()})
+
+    def _serve(self, type_: ServiceType) -> None:
+        service, request = SERVICES[type_], ServiceRequest(options=OPTIONS)
+        ctx = self.table.context
+        service.schedule(ctx, request)
+        for instant in service.pending(ctx) or ([""] if type_ is ServiceType.ARCHIVING else []):
+            service.execute(ctx, instant, request, ENGINE)
+
+    def read(self) -> dict[tuple[str, str], int]:
+        """What the table holds."""
+        found = self.table.scan().to_arrow().to_pylist()
+        return {(row["id"], row["city"]): row["value"] for row in found}
+
+
+@pytest.fixture
+def life() -> Iterator[Life]:
+    clock = TestClock()
+    storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), clock)
+    spec = TableSpec(SCHEMA, "id", partition_by=["city"], index="Simple", name="t", type="MergeOnRead")
+    create(storage, spec)
+    yield Life(HudiTable(open_context(storage, clock)), clock)
+
+
+def orphans(life: Life) -> list[str]:
+    """Files of no instant, as the doctor finds them."""
+    found = examine(life.table.context, max_memory=1 << 28)
+    return [finding.path for finding in found if finding.name == "OrphanFile"]
+
+
+def needed_and_stored(life: Life) -> tuple[int, int]:
+    """Bytes of data files that a reader of the newest or of a retained moment needs, and of all that are there."""
+    ctx = life.table.context
+    timeline = load_timeline(ctx)
+    needed: dict[str, int] = {}
+    for instant in timeline.commits[-RETAINED:]:
+        for item in FileSystemView(ctx, timeline, as_of=instant.time).latest_slices():
+            files = [*([item.base] if item.base else []), *item.logs]
+            needed |= {file.path: file.size for file in files}
+    return sum(needed.values()), sum(info.size for info in list_data_files(ctx.storage))
+
+
+def median_of(seconds: list[float], *, last: bool) -> float:
+    count = max(10, int(len(seconds) * WINDOW))
+    # The first commits find nothing to clean, compact or archive yet.
+    settled = seconds[len(seconds) // 10 :]
+    return statistics.median(settled[-count:] if last else settled[:count])
+
+
+@pytest.mark.timeout(1800)
+def test_a_table_that_is_served_stays_bounded_however_often_it_is_written(
+    life: Life, figure: Callable[[int, str], None]
+) -> None:
+    commits = scaled(COMMITS_LEAST, at_least=COMMITS_LEAST)
+    for number in range(commits):
+        life.minute(number)
+    assert life.read() == life.rows
+    figure(commits, "commits with every service on")
+    figure(life.files_most, "timeline files at the most")
+    assert life.files_most < TIMELINE_FILES_MAX
+    cost = [write + serve for write, serve in zip(life.write_seconds, life.service_seconds, strict=True)]
+    slower = median_of(cost, last=True) / median_of(cost, last=False)
+    figure(round(100 * slower), "per cent of a commit's time at the start, at the end")
+    assert slower <= TIMES_SLOWER_MAX, "a commit costs more and more"
+    for type_ in (ServiceType.COMPACTION, ServiceType.CLEANING, ServiceType.ARCHIVING):
+        life._serve(type_)
+    assert orphans(life) == []
+    needed, stored = needed_and_stored(life)
+    figure(round(100 * stored / needed), "per cent of what live and retained files take, stored")
+    assert stored <= BYTES_OVER_NEEDED_MAX * needed
+    assert life.read() == life.rows

@@ -1,0 +1,249 @@
+"""Writes and every table service in random order, beside readers that are pinned to an instant.
+
+Matrix: {bucket, simple} × {copy-on-write, merge-on-read}, drawn per history. After every step the table holds the rows of a
+dictionary, and each pinned reader its own, or it is told that its moment has expired. A clean deletes nothing that a pending
+plan, a savepoint or a retained moment needs. Time moves by hours, so that rollbacks and archiving come about.
+
+Omitted: faults (test_crash_*.py), several writers (tests/hudi_table/write/test_conflicts.py).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import ExpiredError, WriteConflictError
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.services.doctor.run import examine
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.held import live_clusterings
+from hudi_table.table.listing import list_data_files
+from hudi_table.table.compactions import planned_slices
+from hudi_table.table.properties import open_context
+from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from hudi_table.model.instants import PLANNED_ACTIONS
+from hudi_table.write.create import TableSpec, create
+from tests.support.scale import scaled
+from tests.support.simulated import SimulatedStorage
+from tests.support.tables import TestClock
+
+HISTORIES_LEAST = 40
+STEPS = 14
+ENGINE = LocalEngine(1)
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+RETAINED = 2
+OPTIONS = {
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.cleaner.commits.retained": str(RETAINED),
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
+items = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from("xy"), st.integers(0, 99)), min_size=1, max_size=4
+)  # fmt: skip
+planned = st.sampled_from([ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING])
+Rows = dict[tuple[str, str], int]
+histories = 0
+
+
+class ServedTable(RuleBasedStateMachine):
+    """A table beside its model, its pinned readers and its savepoints."""
+
+    @initialize(index=st.sampled_from([{"type": "Bucket", "buckets": 2}, "Simple"]), logs=st.booleans())
+    def create(self, index: Any, logs: bool) -> None:
+        global histories
+        histories += 1
+        self.clock, self.logs, self.buckets = TestClock(), logs, index != "Simple"
+        storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
+        kind = "MergeOnRead" if logs else "CopyOnWrite"
+        create(storage, TableSpec(SCHEMA, "id", partition_by=["city"], index=index, name="t", type=kind))
+        self.table = HudiTable(open_context(storage, self.clock))
+        self.rows: Rows = {}
+        self.pins: list[tuple[str, Rows]] = []
+        self.saved: dict[str, Rows] = {}
+        self.past: list[tuple[str, Rows]] = []
+
+    # Writes
+
+    @rule(batch=items)
+    def upsert(self, batch: list[tuple[str, str, int]]) -> None:
+        def write() -> str:
+            return self.table.upsert(rows_of(batch), options=OPTIONS, engine=ENGINE).instant
+
+        if self._written(write):
+            self.rows = self.rows | {(name, city): value for name, city, value in batch}
+            self._remember()
+
+    @rule(batch=items)
+    def delete(self, batch: list[tuple[str, str, int]]) -> None:
+        def write() -> str:
+            return self.table.delete(rows_of(batch), engine=ENGINE).instant
+
+        if self._written(write):
+            gone = {(name, city) for name, city, _ in batch}
+            self.rows = {key: value for key, value in self.rows.items() if key not in gone}
+            self._remember()
+
+    @rule(batch=items)
+    def overwrite(self, batch: list[tuple[str, str, int]]) -> None:
+        def write() -> str:
+            return self.table.write(rows_of(batch), operation="insert_overwrite", options=OPTIONS, engine=ENGINE).instant
+
+        if self._written(write):
+            cities = {city for _, city, _ in batch}
+            kept = {key: value for key, value in self.rows.items() if key[1] not in cities}
+            self.rows = kept | {(name, city): value for name, city, value in batch}
+            self._remember()
+
+    # Services
+
+    @rule(service=planned)
+    def plan(self, service: ServiceType) -> None:
+        if self._takes(service):
+            SERVICES[service].schedule(self.table.context, ServiceRequest(OPTIONS, force=True))
+
+    @rule(service=planned)
+    def execute(self, service: ServiceType) -> None:
+        if not self._takes(service):
+            return
+        needed = self._needed()
+        before = self._files()
+        for instant in SERVICES[service].pending(self.table.context):
+            SERVICES[service].execute(self.table.context, instant, ServiceRequest(OPTIONS), ENGINE)
+        lost = needed & (before - self._files())
+        assert not lost, f"{service} deleted what is needed: {sorted(lost)}"
+
+    @rule()
+    def archive(self) -> None:
+        SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(OPTIONS), ENGINE)
+
+    @precondition(lambda self: self.past)
+    @rule()
+    def save(self) -> None:
+        instant = load_timeline(self.table.context).commits[-1].time
+        if instant not in self.saved:
+            SERVICES[ServiceType.SAVEPOINT].execute(
+                self.table.context, "", ServiceRequest(instant=instant, comment="kept"), ENGINE
+            )
+            self.saved[instant] = dict(self.rows)
+
+    @precondition(lambda self: self.saved)
+    @rule(pick=st.integers(0, 9))
+    def forget(self, pick: int) -> None:
+        instant = sorted(self.saved)[pick % len(self.saved)]
+        self.table.delete_savepoint(instant)
+        del self.saved[instant]
+
+    @precondition(lambda self: self.saved)
+    @rule(pick=st.integers(0, 9))
+    def restore(self, pick: int) -> None:
+        instant = sorted(self.saved)[pick % len(self.saved)]
+        self.table.restore(instant, writers_stopped=True)
+        self.rows = dict(self.saved[instant])
+        self.saved = {time: rows for time, rows in self.saved.items() if time <= instant}
+        self.past = [(time, rows) for time, rows in self.past if time <= instant]
+
+    # Readers and time
+
+    @precondition(lambda self: self.past)
+    @rule(pick=st.integers(0, 99))
+    def pin(self, pick: int) -> None:
+        instant, rows = self.past[pick % len(self.past)]
+        self.pins.append((instant, rows))
+
+    @rule(hours=st.sampled_from([0.01, 2.0]))
+    def wait(self, hours: float) -> None:
+        self.clock.advance(hours * 3600)
+
+    @invariant()
+    def readers_agree(self) -> None:
+        if not hasattr(self, "rows"):
+            return
+        assert read(self.table) == self.rows
+        for instant, rows in self.pins:
+            try:
+                found = read(HudiTable(self.table.context, instant))
+            except ExpiredError:
+                continue
+            assert found == rows, f"the reader of {instant} sees other rows"
+
+    def teardown(self) -> None:
+        if not hasattr(self, "rows"):
+            return
+        errors = [f for f in examine(self.table.context, keys=True, max_memory=1 << 26) if f.severity == "Error"]
+        assert not errors, errors
+
+    def _written(self, write: Callable[[], str]) -> bool:
+        """Whether the write went through; one to a group that a clustering holds does not."""
+        self.clock.advance(1)
+        try:
+            write()
+        except WriteConflictError as error:
+            assert "is being clustered" in error.message
+            return False
+        return True
+
+    def _remember(self) -> None:
+        commits = load_timeline(self.table.context).commits
+        if commits:
+            self.past.append((commits[-1].time, dict(self.rows)))
+
+    def _takes(self, service: ServiceType) -> bool:
+        if service in (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION):
+            return self.logs
+        return service is not ServiceType.CLUSTERING or not self.buckets
+
+    def _files(self) -> set[str]:
+        return {info.path for info in list_data_files(self.table.context.storage)}
+
+    def _needed(self) -> set[str]:
+        """Files of pending plans, of savepoints, of the newest moment and of the retained ones."""
+        ctx = self.table.context
+        timeline = load_timeline(ctx)
+        kept = [i for i in timeline.pending if i.action in PLANNED_ACTIONS]
+        slices = [item for i in kept for item in planned_slices(ctx, i)]
+        slices += [item for plan in live_clusterings(ctx, timeline).values() for item in plan.slices]
+        found = {path for item in slices for path in (item.base_path, *item.log_paths) if path is not None}
+        moments = [i.time for i in timeline.commits[-RETAINED:]] + list(self.saved)
+        for moment in moments:
+            for item in FileSystemView(ctx, timeline, as_of=moment).latest_slices():
+                found.update(file.path for file in (item.base, *item.logs) if file is not None)
+        return found
+
+
+def rows_of(batch: list[tuple[str, str, int]]) -> pa.Table:
+    newest = {(name, city): value for name, city, value in batch}
+    return pa.Table.from_pylist(
+        [{"id": name, "city": city, "value": value} for (name, city), value in newest.items()], schema=SCHEMA
+    )
+
+
+def read(table: HudiTable) -> Rows:
+    found = table.scan().to_arrow().to_pylist()
+    assert len(found) == len({(row["id"], row["city"]) for row in found}), "a key is there twice"
+    return {(row["id"], row["city"]): row["value"] for row in found}
+
+
+@pytest.mark.timeout(1800)
+def test_readers_and_rows_survive_every_order_of_writes_and_services(figure: Callable[[int, str], None]) -> None:
+    begun = histories
+    count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST)
+    run_state_machine_as_test(
+        ServedTable,
+        settings=settings(
+            max_examples=count, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )  # fmt: skip
+    figure(histories - begun, "histories of writes and services")
