@@ -107,6 +107,8 @@ def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_it(
         saved, table = model.copy(), open_table(str(copy))
         theirs(oracle, copy, saved, [1, 2, 60], 3)
         savepoint = newest(table)
+        for key, value in oracle.common_options().items():
+            oracle.sql(f"SET {key}={value}")
         oracle.sql(f"CALL create_savepoint(path => '{copy}', commit_time => '{savepoint}')")
         expected = saved.copy()
         go_on(copy, expected, ("upsert", range(5, 12), 4))

@@ -127,15 +127,17 @@ class TakenBack:
     by_bytes: int = 0
 
 
-def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: str) -> TakenBack:
+def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: str) -> TakenBack | None:
     """Delete a file of instants that are given up; of a log that other instants wrote to as well, as Hudi may, take back the
-    blocks."""
+    blocks. None for a log that others alone wrote to."""
     folder, _, name = path.rpartition("/")
     log = parse_log_file(name)
     wrote = instants & {_instant_of(path)} if log is None else written_by(ctx, path)
     if log is None or wrote <= instants:
         settle.delete(ctx.storage, path)
         return TakenBack(path, wrote or instants)
+    if not wrote & instants:
+        return None
     _, files = ctx.storage.list_dir(folder)
     listed = {info.path.rpartition("/")[2]: info for info in files}
     names = [
@@ -228,10 +230,12 @@ def instant_record(instant: Instant) -> dict[str, str]:
     return {"commitTime": instant.time, "action": instant.grouped_action.value}
 
 
-def rollback_record(ctx: TableContext, instant: Instant, rollback: str, taken: Iterable[TakenBack]) -> dict[str, Any]:
+def rollback_record(
+    ctx: TableContext, instant: Instant, rollback: str, taken: Iterable[TakenBack | None]
+) -> dict[str, Any]:
     """The HoodieRollbackMetadata of one instant."""
     partitions: dict[str, dict[str, Any]] = {}
-    mine = {item.path: item for item in taken if instant.time in item.instants}
+    mine = {item.path: item for item in taken if item is not None and instant.time in item.instants}
     for path in sorted(mine):
         item, partition = mine[path], path.rpartition("/")[0]
         entry = partitions.setdefault(

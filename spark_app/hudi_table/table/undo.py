@@ -21,6 +21,7 @@ from hudi_table.model.instants import Action, Instant, State, comparable_time, p
 from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
 from hudi_table.table import chain, settle
 from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.rollback import (
     complete,
@@ -33,7 +34,9 @@ from hudi_table.table.rollback import (
     written_by,
 )
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import LogFile
+
+REQUESTS_AHEAD = 16
+"""Logs looked into at once: waiting for a store, not work."""
 
 UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 
@@ -122,21 +125,21 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
 
 
 def files_of(ctx: TableContext, instants: frozenset[str]) -> list[str]:
-    """The data files that instants wrote, in whole or in part: told by base files' names and logs' tokens or blocks."""
-    return [info.path for info in list_data_files(ctx.storage) if _wrote_any(ctx, info.path, info.size, instants)]
+    """The data files that instants wrote, in whole or in part: told by the names of base files and by the blocks of logs.
 
+    A log's token is no proof: Hudi 1.1.1 takes that of the log before its own, which may be one of ours (measured).
+    """
+    paths = [info.path for info in list_data_files(ctx.storage)]
 
-def _wrote_any(ctx: TableContext, path: str, size: int, instants: frozenset[str]) -> bool:
-    name = path.rpartition("/")[2]
-    base, log = parse_base_file(name), parse_log_file(name)
-    if base is not None:
-        return base.instant in instants
-    if log is None:
-        return False
-    if log.base_instant in instants:
-        return True
-    instant = LogFile(path, size, log).instant
-    return instant in instants if instant is not None else bool(written_by(ctx, path) & instants)
+    def wrote_any(path: str) -> bool:
+        name = path.rpartition("/")[2]
+        base, log = parse_base_file(name), parse_log_file(name)
+        if base is not None:
+            return base.instant in instants
+        return log is not None and (log.base_instant in instants or bool(written_by(ctx, path) & instants))
+
+    found = LocalEngine(REQUESTS_AHEAD).map(wrote_any, paths)
+    return [path for path, wrote in zip(paths, found, strict=True) if wrote]
 
 
 def _forget(ctx: TableContext, timeline: Timeline, time: str) -> None:

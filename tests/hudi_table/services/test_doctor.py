@@ -22,7 +22,7 @@ from tests.support import golden
 from tests.support.damaged import after_start, base_of, found, logged, orphan_of, written
 from tests.support.faults import FaultPlan, FaultyStorage
 from tests.support.tables import reopen, write_file
-from tests.support.written import new_table, rows, slices
+from tests.support.written import contents, new_table, rows, slices
 
 OLD = "20200101000000000"
 
@@ -51,14 +51,33 @@ def test_a_file_of_an_instant_that_is_nowhere_is_an_orphan():
     assert [(f.path, f.severity) for f in found(table)] == [(path, Severity.ERROR)]
 
 
-def test_a_log_of_an_instant_that_is_nowhere_is_an_orphan():
+def test_a_log_of_an_instant_that_is_nowhere_is_an_orphan_whatever_its_token_says():
     table = written(type="MergeOnRead")
-    (log,) = logged(table).logs[:1]
-    gone = after_start(table)
+    log = logged(table).logs[0]
     assert log.instant is not None
-    path = log.path.replace(f"{log.instant[:8]}-{log.instant[8:]}", f"{gone[:8]}-{gone[8:]}")
-    table.context.storage.put(path, table.context.storage.get(log.path))
+    gone = after_start(table)
+    path = log.path.replace(".log.1_", ".log.2_")
+    table.context.storage.put(path, table.context.storage.get(log.path).replace(log.instant.encode(), gone.encode()))
     assert [f.path for f in found(table, Check.ORPHAN_FILE)] == [path]
+
+
+def test_a_write_to_a_log_with_the_token_of_another_is_taken_back_by_its_blocks():
+    """Hudi 1.1.1 names its log by the token of the log before it."""
+    table = written(type="MergeOnRead")
+    log = logged(table).logs[0]
+    second = table.upsert(rows(("a", "x", 11)))
+    newer = logged(table).logs[-1]
+    store = table.context.storage
+    renamed = newer.path.replace(str(newer.name.token), str(log.name.token))
+    store.put(renamed, store.get(newer.path))
+    store.delete(newer.path)
+    body = store.get(f".hoodie/{second.instant}.deltacommit")
+    store.put(f".hoodie/{second.instant}.deltacommit", body.replace(newer.path.encode(), renamed.encode()))
+    fresh = HudiTable(open_context(store))
+    fresh.rollback(second.instant, writers_stopped=True)
+    assert ("a", "x", 9) in contents(fresh)
+    assert found(fresh) == []
+    assert [each.path for each in logged(fresh).logs] == [log.path]
 
 
 def test_a_change_data_log_without_its_commit_is_an_orphan():

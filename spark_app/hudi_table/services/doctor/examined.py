@@ -115,9 +115,7 @@ class Examined:
 
     def instants_of(self, log: LogFile) -> set[str] | None:
         """The instants that wrote a log's blocks; of none, its base instant. None if it takes blocks back: then it is part of
-        a rollback's own record."""
-        if log.instant is not None:
-            return {log.instant}
+        a rollback's own record. (The token is no proof: Hudi 1.1.1 takes that of the log before its own.)"""
         blocks = self._blocks(log)
         if blocks is None or any(block.type is BlockType.COMMAND for block in blocks):
             return None

@@ -27,7 +27,7 @@ from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.savepoints import savepoints
-from hudi_table.table.view import BaseFile
+from hudi_table.table.view import BaseFile, LogFile
 from hudi_table.write.prepare import resolve_index
 
 
@@ -188,14 +188,14 @@ def duplicate_buckets(seen: Examined) -> Iterator[Finding]:
             )
 
 
-def used_files(seen: Examined) -> set[str]:
-    """Files that some reader of the timeline may open: base files of visible instants, and logs with a visible block."""
-    used = {base.path for base in seen.bases() if seen.visible(base.instant)}
-    for log in seen.logs():
-        instants = seen.instants_of(log)
-        if instants is None or any(seen.visible(instant) for instant in instants):
-            used.add(log.path)
-    return used
+def is_used(seen: Examined, path: str) -> bool:
+    """Whether some reader of the timeline may open a file: a base file of a visible instant, or a log with a visible block."""
+    name = path.rpartition("/")[2]
+    base, log = parse_base_file(name), parse_log_file(name)
+    if base is not None:
+        return seen.visible(base.instant)
+    instants = None if log is None else seen.instants_of(LogFile(path, seen.files[path].size, log))
+    return instants is None or any(seen.visible(instant) for instant in instants)
 
 
 def _orphan(seen: Examined, path: str, instant: str) -> Finding:

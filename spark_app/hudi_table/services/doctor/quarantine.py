@@ -13,7 +13,7 @@ from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotF
 from hudi_table.model.findings import QUARANTINED_CHECKS, Finding
 from hudi_table.model.names import QUARANTINE, join
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.services.doctor.files import invalid_footers, orphan_files, used_files
+from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_files
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import draw_instant
@@ -51,11 +51,10 @@ def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[Quarantined
     if not wanted:
         return ()
     seen = Examined.of(ctx)
-    used = used_files(seen)
     again = [f for check in (orphan_files, invalid_footers) for f in check(seen) if (f.check, f.path) in wanted]
     # A file can be both; it is moved once.
     found = {f.path: QuarantinedFile(f.path, seen.files[f.path].size, f.check, f.message) for f in reversed(again)}
-    return tuple(found[path] for path in sorted(found.keys() - used))
+    return tuple(found[path] for path in sorted(found) if not is_used(seen, path))
 
 
 def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | None:
