@@ -102,6 +102,28 @@ def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_ro
     assert {tuple(row) for row in hudi_spark.read(spark, path).collect()} == expected
 
 
+def test_spark_clusters_after_its_commit_every_group_a_task(spark, tmp_path):
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA, record_key="id", partition_by="city")
+    asked = {
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.clustering.inline": "true",
+        "hoodie.clustering.inline.max.commits": "2",
+        "hoodie.clustering.plan.strategy.sort.columns": "ts",
+    }
+    given = [[(f"k{version}{n}", f"c{n % 2}", 10 - version) for n in range(4)] for version in range(2)]
+    for batch in given:
+        hudi_spark.write(frame(spark, *batch), path, "insert", options=asked)
+    assert [(row["partition"], row["latest"]) for row in open_table(path).files().to_pylist() if row["latest"]] == [
+        ("c0", True), ("c1", True),
+    ]  # fmt: skip
+    assert {tuple(row) for row in hudi_spark.read(spark, path).collect()} == {row for batch in given for row in batch}
+    with pytest.raises(InvalidOptionError, match="exclude each other"):
+        hudi_spark.write(
+            frame(spark, *given[0]), path, "insert", options=asked | {"hoodie.clustering.schedule.inline": "true"}
+        )
+
+
 def test_spark_logs_the_changes_of_a_table_that_asks_for_it_and_tells_them(spark, tmp_path):
     path = str(tmp_path / "t")
     options = {"hoodie.table.cdc.enabled": "true"}

@@ -29,6 +29,8 @@ PLAN = "hoodie.clustering.plan.strategy."
 SORTED = {PLAN + "sort.columns": "seen,name"}
 SMALL = {PLAN + "target.file.max.bytes": "6000"}
 NO_PACKING = {"hoodie.parquet.small.file.limit": "0"}
+# With its row writer 0.15.0 clusters decimals into a form that its next upsert loses the scale of (docs/compatibility.md, case 31).
+NO_ROW_WRITER = "hoodie.metadata.enable=false,hoodie.datasource.write.row.writer.enable=false"
 TABLES = [("CopyOnWrite", True), ("MergeOnRead", False)]
 tables = pytest.mark.parametrize(("type_", "partitioned"), TABLES, ids=["copy-partitioned", "logs-flat"])
 
@@ -101,7 +103,7 @@ def test_every_engine_reads_beside_our_pending_plan_and_hudi_executes_it(
         plan = mine.schedule_clustering(SORTED, force=True)
         assert plan is not None
         assert_queries(copy, oracle, expected)
-        oracle.sql(f"CALL run_clustering(path => '{copy}', op => 'execute', options => 'hoodie.metadata.enable=false')")
+        oracle.sql(f"CALL run_clustering(path => '{copy}', op => 'execute', options => '{NO_ROW_WRITER}')")
         assert mine.pending_clusterings() == []
         assert clustered(mine) == [plan.instant]
         assert_queries(copy, oracle, expected)

@@ -1,13 +1,13 @@
 """Plans of clusterings: the requested file of a replacecommit that says which slices become which file groups.
 
 Facts (table version 6, measured on Hudi 0.15.0): `T.replacecommit.requested` is an Avro container of
-HoodieRequestedReplaceMetadata; of a clustering it holds a `clusteringPlan`, of an overwrite nothing or nulls. Base files are
-named by their absolute path, logs by their name; a slice has no base instant but that in the names of its files.
+HoodieRequestedReplaceMetadata; of a clustering it holds a `clusteringPlan`, of an overwrite nothing or nulls. Base files and
+logs are named by their absolute paths, Hudi's logs newest first; a slice has no base instant but that in the names of its files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from hudi_table.model.names import join, parse_base_file, parse_log_file
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, body
+from hudi_table.table.view import LogFile
 
 _VERSION = 1
 
@@ -120,7 +121,7 @@ def pending_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, 
 def _slice_record(ctx: TableContext, item: PlannedSlice) -> dict[str, Any]:
     return {
         "dataFilePath": "" if item.base_path is None else join(ctx.base_path, item.base_path),
-        "deltaFilePaths": list(item.logs),
+        "deltaFilePaths": [join(ctx.base_path, path) for path in item.log_paths],
         "fileId": item.file_id,
         "partitionPath": item.partition,
         "bootstrapFilePath": "",
@@ -135,8 +136,17 @@ def _group(record: Mapping[str, Any]) -> ClusteringGroup:
 
 def _slice(record: Mapping[str, Any]) -> PlannedSlice:
     base = (record["dataFilePath"] or "").rpartition("/")[2]
-    logs = tuple(path.rpartition("/")[2] for path in record["deltaFilePaths"] or ())
+    logs = _in_order(path.rpartition("/")[2] for path in record["deltaFilePaths"] or ())
     named = parse_base_file(base)
     logged = [log.base_instant for log in map(parse_log_file, logs) if log is not None]
     instant = named.instant if named is not None else max(logged, default="")
     return PlannedSlice(record["partitionPath"] or "", record["fileId"], instant, base or None, logs, {})
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Logs in the order in which they apply; what is no log's name is left to whoever reads it."""
+    parsed = [(parse_log_file(name), name) for name in names]
+    return tuple(
+        name
+        for log, name in sorted(parsed, key=lambda pair: LogFile("", 0, pair[0]).sort_key if pair[0] else ("", 0, ""))
+    )

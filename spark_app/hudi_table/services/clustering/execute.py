@@ -54,7 +54,7 @@ from hudi_table.write.prepare import refuse_unsupported
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
-_WRITER_BYTES = 128 << 20
+_WRITER_BYTES = 32 << 20
 """Memory that decides how long row groups are: the same for every executor, so that the files are."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceRequest
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
-from hudi_table.table.clusterings import pending_clusterings
+from hudi_table.table.clusterings import clustering_body, pending_clusterings
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.timeline import load_timeline
 from tests.hudi_table.write.test_conflicts import Meanwhile
@@ -348,6 +349,23 @@ def test_a_replacecommit_that_is_no_clustering_is_not_executed(table: HudiTable)
     table.context.storage.put(".hoodie/20990101000000000.replacecommit.requested", b"")
     with pytest.raises(InvalidRequestError, match="is no clustering"):
         table.run_clustering("20990101000000000")
+
+
+def test_logs_of_a_plan_apply_in_their_order_in_whichever_it_names_them() -> None:
+    made = new_table(type="MergeOnRead", index="Simple")
+    made.insert(rows(("a", "x", 1), ("b", "x", 1)))
+    made.upsert(rows(("a", "x", 2)))
+    made.delete(keys(("a", "x")))
+    instant = planned(made)
+    (pending_plan,) = pending_clusterings(made.context, load_timeline(made.context)).values()
+    (group,) = pending_plan.groups
+    (item,) = group.slices
+    assert len(item.logs) == 2
+    backwards = replace(group, slices=(replace(item, logs=item.logs[::-1]),))
+    body = clustering_body(made.context, replace(pending_plan, groups=(backwards,)))
+    made.context.storage.put(f".hoodie/{instant}.replacecommit.requested", body)
+    made.run_clustering(instant)
+    assert contents(made) == [("b", "x", 1)]
 
 
 def test_the_plan_says_how_rows_are_sorted_to_whoever_executes_it(table: HudiTable) -> None:
