@@ -265,6 +265,11 @@ class TestNeed:
         story.table = logged(last_write="20260102000000000")
         assert story.look().started == [RUN]
 
+    def test_does_not_arise_from_a_plan_that_somebody_else_made(self) -> None:
+        waiting = Trace(pending=("20260102000000000",), commits_since=5)
+        story = Story(logged(traces={ServiceType.COMPACTION: waiting}), when={"logBytes": "> 1Gi"})
+        assert story.look().started == []
+
     def test_of_an_executor_are_plans_that_wait(self) -> None:
         story = Story(mode="Execute", when={"commitsSince": "> 1000"})
         assert story.look().started == []
@@ -318,6 +323,13 @@ class TestApproval:
         assert story.change(approve="00112233").look().started == [RUN]
         assert "PlanStale" not in story.conditions
 
+    def test_of_a_plan_whose_run_failed_for_good_makes_no_other(self) -> None:
+        story = self.planned().change(approve=PLAN.digest).look()
+        story.end("Failed", reason="InvalidOption", message="no such strategy").look()
+        assert story.started == []
+        assert story.conditions["Stalled"] == ("True", "InvalidOption")
+        assert "PlanStale" not in story.conditions
+
     def test_of_a_plan_that_comes_out_the_same_is_tried_again_within_bounds(self) -> None:
         story = self.planned(failedRunsHistoryLimit=0).change(approve=PLAN.digest).look()
         tries = 1
@@ -368,10 +380,22 @@ class TestHistory:
 
     def test_of_nothing_gives_no_name_twice(self) -> None:
         story = Story(schedule="*/30 * * * *", successfulRunsHistoryLimit=0, failedRunsHistoryLimit=0).look()
+        names = {story.runs[0].name}
         for _ in range(5):
             story.end().look(1800)
-        assert len({run.name for run in story.runs}) == 6
+            names.add(story.runs[0].name)
+            story.runs = story.runs[:1]  # a launcher forgets, too
+        assert len(names) == 6
         assert [run.phase for run in story.state.runs] == ["Running"]
+
+    def test_that_only_the_launcher_remembers_is_no_news(self) -> None:
+        limits = {"successfulRunsHistoryLimit": 0, "failedRunsHistoryLimit": 0}
+        story = Story(mode="Plan", **limits).look().end(plan=PLAN).look()
+        story.change(approve=PLAN.digest).look().end(figures={"fileGroups": 2.0}).look()
+        for _ in range(2):
+            assert (story.state.plan, story.state.phase) == (None, "Succeeded")
+            assert story.look(60).started == []
+            assert not of(Emit, story.effects)
 
     def test_tells_each_run_once(self) -> None:
         story = Story().look()
