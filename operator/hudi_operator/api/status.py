@@ -32,6 +32,7 @@ class TimelineStatus:
     last_action: str | None = prop("its action", None)
     last_time: str | None = prop("its time, RFC 3339", None, format="date-time")
     commits: int = prop("completed writes in the active timeline", 0)
+    files: int = prop("files of the active timeline", 0)
     pending: tuple[str, ...] = prop("instants that are not completed, as <time>.<action>.<state>", ())
 
 
@@ -45,6 +46,16 @@ class DataStatus:
     bytes: int = prop("size of the base files", 0, format="int64")
     small_file_ratio: str | None = prop("share of base files below files.smallFileLimit, 0 to 1", None)
     log_bytes: int = prop("size of the log files", 0, format="int64")
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepStatus:
+    """What one table service has left on the timeline."""
+
+    type: str = prop("which service", max_length=32)
+    last: str | None = prop("its newest completed instant", None)
+    commits_since: int = prop("writes since then, or all of the active timeline", 0)
+    pending: tuple[str, ...] = prop("instants of plans that wait, oldest first", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +147,14 @@ class HudiTableStatus:
 
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
-        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean", (), list_key="type"
+        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived",
+        (),
+        list_key="type",
     )
     timeline: TimelineStatus | None = prop("the active timeline", None)
     data: DataStatus | None = prop("what a snapshot read sees", None)
     ingest: tuple[IngestStatus, ...] = prop("how far each ingest is", (), list_key="name")
+    services: tuple[UpkeepStatus, ...] = prop("what table services have left on the timeline", (), list_key="type")
     runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)
     notes: tuple[Note, ...] = prop("what a person should know", (), max_items=NOTES_MAX)
 

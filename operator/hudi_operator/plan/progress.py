@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dataclasses import replace as changed
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.services import ServiceType
 
 _APPROVAL = "approve-"
+_AGAIN = "again-"
 _STALE = frozenset({WriteConflictError.name(), InvalidRequestError.name()})
 """Why the run of an approved plan failed, where another plan may do: its files moved, or it is not kept any more."""
 
@@ -22,6 +23,11 @@ _STALE = frozenset({WriteConflictError.name(), InvalidRequestError.name()})
 def approval(digest: str) -> str:
     """The batch of the run of an approved plan."""
     return f"{_APPROVAL}{digest}"
+
+
+def again(digest: str, failures: int) -> str:
+    """The batch of the dry run that follows so many vain runs of an approved plan."""
+    return f"{_AGAIN}{digest}-{failures}"
 
 
 def moment(text: str | None, default: datetime) -> datetime:
@@ -40,7 +46,6 @@ class Progress:
     last_plan: PlanStatus | None = None
     actual: ActualStatus | None = None
     schedule: ScheduleStatus | None = None
-    ended: list[RunStatus] = field(default_factory=list)
 
     @property
     def running(self) -> RunStatus | None:
@@ -116,7 +121,6 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     measured = [*kept, *others]
     for run in reversed(kept):
         if run.phase != "Running" and known.get(run.name, "Running") == "Running":
-            found.ended.append(run)
             _take(found, run, measured)
     return found
 
@@ -124,7 +128,8 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
 def _take(found: Progress, run: RunStatus, measured: list[RunStatus]) -> None:
     """What the end of a run changes."""
     kind, _, planned = run.work.partition("/")
-    if run.phase in DONE:
+    if run.phase in DONE and not (run.batch or "").startswith((_APPROVAL, _AGAIN)):
+        # An approval, and a plan made for want of one, are parts of the work that was asked for, and do not end it anew.
         found.done = run.batch
     if planned and run.phase in DONE:
         speed = predict.throughput(ServiceType(kind), measured)

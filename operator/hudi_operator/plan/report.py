@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from hudi_operator.api.status import RUNS_MAX, DataStatus, IngestStatus, Note, TimelineStatus
+from hudi_operator.api.status import RUNS_MAX, DataStatus, IngestStatus, Note, TimelineStatus, UpkeepStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.conditions import waiting_of
 from hudi_operator.plan.figures import human_bytes, small_files
@@ -13,7 +13,7 @@ from hudi_operator.plan.runs import rfc3339
 from hudi_table.model.options import COLON_RULE
 from hudi_table.model.table_config import IndexType
 
-__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "summary", "timeline"]
+__all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
 
 
 def timeline(table: TableObservation | None) -> TimelineStatus | None:
@@ -26,6 +26,7 @@ def timeline(table: TableObservation | None) -> TimelineStatus | None:
         last_action=last.action.value if last else None,
         last_time=rfc3339(table.last_moment) if table.last_moment else None,
         commits=len(table.commits),
+        files=table.timeline_files,
         pending=tuple(f"{i.time}.{i.action.value}.{i.state.value}" for i in table.pending),
     )
 
@@ -50,6 +51,12 @@ def data(spec: HudiTableSpec | None, table: TableObservation | None) -> DataStat
         small_file_ratio=ratio,
         log_bytes=sum(f.log_size for f in files),
     )
+
+
+def services(table: TableObservation | None) -> tuple[UpkeepStatus, ...]:
+    """What services have left, by type."""
+    found = sorted(table.traces.items()) if table is not None else []
+    return tuple(UpkeepStatus(kind.value, trace.last, trace.commits_since, trace.pending) for kind, trace in found)
 
 
 def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:

@@ -179,7 +179,7 @@ class _Judgement:
                 return Due(why, progress.approval(plan.digest), work.approved(plan.digest), groups, plan.bytes_read)
             self.outcome.stale = plan.stale
             failed = sum(run.batch == progress.approval(plan.digest) for run in self.progress.runs)
-            batch = f"again-{plan.digest}-{failed}"
+            batch = progress.again(plan.digest, failed)
             return Due(f"the plan is stale: {plan.stale}", batch, work, *extent(work, table))
         if plan is not None:
             self.outcome.stale = f"{spec.approve} was approved, the plan now is {plan.digest}; approve that one"

@@ -185,6 +185,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         timeline=before.timeline if unseen else report.timeline(table),
         data=before.data if unseen else report.data(spec, table),
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
+        services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None) for run in runs[: report.RUNS_MAX]),
         notes=report.notes(table),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from hudi_operator.api.status import UpkeepStatus
 from hudi_operator.plan.effects import Emit, SetStatus
-from hudi_operator.plan.observed import FileFact
+from hudi_operator.plan.observed import FileFact, Trace
 from hudi_operator.plan.table import plan_table
+from hudi_table.model.services import ServiceType
 from tests.support.plans import FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
 
@@ -56,6 +58,19 @@ class TestTheStatus:
         data = status_of(plan_table(desired(), seen(table(*FILES, files=files)), NOW)).data
         assert data is not None
         assert data.records is None
+
+    def test_tells_what_services_have_left_on_the_timeline(self) -> None:
+        traces = {
+            ServiceType.COMPACTION: Trace(("20260101000000003",), "20260101000000001", 2),
+            ServiceType.CLEANING: Trace(commits_since=7),
+        }
+        found = status_of(plan_table(desired(), seen(table(*FILES, traces=traces, timeline_files=9)), NOW))
+        assert found.services == (
+            UpkeepStatus("Cleaning", None, 7),
+            UpkeepStatus("Compaction", "20260101000000001", 2, ("20260101000000003",)),
+        )
+        assert found.timeline is not None
+        assert found.timeline.files == 9
 
     def test_names_failed_writes(self) -> None:
         effects = plan_table(desired(), seen(table(*FILES, suspects=("20260101000000001.inflight",))), NOW)
