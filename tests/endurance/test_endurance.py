@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.model.findings import Check
 from hudi_table.model.names import HOODIE
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.doctor.run import examine
@@ -114,18 +115,18 @@ class Life:
 
 
 @pytest.fixture
-def life() -> Iterator[Life]:
+def life() -> Life:
     clock = TestClock()
     storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), clock)
     spec = TableSpec(SCHEMA, "id", partition_by=["city"], index="Simple", name="t", type="MergeOnRead")
     create(storage, spec)
-    yield Life(HudiTable(open_context(storage, clock)), clock)
+    return Life(HudiTable(open_context(storage, clock)), clock)
 
 
 def orphans(life: Life) -> list[str]:
     """Files of no instant, as the doctor finds them."""
     found = examine(life.table.context, max_memory=1 << 28)
-    return [finding.path for finding in found if finding.name == "OrphanFile"]
+    return [finding.path for finding in found if finding.check is Check.ORPHAN_FILE]
 
 
 def needed_and_stored(life: Life) -> tuple[int, int]:

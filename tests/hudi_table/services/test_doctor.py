@@ -108,11 +108,11 @@ class CommitsWhileListing(FaultyStorage):
         super().__init__(inner, FaultPlan())
         self.write = write
 
-    def list(self, prefix="", *, start_after=None):
+    def list(self, prefix="", **more):
         write, self.write = self.write, None
         if write is not None:
             write()
-        return super().list(prefix, start_after=start_after)
+        return super().list(prefix, **more)
 
 
 @pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
