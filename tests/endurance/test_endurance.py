@@ -136,8 +136,7 @@ def needed_and_stored(life: Life) -> tuple[int, int]:
     needed: dict[str, int] = {}
     for instant in timeline.commits[-RETAINED:]:
         for item in FileSystemView(ctx, timeline, as_of=instant.time).latest_slices():
-            files = [*([item.base] if item.base else []), *item.logs]
-            needed |= {file.path: file.size for file in files}
+            needed |= {file.path: file.size for file in (item.base, *item.logs) if file is not None}
     return sum(needed.values()), sum(info.size for info in list_data_files(ctx.storage))
 
 

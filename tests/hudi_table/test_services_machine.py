@@ -10,6 +10,7 @@ Omitted: faults (test_crash_*.py), several writers (tests/hudi_table/write/test_
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from hudi_table.api import HudiTable
-from hudi_table.errors import ExpiredError, WriteConflictError
+from hudi_table.errors import ExpiredError, InvalidRequestError, WriteConflictError
 from hudi_table.model.findings import Severity
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.services import ServiceRequest, ServiceType
@@ -47,7 +48,7 @@ from tests.support.simulated import SimulatedStorage
 from tests.support.tables import TestClock
 
 HISTORIES_LEAST = 40
-STEPS = 14
+STEPS = 20
 ENGINE = LocalEngine(1)
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 RETAINED = 2
@@ -65,6 +66,8 @@ planned = st.sampled_from(
 )
 Rows = dict[tuple[str, str], int]
 histories = 0
+done: Counter[ServiceType] = Counter()
+expired: set[tuple[int, str]] = set()
 
 
 class ServedTable(RuleBasedStateMachine):
@@ -83,6 +86,9 @@ class ServedTable(RuleBasedStateMachine):
         self.pins: list[tuple[str, Rows]] = []
         self.saved: dict[str, Rows] = {}
         self.past: list[tuple[str, Rows]] = []
+        # So that services have something to do from the first step on.
+        for value in range(4):
+            self.upsert([("a", "x", value), ("b", "x", value), ("c", "y", value)])
 
     # Writes
 
@@ -133,12 +139,26 @@ class ServedTable(RuleBasedStateMachine):
         before = self._files()
         for instant in SERVICES[service].pending(self.table.context):
             SERVICES[service].execute(self.table.context, instant, ServiceRequest(OPTIONS), ENGINE)
+            done[service] += 1
         lost = needed & (before - self._files())
         assert not lost, f"{service} deleted what is needed: {sorted(lost)}"
 
     @rule()
+    def clean(self) -> None:
+        self.plan(ServiceType.CLEANING)
+        self.execute(ServiceType.CLEANING)
+
+    @rule()
+    def rewrite(self) -> None:
+        service = ServiceType.COMPACTION if self.logs else ServiceType.CLUSTERING
+        self.plan(service)
+        self.execute(service)
+
+    @rule()
     def archive(self) -> None:
-        SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(OPTIONS), ENGINE)
+        self.clock.advance(2 * 3600)
+        result = SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(OPTIONS), ENGINE)
+        done[ServiceType.ARCHIVING] += bool(result.figures)
 
     @precondition(lambda self: self.past)
     @rule()
@@ -161,10 +181,28 @@ class ServedTable(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 9))
     def restore(self, pick: int) -> None:
         instant = sorted(self.saved)[pick % len(self.saved)]
+        for newer in [time for time in self.saved if time > instant]:
+            self.table.delete_savepoint(newer)
         self.table.restore(instant, writers_stopped=True)
+        done[ServiceType.RESTORE] += 1
         self.rows = dict(self.saved[instant])
         self.saved = {time: rows for time, rows in self.saved.items() if time <= instant}
         self.past = [(time, rows) for time, rows in self.past if time <= instant]
+
+    @precondition(lambda self: len(self.past) > 1)
+    @rule()
+    def rollback(self) -> None:
+        """The newest write goes, unless something stands on it."""
+        newest = load_timeline(self.table.context).commits[-1].time
+        if newest != self.past[-1][0] or newest in self.saved:
+            return
+        try:
+            self.table.rollback(newest, writers_stopped=True)
+        except InvalidRequestError:
+            return
+        done[ServiceType.ROLLBACK] += 1
+        self.past.pop()
+        self.rows = dict(self.past[-1][1])
 
     # Readers and time
 
@@ -187,6 +225,7 @@ class ServedTable(RuleBasedStateMachine):
             try:
                 found = read(HudiTable(self.table.context, instant))
             except ExpiredError:
+                expired.add((id(self), instant))
                 continue
             assert found == rows, f"the reader of {instant} sees other rows"
 
@@ -260,3 +299,9 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(figure: Cal
         ),
     )  # fmt: skip
     figure(histories - begun, "histories of writes and services")
+    figure(len(expired), "pinned readers that were told that their moment has expired")
+    for service, number in sorted(done.items()):
+        figure(number, f"runs of {service} among them")
+    assert set(done) >= {
+        ServiceType.COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING, ServiceType.ARCHIVING, ServiceType.RESTORE
+    }  # fmt: skip

@@ -3,7 +3,7 @@
 Facts (Hudi 0.15.0): a time of 17 digits counts as it is, one of 14 reads to the end of its second (`999` follows); a
 date means its midnight; what completed at or before the instant is read. Hudi itself reads on when a cleaner
 has taken slices of that moment, and rows are missing without a word: we refuse instead, naming the clean. A clean that has
-not completed counts too: whatever its plan names may be gone.
+not completed counts too: whatever its plan names may be gone. So does a rollback or restore of what had been visible.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
-from hudi_table.model.instants import comparable_time, format_instant_time
+from hudi_table.model.instants import Action, Instant, State, comparable_time, format_instant_time
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.table.cleans import completed_cleans, taken_files
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, has_archive, load_timeline
+from hudi_table.table.undo import UNDOING, planned_undo
 from hudi_table.table.view import FileSystemView, replaced_groups
 
 _LENGTHS = (8, 10, 12, 14, 17)
@@ -93,6 +94,14 @@ def check_retained(view: FileSystemView) -> None:
             base_path=ctx.base_path,
             instant=as_of,
         )
+    undo = _taken_back(ctx, timeline, as_of)
+    if undo is not None:
+        raise ExpiredError(
+            f"as_of {as_of} cannot be read: the {undo.action.value} {undo.time} took back what was written then; choose an instant "
+            "that is on the timeline (hudictl timeline shows them)",
+            base_path=ctx.base_path,
+            instant=as_of,
+        )
     clean = _missing(ctx, timeline, view)
     if clean is not None:
         raise ExpiredError(
@@ -101,6 +110,25 @@ def check_retained(view: FileSystemView) -> None:
             base_path=ctx.base_path,
             instant=as_of,
         )
+
+
+def _taken_back(ctx: TableContext, timeline: Timeline, as_of: str) -> Instant | None:
+    """The rollback or restore that made another past of the moment, if one did.
+
+    A restore does so with every moment after its savepoint, a rollback with that of its instant: of a moment between two
+    writes it cannot be told whether the one that was rolled back had ever been visible.
+    """
+    limit = comparable_time(as_of)
+    for instant in timeline.instants:
+        planned = instant.with_state(State.REQUESTED).file_name in timeline.files
+        if instant.action not in UNDOING or not planned or comparable_time(instant.time) < limit:
+            continue
+        undo = planned_undo(ctx, instant)
+        first = comparable_time(undo.targets[-1].time) if undo.targets else ""
+        since = comparable_time(undo.savepoint) < limit if undo.savepoint else first <= limit
+        if as_of in undo.times or (instant.action is Action.RESTORE and since):
+            return instant
+    return None
 
 
 def _missing(ctx: TableContext, timeline: Timeline, view: FileSystemView) -> str | None:
