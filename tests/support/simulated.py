@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -61,4 +61,4 @@ class SimulatedStorage:
         return lambda: self
 
     def _aged(self, info: ObjectInfo) -> ObjectInfo:
-        return replace(info, modified=self.ages[info.path])
+        return ObjectInfo(info.path, info.size, self.ages[info.path], info.etag)

@@ -29,6 +29,7 @@ from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table_config import IndexType
+from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.context import TableContext
@@ -59,7 +60,7 @@ class Observer:
     """Reads tables. What cannot change (completed commits, footers) is remembered by table."""
 
     clock: Clock
-    cleanable: Cleanable | None = None
+    cleanable: Cleanable = bytes_to_clean
     _contexts: dict[tuple[str, int], TableContext] = field(default_factory=dict)
     _footers: dict[tuple[str, str], _Footer] = field(default_factory=dict)
 
@@ -131,9 +132,7 @@ class Observer:
             compaction=compaction_debt(view, options_of(spec)),
             traces=left,
             last_write=last_write,
-            bytes_to_clean=self.cleanable(view, cleaning)
-            if self.cleanable is not None and cleaning is not None
-            else None,
+            bytes_to_clean=self.cleanable(view, cleaning) if cleaning is not None else None,
             timeline_files=len(timeline.files),
         )
 

@@ -153,9 +153,9 @@ def _unmoved(ctx: TableContext, service: Service, work: _Work) -> ServicePlan:
 def _on_engine(
     spec: JobSpec, work: _Work, progress: Progress, each: Callable[[Engine], list[ServiceResult]]
 ) -> list[ServiceResult]:
-    if spec.engine == "Local" or work.kind in UNPLANNED:
+    if spec.engine == "Local" or work.kind in UNPLANNED or work.kind is ServiceType.CLEANING:
         return each(LocalEngine())
-    # Spark is started only by jobs that need it.
+    # Spark is started only by jobs that need it; deleting files is not among them.
     from hudi_spark.engine import SparkEngine
     from hudi_spark.errors import as_hudi_errors
     from hudi_spark.jobs.ingest_spark import session

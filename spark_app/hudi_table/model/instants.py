@@ -8,6 +8,7 @@ log compaction as `deltacommit`. A savepoint has no requested state.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,6 +90,7 @@ class Instant:
         return Instant(self.time, self.action, state)
 
 
+@functools.lru_cache(maxsize=8192)
 def parse_instant(file_name: str) -> Instant | None:
     """The instant that a file name under `.hoodie/` stands for, or None if it is not a timeline file."""
     match = _NAME.match(file_name)
