@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 
-from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
+from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
@@ -61,7 +61,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             over = _quarantine_over(ctx, decision, now)
             # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
             if over or instant.time not in rollbacks:
-                done += roll_back(ctx, timeline, instant, over=over)
+                done += _roll_back_aborted(ctx, instant, over=over)
         elif instant.time in rollbacks and kind is None:
             # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
             done += abort_and_roll_back(ctx, instant)
@@ -115,6 +115,13 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
 
+def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:
+    """Roll back, unless a fresh listing shows the instant completed: its abort is that of a rollback or restore then, which
+    deletes the files after the completed one."""
+    timeline = load_timeline(ctx)
+    return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
+
+
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
     """Give up the published plan of a clustering, whose groups have moved, and roll back what its executors wrote.
 
@@ -164,10 +171,8 @@ def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> Chai
             return None
         if ctx.clock.boot_seconds() - begun > ctx.settings.quarantine_seconds / 2:
             continue
-        entry = ChainEntry(Kind.ABORT, time, "recovery", max_instant=max(tail.max_instant, time))
-        # Read again in any case: the slot's content decides, not this request's reply.
-        with contextlib.suppress(ObjectExistsError, OutcomeUnknownError):
-            chain.put_entry(ctx, tail.sequence + 1, entry)
+        # Read again in any case.
+        chain.append_abort(ctx, tail, time)
     raise InvariantError(f"no abort of {time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
 
 

@@ -156,8 +156,10 @@ def test_what_the_chain_says_of_an_instant_that_was_taken_back_is_published_by_n
         tail = chain.read_tail(fresh)
         decision = chain.find_decision(fresh, time, tail.sequence)
         assert decision is not None
-        assert decision[1].kind is Kind.COMMIT
-        assert not materialise(fresh, decision[1])
+        assert decision[1].kind is Kind.ABORT
+        commit = chain.find_decision(fresh, time, decision[0] - 1)
+        assert commit is not None
+        assert not materialise(fresh, commit[1])
         recovery.recover(fresh, load_timeline(fresh), eager=True)
         begin(fresh, Action.DELTA_COMMIT).withdraw()
         begin_plan(fresh, Action.COMPACTION).withdraw()
@@ -240,3 +242,54 @@ def test_a_dry_run_says_what_would_go_and_its_approval_does_exactly_that():
     approved = ServiceRequest({"hoodie.lakeops.writers.stopped": "true"}, plan=plan.digest, instant=newest(table))
     ROLLBACK_SERVICE.execute(table.context, "", approved, LocalEngine(1))
     assert contents(table) == FIRST
+
+
+def claimed_late(table: HudiTable, time: str) -> None:
+    """The claim of an instant that a paused process drew long ago."""
+    for suffix in ("commit.requested", "inflight"):
+        table.context.storage.put_if_absent(f".hoodie/{time}.{suffix}", b"")
+
+
+def test_a_late_claim_of_a_write_that_was_taken_back_does_not_bring_it_back():
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    taken = newest(table)
+    aged(table).rollback(taken)
+    claimed_late(table, taken)
+    fresh = open_context(table.context.storage)
+    recovery.recover(fresh, load_timeline(fresh))
+    begin(fresh, Action.COMMIT).withdraw()
+    assert taken not in {i.time for i in load_timeline(fresh).commits}
+    assert contents(table) == FIRST
+    aged(table).upsert(rows(("b", "x", 9)))
+    assert not load_timeline(fresh).pending
+    assert contents(table) == [("a", "x", 1), ("b", "x", 9), ("c", "y", 3)]
+
+
+def test_the_chain_is_read_after_the_listing_before_a_decided_write_is_published(monkeypatch):
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    taken = newest(table)
+    helper = open_context(table.context.storage)
+    decision = chain.find_decision(helper, taken, chain.read_tail(helper).sequence)
+    aged(table).rollback(taken)
+    claimed_late(table, taken)
+    assert decision is not None
+    assert decision[1].kind is Kind.COMMIT
+    assert not materialise(helper, decision[1])
+    assert contents(table) == FIRST
+
+
+def test_recovery_that_found_a_write_pending_leaves_its_files_to_the_rollback_that_aborts_it_later():
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    time, store = newest(table), table.context.storage
+    completed = store.get(f".hoodie/{time}.commit")
+    store.delete(f".hoodie/{time}.commit")
+    stale = load_timeline(table.context)
+    store.put(f".hoodie/{time}.commit", completed)
+    tail = chain.read_tail(table.context)
+    assert chain.append_abort(table.context, tail, time)
+    recovery.recover(aged(table).context, stale)
+    assert contents(table) == [("a", "x", 9), *FIRST[1:]]
+    assert not [i for i in load_timeline(table.context).instants if i.action is Action.ROLLBACK]
