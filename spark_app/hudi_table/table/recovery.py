@@ -126,7 +126,8 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
     """Give up the published plan of a clustering, whose groups have moved, and roll back what its executors wrote.
 
     Only a clustering's: writers name their logs by a compaction's plan. Executors that go on find the abort at their commit;
-    one that committed before stands. Returns the instants that were dealt with.
+    one that committed before stands. `confirmed_dead`: every process that ever wrote the table has ended, since anybody may be
+    executing the plan; else its rollback waits for the quarantine. Returns the instants that were dealt with.
     """
     entry = _decide_dead(ctx, instant.time, planned=True)
     if entry is None or entry.kind is not Kind.ABORT:
@@ -167,7 +168,8 @@ def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> Chai
         decision = chain.find_decision(ctx, time, tail.sequence)
         if decision is not None and not (planned and decision[1].kind is Kind.PLAN):
             return decision[1]
-        if not timeline.claim_names(time):
+        # Completed without an entry: another engine executed our plan, or ended its own write meanwhile.
+        if not timeline.claim_names(time) or timeline.is_completed(time):
             return None
         if ctx.clock.boot_seconds() - begun > ctx.settings.quarantine_seconds / 2:
             continue

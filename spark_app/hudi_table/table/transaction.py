@@ -38,6 +38,7 @@ from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.undo import finish_undos
 
 CLAIM_ATTEMPTS_MAX = 100
+SETTLE_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
 
 
@@ -173,6 +174,8 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
 
 
 def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:
+    """The snapshot shows no rollback or restore to carry out, so nothing that it shows is changed; what recovery publishes is
+    behind the tail, and found in the walk."""
     if (policy or ctx.settings.failed_writes) is FailedWrites.EAGER:
         recovery.recover(ctx, txn.timeline, own=txn.right.claim)
 
@@ -205,12 +208,22 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
 def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
     """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
     tail = chain.read_tail(ctx)
-    timeline = load_timeline(ctx)
-    if materialise_predecessors(ctx, timeline, "", tail.sequence):
+    return _settled(ctx, "", "", tail), tail
+
+
+def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
+    """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
+    while another is carried out. Or one in which the claim, if any, does not stand."""
+    for _ in range(SETTLE_ATTEMPTS_MAX):
         timeline = load_timeline(ctx)
-    if finish_undos(ctx, timeline):
-        timeline = load_timeline(ctx)
-    return timeline, tail
+        if claim and not _holds(timeline, time, claim):
+            return timeline
+        if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
+            return timeline
+    raise UnavailableError(
+        f"the timeline did not come to rest in {SETTLE_ATTEMPTS_MAX} listings; rollbacks or restores follow each other, try again",
+        base_path=ctx.base_path,
+    )
 
 
 def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
@@ -226,13 +239,7 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        timeline = load_timeline(ctx)
-        if _holds(timeline, instant.time, claim) and materialise_predecessors(
-            ctx, timeline, instant.time, tail.sequence
-        ):
-            timeline = load_timeline(ctx)
-        if _holds(timeline, instant.time, claim) and finish_undos(ctx, timeline):
-            timeline = load_timeline(ctx)
+        timeline = _settled(ctx, instant.time, claim, tail)
         if not _holds(timeline, instant.time, claim):
             settle.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))

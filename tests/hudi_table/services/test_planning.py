@@ -6,11 +6,13 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.chain import Kind
+from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.services.planning import Draft, group_touches, publish
 from hudi_table.services.registry import SERVICES
-from hudi_table.table import recovery
+from hudi_table.table import chain, recovery
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.engine import LocalEngine
@@ -167,3 +169,26 @@ def test_a_plan_that_is_given_up_for_good_leaves_the_timeline(files: HudiTable) 
     timeline = load_timeline(files.context)
     assert pending_clusterings(files.context, timeline) == {}
     assert not timeline.claim_names(plan.time)
+
+
+def test_a_plan_that_another_engine_has_executed_is_not_given_up(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    before = {info.path for info in files.context.storage.list() if not info.path.startswith(".hoodie/.txn/")}
+    done = f".hoodie/{plan.with_state(State.COMPLETED).file_name}"
+    files.context.storage.put(done, CommitMetadata("CLUSTER", (), {}, {}).to_json())
+    assert recovery.abort_plan(files.context, plan) == []
+    after = {info.path for info in files.context.storage.list() if not info.path.startswith(".hoodie/.txn/")}
+    assert after == before | {done}
+    decision = chain.find_decision(files.context, plan.time, chain.read_tail(files.context).sequence)
+    assert decision is not None
+    assert decision[1].kind is Kind.PLAN
+
+
+def test_a_write_that_is_refused_for_a_plan_leaves_nothing_pending_on_a_remote_store_either(
+    files: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_clustering(files, "x")
+    monkeypatch.setattr("hudi_table.write.attempt.is_remote", lambda storage: True)
+    with pytest.raises(WriteConflictError, match="is being clustered"):
+        files.upsert(rows(("a", "x", 10)))
+    assert [i.time for i in load_timeline(files.context).pending] == [plan.time]

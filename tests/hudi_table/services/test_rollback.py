@@ -6,6 +6,9 @@ says of instants that are gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from hudi_table.api import HudiTable
@@ -14,13 +17,18 @@ from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServiceRequest
 from hudi_table.model.touches import file_touch
+from hudi_table.services.cleaning.plan import clean_choice
+from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.services.restoring.plan import rollback_choice
 from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 from hudi_table.table import chain, recovery
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.materialise import materialise
+from hudi_table.table.ports import Storage
 from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin, begin_plan, resume
+from hudi_table.table.transaction import begin, begin_plan, caught_up, resume
+from hudi_table.table.view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written
 from tests.support.written import contents, rows, slices
@@ -293,3 +301,82 @@ def test_recovery_that_found_a_write_pending_leaves_its_files_to_the_rollback_th
     recovery.recover(aged(table).context, stale)
     assert contents(table) == [("a", "x", 9), *FIRST[1:]]
     assert not [i for i in load_timeline(table.context).instants if i.action is Action.ROLLBACK]
+
+
+def on_second_look(choose: Choose, happen: Callable[[], object]) -> Choose:
+    """The same choice; `happen` comes after the snapshot of the first claim and before its decision."""
+    looks: list[FileSystemView] = []
+
+    def chosen(view: FileSystemView) -> Draft | None:
+        looks.append(view)
+        draft = choose(view)
+        if len(looks) == 2:
+            happen()
+        return draft
+
+    return chosen
+
+
+def test_a_rollback_that_did_not_see_a_savepoint_or_the_plan_of_a_clean_looks_again():
+    for happen, why in (
+        (lambda other: other.savepoint(), "is a savepoint"),
+        (lambda other: other.schedule_clean({"hoodie.clean.commits.retained": "1"}, force=True), "a clean is pending"),
+    ):
+        table = written()
+        for value in range(9, 13):
+            table.upsert(rows(("a", "x", value)))
+        ctx = aged(table).context
+        before = contents(table)
+        other = HudiTable(open_context(table.context.storage))
+        choose = rollback_choice(ctx, newest(table), writers_stopped=True)
+        with pytest.raises(InvalidRequestError, match=why):
+            publish(ctx, Action.ROLLBACK, on_second_look(choose, lambda: happen(other)))  # noqa: B023 - called at once
+        assert contents(table) == before
+
+
+def test_a_clean_that_did_not_see_a_rollback_is_planned_again_and_keeps_what_came_back():
+    table = written()
+    for value in range(9, 13):
+        table.upsert(rows(("a", "x", value)))
+    ctx = open_context(table.context.storage)
+    choose = clean_choice(ctx, {"hoodie.clean.commits.retained": "1"}, force=True)
+    planned = publish(ctx, Action.CLEAN, on_second_look(choose, lambda: aged(table).rollback(newest(table))))
+    assert planned is not None
+    table.run_clean(planned.instant)
+    assert contents(table) == [("a", "x", 11), *FIRST[1:]]
+
+
+class Following:
+    """A storage on which something happens once, when the first rollback completes."""
+
+    def __init__(self, inner: Storage, happen: Callable[[], object]) -> None:
+        self.inner = inner
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.inner.put_if_absent(path, data)
+        if path.endswith(".rollback") and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+
+
+@pytest.mark.parametrize("look", ["claim", "caught up"])
+def test_a_rollback_that_is_decided_while_another_is_carried_out_is_carried_out_too_before_a_snapshot(look):
+    table = written()
+    for value in (8, 9):
+        table.upsert(rows(("a", "x", value)))
+    other = aged(table).context
+
+    def decide() -> None:
+        assert publish(other, Action.ROLLBACK, rollback_choice(other, newest(table), writers_stopped=True))
+
+    decide()
+    ctx = open_context(Following(table.context.storage, decide))
+    timeline = caught_up(ctx)[0] if look == "caught up" else begin(ctx, Action.COMMIT).timeline
+    assert [i.action for i in timeline.pending if i.action is Action.ROLLBACK] == []
+    assert contents(table) == FIRST
+    assert timeline.last_commit is not None
+    assert timeline.last_commit.time == newest(table)

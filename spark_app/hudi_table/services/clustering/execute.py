@@ -31,7 +31,7 @@ from hudi_table.model.options import WriteOptions
 from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.read.plan import META_FIELDS, slice_merge
 from hudi_table.services.clustering.schedule import planned_slice
-from hudi_table.services.clustering.strategy import LAYOUT, order_of
+from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.planning import group_touches
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
@@ -73,8 +73,7 @@ def run_clustering(
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
-    given = options or {}
-    parsed = WriteOptions.parse(given)
+    parsed = WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
     try:
         txn = resume(ctx, requested)
@@ -88,7 +87,8 @@ def run_clustering(
     if plan is None:
         raise InvalidRequestError(f"the replacecommit {instant} is no clustering", base_path=ctx.base_path)
     check_renames(ctx, txn.timeline)
-    order = order_of({LAYOUT: given[LAYOUT], **plan.params} if LAYOUT in given else plan.params)
+    # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
+    order = order_of(plan.params)
     try:
         read = _check_unmoved(ctx, txn.timeline, plan)
         drop_metadata_if_any(ctx)

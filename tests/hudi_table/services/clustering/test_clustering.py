@@ -110,6 +110,18 @@ def test_every_executor_writes_the_same_bytes_whatever_memory_and_threads_it_has
     assert found[0] == found[1]
 
 
+def test_a_plan_that_names_no_layout_is_linear_for_every_executor() -> None:
+    table = new_table(schema=SCHEMA, partitioned=False)
+    table.insert(points(0, 3_000))
+    instant = planned(table, **{PLAN + "sort.columns": "x,y"})
+    found = []
+    for options in ({}, HILBERT):
+        copy = opened(copied(table.context.storage))
+        run_clustering(copy.context, instant, LocalEngine(1), options, max_memory=1 << 28)
+        found.append({item.base.path: copy.context.storage.get(item.base.path) for item in slices(copy) if item.base})
+    assert found[0] == found[1]
+
+
 SCHEMA = pa.schema([("id", pa.string()), ("x", pa.int64()), ("y", pa.float64()), ("text", pa.string())])
 HILBERT = {"hoodie.layout.optimize.strategy": "hilbert"}
 
