@@ -30,6 +30,7 @@ from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.decide import Decider
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
@@ -73,7 +74,8 @@ class Transaction:
         """
         reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
-        self._decide(Kind.COMMIT, touches, name, metadata.to_json())
+        claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
+        self._decide(Kind.COMMIT, claimed, name, metadata.to_json())
         self._clear()
 
     def plan(self, body: bytes, touches: Iterable[str], name: str | None = None) -> None:
@@ -81,7 +83,7 @@ class Transaction:
 
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
-        self._decide(Kind.PLAN, touches, name or self.instant.file_name, body)
+        self._decide(Kind.PLAN, Claimed(tuple(sorted(set(touches)))), name or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
     def withdraw(self) -> None:
@@ -118,11 +120,11 @@ class Transaction:
         """
         recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
-    def _decide(self, kind: Kind, touches: Iterable[str], name: str, data: bytes) -> None:
+    def _decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> None:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files
         )  # fmt: skip
-        entry, asked = decider.decide(kind, tuple(sorted(set(touches))), name, data)
+        entry, asked = decider.decide(kind, claimed, name, data)
         decider.publish(entry, asked)
 
     def _clear(self) -> None:

@@ -23,6 +23,7 @@ from hudi_table.services.restoring.plan import rollback_choice
 from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 from hudi_table.table import chain, recovery
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.materialise import materialise
 from hudi_table.table.ports import Storage
 from hudi_table.table.properties import open_context
@@ -188,7 +189,7 @@ def test_a_write_that_began_before_a_rollback_conflicts_with_it_and_succeeds_whe
     txn.inflight()
     aged(table).rollback(newest(table))
     with pytest.raises(WriteConflictError):
-        txn._decide(Kind.COMMIT, [file_touch("z", "f")], f"{txn.time}.commit", b"{}")
+        txn._decide(Kind.COMMIT, Claimed((file_touch("z", "f"),)), f"{txn.time}.commit", b"{}")
     txn.abort()
     assert contents(table) == FIRST
 
@@ -203,7 +204,7 @@ def test_an_executor_that_began_before_a_rollback_conflicts_with_it_and_its_plan
     assert at_work is not None
     aged(table).rollback(newest(table))
     with pytest.raises(WriteConflictError):
-        at_work._decide(Kind.COMMIT, (), f"{plan.instant}.commit", b"{}")
+        at_work._decide(Kind.COMMIT, Claimed(()), f"{plan.instant}.commit", b"{}")
     other.run_compaction(plan.instant)
     assert contents(table) == [("a", "x", 9), *FIRST[1:]]
     assert not any(item.logs for item in slices(table))
