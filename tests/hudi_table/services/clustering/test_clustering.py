@@ -212,7 +212,7 @@ MANY = rows(*((f"many{number}", "x", number) for number in range(KEY_LIMIT + 1))
 
 def test_a_large_insert_that_writes_to_no_planned_group_and_the_clustering_both_stand(table: HudiTable) -> None:
     instant, other = planned(table), open_table(table.base_path)
-    table.run_clustering(instant, engine=Meanwhile(lambda: other.insert(MANY)))
+    table.run_clustering(instant, engine=Meanwhile(lambda: other.upsert(MANY)))
     assert len(contents(table)) == len(ROWS) + len(MANY)
     assert instant in {i.time for i in load_timeline(table.context).commits}
 
@@ -221,7 +221,7 @@ def test_a_large_insert_that_writes_to_no_planned_group_and_the_clustering_both_
 def test_a_large_insert_stands_beside_a_clustering_that_it_did_not_see(table: HudiTable, whole: bool) -> None:
     other = open_table(table.base_path)
     work = (lambda: other.cluster(force=True)) if whole else (lambda: planned(other))
-    table.insert(MANY, options=NO_PACKING, engine=Meanwhile(work))
+    table.upsert(MANY, options=NO_PACKING, engine=Meanwhile(work))
     assert len(contents(table)) == len(ROWS) + len(MANY)
     table.cluster()
     assert len(contents(table)) == len(ROWS) + len(MANY)
