@@ -8,6 +8,7 @@ from hudi_table.model.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.model.names import HOODIE
 from hudi_table.table import chain, settle
 from hudi_table.table.context import TableContext
+from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline, load_timeline
 
 ATTEMPTS_MAX = 5
@@ -29,7 +30,11 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         pass
     for _ in range(ATTEMPTS_MAX):
         listed = ctx.clock.boot_seconds()
-        if not _may_appear(load_timeline(ctx), entry.instant) or _is_given_up(ctx, entry.instant):
+        timeline = load_timeline(ctx)
+        if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
+            return False
+        if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
+            # Another engine takes it back: its files go, and some are gone.
             return False
         if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
             # Archived meanwhile, perhaps: who slept looks again.

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.table import chain, settle
@@ -21,7 +21,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
 from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.undo import finish_undos
+from hudi_table.table.undo import Undo, carry_out, finish_undos
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
@@ -52,7 +52,9 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     for instant in waiting:
         decision = chain.find_decision(ctx, instant.time, upto)
         kind = decision[1].kind if decision else None
-        if decision is not None and kind is Kind.COMMIT:
+        if decision is not None and kind is Kind.COMMIT and instant.time in rollbacks:
+            done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time], now)
+        elif decision is not None and kind is Kind.COMMIT:
             if materialise(ctx, decision[1]):
                 done.append(instant.time)
             elif first is not None and instant.time < first:
@@ -62,9 +64,9 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
             if over or instant.time not in rollbacks:
                 done += _roll_back_aborted(ctx, instant, over=over)
-        elif instant.time in rollbacks and kind is None:
+        elif instant.time in rollbacks and (kind is None or instant in clusterings):
             # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
-            done += abort_and_roll_back(ctx, instant)
+            done += (abort_and_roll_back if kind is None else abort_plan)(ctx, instant)
         elif (
             kind is Kind.PLAN
             or instant in clusterings
@@ -85,6 +87,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
             # The late inflight file of a rollback that was withdrawn for another of the same instant.
             delete_claim(ctx, timeline, instant.time)
+    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
+    known |= {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
         if time not in known:
             action = rolled_back_action(ctx, rollback)
@@ -120,6 +124,20 @@ def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> li
     deletes the files after the completed one."""
     timeline = load_timeline(ctx)
     return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
+
+
+def _finish_foreign(
+    ctx: TableContext, timeline: Timeline, instant: Instant, rollback: Instant, now: datetime
+) -> list[str]:
+    """A committed write whose completed file another engine has turned back, to delete its files next (of merge-on-read tables,
+    measured on Hudi 0.15.0): left to it, unless it seems to have died. Then the chain aborts the write, and all of it goes."""
+    begun = timeline.files[rollback.with_state(State.REQUESTED).file_name]
+    if (now - begun).total_seconds() < ctx.settings.quarantine_seconds:
+        return []
+    if load_timeline(ctx).is_completed(instant.time):
+        return []
+    carry_out(ctx, Undo(rollback, (instant.with_state(State.COMPLETED),)))
+    return [instant.time]
 
 
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:

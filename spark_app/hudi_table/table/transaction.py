@@ -35,6 +35,7 @@ from hudi_table.table.instants import draw_instant
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
 from hudi_table.table.right import RightToWrite
+from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.undo import finish_undos
 
@@ -186,7 +187,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     """The transaction of whoever executes the published plan of `instant`; None if it is committed.
 
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
-    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up.
+    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
     """
     timeline, tail = caught_up(ctx)
     requested = instant.with_state(State.REQUESTED)
@@ -200,6 +201,12 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     if decision is not None and decision[1].kind is Kind.ABORT:
         raise WriteConflictError(
             f"the plan of {instant.time} was given up and is being rolled back; schedule a new one",
+            base_path=ctx.base_path,
+            instant=instant.time,
+        )
+    if instant.time in open_rollbacks(ctx, timeline):
+        raise WriteConflictError(
+            f"another engine rolls {instant.time} back: its plan cannot be executed; once the rollback has ended, schedule a new one",
             base_path=ctx.base_path,
             instant=instant.time,
         )

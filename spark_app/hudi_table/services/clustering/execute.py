@@ -26,7 +26,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.names import new_file_id, parse_log_file
+from hudi_table.model.names import join, new_file_id, parse_log_file
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.read.plan import META_FIELDS, slice_merge
@@ -38,7 +38,7 @@ from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planne
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
-from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.log_scan import VisibleInstants, rows_of
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
@@ -135,7 +135,9 @@ def _check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) 
         found = latest.get((item.partition, item.file_id))
         if found is not None:
             read += found.size
-            files = {name for name in planned_slice(found).files if name in item.files or _counts(name, visible)}
+            files = {
+                name for name in planned_slice(found).files if name in item.files or _counts(ctx, item, name, visible)
+            }
         if found is None or files != set(item.files):
             raise WriteConflictError(
                 f"file group {item.file_id} of partition {item.partition!r} was written to since its clustering was planned; "
@@ -145,13 +147,16 @@ def _check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) 
     return read
 
 
-def _counts(name: str | None, visible: VisibleInstants) -> bool:
-    """Whether a file that the plan does not name holds rows that a reader sees."""
+def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: VisibleInstants) -> bool:
+    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the token of a write that has not
+    completed the blocks tell: Hudi 1.1.1 takes over the token of the log before its own."""
     parsed = None if name is None else parse_log_file(name)
     if parsed is None:
         return name is not None
     instant = LogFile(name or "", 0, parsed).instant
-    return instant is None or instant in visible
+    if instant is None or instant in visible:
+        return True
+    return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
 
 
 class _Tasks:
