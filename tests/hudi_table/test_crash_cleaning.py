@@ -68,7 +68,7 @@ def keep(table: HudiTable) -> None:
 
 def let_go(table: HudiTable) -> None:
     for found in table.savepoints():
-        table.delete_savepoint(found.instant)
+        table.delete_savepoint(found.instant, writers_stopped=True)
 
 
 def cleans(store: Storage) -> list[str]:

@@ -296,7 +296,7 @@ def test_we_respect_a_savepoint_of_hudi(hudis: Hudis, tmp_path: Path, kind: str)
         assert done.figures["filesDeleted"] > 0
         assert paths_of(kept.files) <= data_files(copy)
         assert mine.scan(as_of=newest.time).count() == len(model.rows())
-        mine.delete_savepoint(kept.instant)
+        mine.delete_savepoint(kept.instant, writers_stopped=True)
         assert mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
         upsert(oracle, copy, rows([3], 20), **told(kind))
 

@@ -41,6 +41,7 @@ def _savepoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create", metavar="INSTANT", nargs="?", const="newest", help="keep this commit (the newest)")
     parser.add_argument("--comment", metavar="TEXT", default="", help="why")
     parser.add_argument("--delete", metavar="INSTANT", help="let go of this one")
+    _writers_stopped(parser)
 
 
 def _archive(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +70,10 @@ def _restore(parser: argparse.ArgumentParser) -> None:
 def _going_back(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(what, metavar=what.upper(), help="its instant, 17 digits")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
+    _writers_stopped(parser)
+
+
+def _writers_stopped(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--writers-stopped", action="store_true", help="all processes that write the table have ended")
 
 

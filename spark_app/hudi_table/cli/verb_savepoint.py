@@ -27,13 +27,15 @@ def run(args: argparse.Namespace) -> int:
     table = opened(args)
     if args.create is not None and args.delete is not None:
         raise InvalidOptionError("--create and --delete exclude each other; give one of them")
+    if args.writers_stopped and args.delete is None:
+        raise InvalidOptionError("--writers-stopped belongs to --delete; leave it out")
     if args.comment and args.create is None:
         raise InvalidOptionError("--comment belongs to --create; leave it out")
     if args.create is not None:
         done = table.savepoint("" if args.create == NEWEST else args.create, comment=args.comment)
         note(done.message)
     elif args.delete is not None:
-        table.delete_savepoint(args.delete)
+        table.delete_savepoint(args.delete, writers_stopped=args.writers_stopped)
     emit(Document("SavepointList", _COLUMNS, [_row(found) for found in table.savepoints()]), args.output)
     return exits.GOOD
 

@@ -18,7 +18,7 @@ TABLE = "table"
 
 
 CLEANING = "cleaning"
-"""What cleans and savepoints touch, and no writer does: of two that ran side by side one plans again."""
+"""What cleans, savepoints, rollbacks and restores touch, and no writer does: of two that ran side by side one plans again."""
 
 _OF_DATA = ("partition:", "bucket:", "file:", "key:")
 

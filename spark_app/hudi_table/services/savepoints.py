@@ -10,14 +10,16 @@ from __future__ import annotations
 import getpass
 
 from hudi_table.errors import ExpiredError, InvalidRequestError
-from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.chain import Kind
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time
 from hudi_table.model.names import HOODIE
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.touches import CLEANING
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.planning import Draft, publish
-from hudi_table.table import chain, settle
+from hudi_table.table import chain, recovery, settle
+from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.materialise import drop_claim
@@ -32,7 +34,7 @@ from hudi_table.write.prepare import refuse_unsupported
 def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "", by: str = "") -> ServiceResult:
     """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is (`replayed`).
 
-    Raises InvalidRequestError if there is no such commit, ExpiredError if files that it needs were cleaned or a
+    Raises InvalidRequestError if there is no such commit or an older write is under way, ExpiredError if files that it needs were cleaned or a
     pending clean deletes them, WriteConflictError, UnsupportedTableError.
     """
     refuse_unsupported(ctx.config)
@@ -45,6 +47,7 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
         target = savepoint_instant(commit.time)
         if target.file_name in view.timeline.files:
             return None
+        _check_nothing_older(ctx, view.timeline, commit.time)
         files = _files(ctx, view.timeline, commit.time)
         found = Savepoint(commit.time, by or _user(), int(ctx.clock.now().timestamp() * 1000), comment, files)
         said = ServicePlan(ServiceType.SAVEPOINT, "asked for", files_before=sum(map(len, files.values())))
@@ -61,13 +64,17 @@ def list_savepoints(ctx: TableContext) -> list[Savepoint]:
     return savepoints(ctx, load_timeline(ctx))
 
 
-def delete_savepoint(ctx: TableContext, instant: str) -> None:
-    """Let go of a savepoint; the next clean may delete its files. Raises InvalidRequestError if there is none."""
+def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool = False) -> None:
+    """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
+    ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
+    """
     timeline = load_timeline(ctx)
     found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
     if not found:
         known = ", ".join(i.time for i in timeline.completed if i.action is Action.SAVEPOINT) or "none"
         raise InvalidRequestError(f"there is no savepoint {instant!r}; the table has {known}", base_path=ctx.base_path)
+    if not writers_stopped:
+        _check_old(ctx, timeline, instant)
     # A claim that its maker left would bring it back.
     upto = chain.read_tail(ctx).sequence
     for time in timeline.planner_claims:
@@ -76,6 +83,37 @@ def delete_savepoint(ctx: TableContext, instant: str) -> None:
             drop_claim(ctx, time)
     for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
         settle.delete(ctx.storage, f"{HOODIE}/{name}")
+
+
+def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:
+    """Refuse while an older write is under way: a restore goes by instants, and would leave what it commits later. Plans change
+    no rows, and an aborted write commits nothing."""
+    plans = pending_clusterings(ctx, timeline)
+    upto = chain.read_tail(ctx).sequence
+    for found in timeline.pending:
+        if found.action not in WRITE_ACTIONS or found in plans or found.time >= instant:
+            continue
+        decision = chain.find_decision(ctx, found.time, upto)
+        if decision is None or decision[1].kind is not Kind.ABORT:
+            raise InvalidRequestError(
+                f"the {found.action.value} {found.time} is pending and older than {instant}: a restore would not take it back; wait "
+                "until it has ended, or roll it back if it is dead, then make the savepoint",
+                base_path=ctx.base_path,
+                instant=found.time,
+            )
+
+
+def _check_old(ctx: TableContext, timeline: Timeline, instant: str) -> None:
+    """Refuse while its maker, or a helper that looked before it was there, may still publish it, after its files were cleaned."""
+    made = max(age for name, age in timeline.files.items() if name.startswith(f"{instant}.savepoint"))
+    left = ctx.settings.quarantine_seconds - (recovery.store_now(ctx) - made).total_seconds()
+    if left > 0:
+        raise InvalidRequestError(
+            f"savepoint {instant} is young, and a process that writes the table could still publish it again: wait another "
+            f"{left:.0f} s, or end all writers of the table and confirm it (writers_stopped=True, --writers-stopped)",
+            base_path=ctx.base_path,
+            instant=instant,
+        )
 
 
 def _commit(ctx: TableContext, timeline: Timeline, instant: str) -> Instant:

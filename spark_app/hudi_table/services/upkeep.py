@@ -70,10 +70,11 @@ class Upkeep(TableReader):
         """Every savepoint, oldest first."""
         return list_savepoints(self.context)
 
-    def delete_savepoint(self, instant: str) -> None:
-        """Let go of a savepoint. Raises InvalidRequestError if there is none."""
+    def delete_savepoint(self, instant: str, *, writers_stopped: bool = False) -> None:
+        """Let go of a savepoint. Raises InvalidRequestError if there is none, or if it is younger than the quarantine time and not
+        all writers are said to be stopped."""
         self._check_writable()
-        delete_savepoint(self.context, instant)
+        delete_savepoint(self.context, instant, writers_stopped=writers_stopped)
 
     def expired_partitions(self, options: Mapping[str, str]) -> ServicePlan | None:
         """A dry run of `drop_expired_partitions`."""

@@ -5,7 +5,7 @@ One exclusive create decides; nobody skips a slot unread. See `docs/commit-proto
 
 from __future__ import annotations
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.model.names import CHAIN
 from hudi_table.table import settle
@@ -71,6 +71,17 @@ def put_entry(ctx: TableContext, sequence: int, entry: ChainEntry) -> None:
     ctx.entries[sequence] = entry
 
 
+def append_abort(ctx: TableContext, tail: ChainTail, instant: str) -> bool:
+    """Try to decide, right behind the tail, that an instant is no more. False: read the chain again, the slot's content
+    decides and not this request's reply."""
+    entry = ChainEntry(Kind.ABORT, instant, "recovery", max_instant=max(tail.max_instant, instant))
+    try:
+        put_entry(ctx, tail.sequence + 1, entry)
+    except (ObjectExistsError, OutcomeUnknownError):
+        return False
+    return True
+
+
 def entries_after(ctx: TableContext, sequence: int) -> list[tuple[int, ChainEntry]]:
     """All entries after number `sequence`, by a fresh listing, in order."""
     found = []
@@ -82,7 +93,7 @@ def entries_after(ctx: TableContext, sequence: int) -> list[tuple[int, ChainEntr
 
 
 def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, ChainEntry] | None:
-    """The entry that decides `instant` (commit or abort), or its plan, among the entries up to number `upto`.
+    """The entry that decides `instant` (its last commit or abort), or its plan, among the entries up to number `upto`.
 
     Goes backwards and stops where the chain's running maximum is below the instant: an entry is appended after its
     instant was drawn, so older entries cannot hold it.

@@ -37,6 +37,11 @@ class TxnSettings:
         """A right to write older than this is proved again: H/4."""
         return self.quarantine_seconds / 4
 
+    @property
+    def fresh_seconds(self) -> float:
+        """For so long after a listing one may act on what it showed: H/2, of the least H that a table may have too."""
+        return max(self.quarantine_seconds, QUARANTINE_FLOOR_SECONDS) / 2
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TxnSettings:
         """The table's settings. Raises InvalidOptionError for a value below its floor or no number."""

@@ -18,9 +18,9 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.touches import TABLE, meet
 from hudi_table.table import chain
 from hudi_table.table.context import ChainTail, TableContext
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.materialise import create_file_of, materialise
 from hudi_table.table.right import RightToWrite
 
@@ -42,7 +42,7 @@ class Decider:
     right: RightToWrite
     seen: Container[str]
 
-    def decide(self, kind: Kind, touches: tuple[str, ...], name: str, data: bytes) -> tuple[ChainEntry, float]:
+    def decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
 
         Returns the entry and the boot-clock second before it was sent: its file may be created for H/2 from then on.
@@ -53,8 +53,9 @@ class Decider:
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, asked)
             entry = ChainEntry.of(
-                kind, self.time, self.attempt, touches, name, data, max_instant=max(newest, self.time), batch=self.batch
-            )
+                kind, self.time, self.attempt, claimed.touches, name, data, max_instant=max(newest, self.time),
+                batch=self.batch,
+            )  # fmt: skip
             asked = self.ctx.clock.boot_seconds() if asked is None else asked
             try:
                 chain.put_entry(self.ctx, sequence + 1, entry)
@@ -67,7 +68,7 @@ class Decider:
             if (found.instant, found.attempt, found.kind) == (self.time, self.attempt, kind):
                 self._remember(sequence + 1, found)
                 return found, asked
-            self._check(found, touches)
+            self._check(found, claimed)
             # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
             seen, asked = self.ctx.clock.boot_seconds(), None
             materialise(self.ctx, found)
@@ -125,18 +126,14 @@ class Decider:
                 instant=self.time,
             ) from error
 
-    def _check(self, found: ChainEntry, touches: tuple[str, ...]) -> None:
+    def _check(self, found: ChainEntry, claimed: Claimed) -> None:
         if found.instant == self.time:
             raise WriteAbortedError(
                 f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
             )
-        if found.kind is Kind.ABORT or found.name in self.seen:
-            return
-        # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
-        undoes = found.kind is Kind.PLAN and TABLE in found.touches
-        if undoes or meet(touches, found.touches):
+        if claimed.excluded_by(found, self.seen):
             raise WriteConflictError(
                 f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
                 f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, comparable_time
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import Timeline
@@ -47,6 +48,16 @@ class VisibleInstants:
         if instant in self.inflight:
             return False
         return instant in self.completed or comparable_time(instant) < comparable_time(self.start)
+
+
+def rows_of(storage: Storage, path: str) -> frozenset[str]:
+    """The instants of a log's data and delete blocks: who wrote its rows, whatever its token says. None if it is gone."""
+    try:
+        with storage.open_read(path) as source:
+            blocks = scan_blocks(source, path=path)
+    except ObjectNotFoundError:
+        return frozenset()
+    return frozenset(b.instant for b in blocks if b.instant and b.type not in (BlockType.CORRUPT, BlockType.COMMAND))
 
 
 def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: VisibleInstants) -> list[LogBlock]:

@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 
-from hudi_table.errors import InvariantError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
+from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.table import chain, settle
@@ -21,7 +21,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
 from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.undo import finish_undos
+from hudi_table.table.undo import Undo, carry_out, finish_undos
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
@@ -52,7 +52,9 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     for instant in waiting:
         decision = chain.find_decision(ctx, instant.time, upto)
         kind = decision[1].kind if decision else None
-        if decision is not None and kind is Kind.COMMIT:
+        if decision is not None and kind is Kind.COMMIT and instant.time in rollbacks:
+            done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time], now)
+        elif decision is not None and kind is Kind.COMMIT:
             if materialise(ctx, decision[1]):
                 done.append(instant.time)
             elif first is not None and instant.time < first:
@@ -61,10 +63,10 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             over = _quarantine_over(ctx, decision, now)
             # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
             if over or instant.time not in rollbacks:
-                done += roll_back(ctx, timeline, instant, over=over)
-        elif instant.time in rollbacks and kind is None:
+                done += _roll_back_aborted(ctx, instant, over=over)
+        elif instant.time in rollbacks and (kind is None or instant in clusterings):
             # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
-            done += abort_and_roll_back(ctx, instant)
+            done += (abort_and_roll_back if kind is None else abort_plan)(ctx, instant)
         elif (
             kind is Kind.PLAN
             or instant in clusterings
@@ -85,6 +87,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
             # The late inflight file of a rollback that was withdrawn for another of the same instant.
             delete_claim(ctx, timeline, instant.time)
+    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
+    known |= {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
         if time not in known:
             action = rolled_back_action(ctx, rollback)
@@ -115,11 +119,33 @@ def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: 
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
 
+def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:
+    """Roll back, unless a fresh listing shows the instant completed: its abort is that of a rollback or restore then, which
+    deletes the files after the completed one."""
+    timeline = load_timeline(ctx)
+    return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
+
+
+def _finish_foreign(
+    ctx: TableContext, timeline: Timeline, instant: Instant, rollback: Instant, now: datetime
+) -> list[str]:
+    """A committed write whose completed file another engine has turned back, to delete its files next (of merge-on-read tables,
+    measured on Hudi 0.15.0): left to it, unless it seems to have died. Then the chain aborts the write, and all of it goes."""
+    begun = timeline.files[rollback.with_state(State.REQUESTED).file_name]
+    if (now - begun).total_seconds() < ctx.settings.quarantine_seconds:
+        return []
+    if load_timeline(ctx).is_completed(instant.time):
+        return []
+    carry_out(ctx, Undo(rollback, (instant.with_state(State.COMPLETED),)))
+    return [instant.time]
+
+
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
     """Give up the published plan of a clustering, whose groups have moved, and roll back what its executors wrote.
 
     Only a clustering's: writers name their logs by a compaction's plan. Executors that go on find the abort at their commit;
-    one that committed before stands. Returns the instants that were dealt with.
+    one that committed before stands. `confirmed_dead`: every process that ever wrote the table has ended, since anybody may be
+    executing the plan; else its rollback waits for the quarantine. Returns the instants that were dealt with.
     """
     entry = _decide_dead(ctx, instant.time, planned=True)
     if entry is None or entry.kind is not Kind.ABORT:
@@ -160,14 +186,13 @@ def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> Chai
         decision = chain.find_decision(ctx, time, tail.sequence)
         if decision is not None and not (planned and decision[1].kind is Kind.PLAN):
             return decision[1]
-        if not timeline.claim_names(time):
+        # Completed without an entry: another engine executed our plan, or ended its own write meanwhile.
+        if not timeline.claim_names(time) or timeline.is_completed(time):
             return None
         if ctx.clock.boot_seconds() - begun > ctx.settings.quarantine_seconds / 2:
             continue
-        entry = ChainEntry(Kind.ABORT, time, "recovery", max_instant=max(tail.max_instant, time))
-        # Read again in any case: the slot's content decides, not this request's reply.
-        with contextlib.suppress(ObjectExistsError, OutcomeUnknownError):
-            chain.put_entry(ctx, tail.sequence + 1, entry)
+        # Read again in any case.
+        chain.append_abort(ctx, tail, time)
     raise InvariantError(f"no abort of {time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
 
 

@@ -90,6 +90,11 @@ class Timeline:
         requested = instant.with_state(State.REQUESTED).file_name
         return instant.action in (Action.CLEAN, Action.ROLLBACK) and requested not in self.files
 
+    def is_completed(self, time: str) -> bool:
+        """Whether a write of this time has its completed file, one that a pending restore takes back too."""
+        found = (parse_instant(name) for name in self.files if name.startswith(time))
+        return any(i is not None and i.time == time and i.completed and i.action in WRITE_ACTIONS for i in found)
+
     def claim_names(self, time: str) -> list[str]:
         """Names of the requested and inflight files, and of a planner's claim, that carry this time."""
         found = [(name, parse_instant(name)) for name in self.files]

@@ -30,14 +30,17 @@ from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.decide import Decider
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
 from hudi_table.table.right import RightToWrite
+from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.undo import finish_undos
 
 CLAIM_ATTEMPTS_MAX = 100
+SETTLE_ATTEMPTS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
 
 
@@ -72,7 +75,8 @@ class Transaction:
         """
         reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
-        self._decide(Kind.COMMIT, touches, name, metadata.to_json())
+        claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
+        self._decide(Kind.COMMIT, claimed, name, metadata.to_json())
         self._clear()
 
     def plan(self, body: bytes, touches: Iterable[str], name: str | None = None) -> None:
@@ -80,7 +84,7 @@ class Transaction:
 
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
-        self._decide(Kind.PLAN, touches, name or self.instant.file_name, body)
+        self._decide(Kind.PLAN, Claimed(tuple(sorted(set(touches)))), name or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
     def withdraw(self) -> None:
@@ -117,11 +121,11 @@ class Transaction:
         """
         recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
-    def _decide(self, kind: Kind, touches: Iterable[str], name: str, data: bytes) -> None:
+    def _decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> None:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files
         )  # fmt: skip
-        entry, asked = decider.decide(kind, tuple(sorted(set(touches))), name, data)
+        entry, asked = decider.decide(kind, claimed, name, data)
         decider.publish(entry, asked)
 
     def _clear(self) -> None:
@@ -173,6 +177,8 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
 
 
 def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:
+    """The snapshot shows no rollback or restore to carry out, so nothing that it shows is changed; what recovery publishes is
+    behind the tail, and found in the walk."""
     if (policy or ctx.settings.failed_writes) is FailedWrites.EAGER:
         recovery.recover(ctx, txn.timeline, own=txn.right.claim)
 
@@ -181,7 +187,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     """The transaction of whoever executes the published plan of `instant`; None if it is committed.
 
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
-    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up.
+    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
     """
     timeline, tail = caught_up(ctx)
     requested = instant.with_state(State.REQUESTED)
@@ -198,6 +204,12 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
             base_path=ctx.base_path,
             instant=instant.time,
         )
+    if instant.time in open_rollbacks(ctx, timeline):
+        raise WriteConflictError(
+            f"another engine rolls {instant.time} back: its plan cannot be executed; once the rollback has ended, schedule a new one",
+            base_path=ctx.base_path,
+            instant=instant.time,
+        )
     right = _right(ctx, instant.time, requested.file_name, tail)
     return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
 
@@ -205,12 +217,22 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
 def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
     """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
     tail = chain.read_tail(ctx)
-    timeline = load_timeline(ctx)
-    if materialise_predecessors(ctx, timeline, "", tail.sequence):
+    return _settled(ctx, "", "", tail), tail
+
+
+def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
+    """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
+    while another is carried out. Or one in which the claim, if any, does not stand."""
+    for _ in range(SETTLE_ATTEMPTS_MAX):
         timeline = load_timeline(ctx)
-    if finish_undos(ctx, timeline):
-        timeline = load_timeline(ctx)
-    return timeline, tail
+        if claim and not _holds(timeline, time, claim):
+            return timeline
+        if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
+            return timeline
+    raise UnavailableError(
+        f"the timeline did not come to rest in {SETTLE_ATTEMPTS_MAX} listings; rollbacks or restores follow each other, try again",
+        base_path=ctx.base_path,
+    )
 
 
 def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
@@ -226,13 +248,7 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        timeline = load_timeline(ctx)
-        if _holds(timeline, instant.time, claim) and materialise_predecessors(
-            ctx, timeline, instant.time, tail.sequence
-        ):
-            timeline = load_timeline(ctx)
-        if _holds(timeline, instant.time, claim) and finish_undos(ctx, timeline):
-            timeline = load_timeline(ctx)
+        timeline = _settled(ctx, instant.time, claim, tail)
         if not _holds(timeline, instant.time, claim):
             settle.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))

@@ -108,7 +108,7 @@ class Attempt:
             groups = {}
         clustered = clustered_groups(self.ctx, self.timeline)
         held = planned_groups(self.ctx, self.timeline) | clustered
-        self.planned = plan_tasks(
+        planned = plan_tasks(
             PlanRequest(
                 slots=slots,
                 rows=rows,
@@ -127,7 +127,9 @@ class Attempt:
             )
         )
         if not self.prepared.options.updates_clustered:
-            self._refuse_clustered(clustered)
+            self._refuse_clustered(clustered, planned)
+        # From here on files may appear: who gives up has to reckon with them.
+        self.planned = planned
         self.txn.inflight()
         known = set(self.view.partitions())
         for partition in sorted({item.task.partition for item in self.planned} - known):
@@ -171,9 +173,9 @@ class Attempt:
         operation = self.prepared.operation
         return operation.merges or (operation is Operation.INSERT and not self.prepared.options.allow_duplicate_inserts)
 
-    def _refuse_clustered(self, clustered: Groups) -> None:
+    def _refuse_clustered(self, clustered: Groups, planned: Sequence[PlannedTask]) -> None:
         """Raise WriteConflictError if a pending clustering would lose rows of this write, or this write those of it."""
-        touched = [(item.task.partition, item.task.file_id) for item in self.planned]
+        touched = [(item.task.partition, item.task.file_id) for item in planned]
         replaced = [(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids]
         for partition, file_id in [*touched, *replaced]:
             plan = clustered.get((partition, file_id))

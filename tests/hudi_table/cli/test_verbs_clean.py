@@ -53,7 +53,10 @@ def test_a_savepoint_holds_files_back_until_it_is_deleted(rewritten: Path, capsy
     assert f"1 file held back by savepoint {instant}" in run(capsys, "clean", rewritten, *KEEP)
     run(capsys, "savepoint", rewritten, "--create")
     assert len(json.loads(run(capsys, "savepoint", rewritten, "-o", "json"))["items"]) == 2
-    left = json.loads(run(capsys, "savepoint", rewritten, "--delete", instant, "-o", "json"))["items"]
+    assert main(["savepoint", str(rewritten), "--delete", instant]) == 1
+    assert "--writers-stopped" in capsys.readouterr().err
+    deleted = run(capsys, "savepoint", rewritten, "--delete", instant, "--writers-stopped", "-o", "json")
+    left = json.loads(deleted)["items"]
     assert [row["instant"] != instant for row in left] == [True]
     assert "held back" not in run(capsys, "clean", rewritten, *KEEP)
 
@@ -70,4 +73,5 @@ def test_a_clean_that_waits_is_announced_and_finished(rewritten: Path, capsys: p
 def test_what_excludes_each_other_is_refused(rewritten: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["savepoint", str(rewritten), "--create", "--delete", "x"]) == 2
     assert main(["savepoint", str(rewritten), "--comment", "x"]) == 2
+    assert main(["savepoint", str(rewritten), "--writers-stopped"]) == 2
     assert "belongs to --create" in capsys.readouterr().err

@@ -146,7 +146,7 @@ def test_where_a_savepoint_held_files_back_is_looked_at_again_once_it_is_gone(tm
         table.upsert(rows(("c", "z", value)))
     table.clean(KEEP)
     assert held <= names(table)
-    table.delete_savepoint(kept.instant)
+    table.delete_savepoint(kept.instant, writers_stopped=True)
     table.upsert(rows(("c", "z", 9)))
     table.clean(KEEP)
     assert not held & names(table)

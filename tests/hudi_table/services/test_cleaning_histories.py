@@ -85,7 +85,7 @@ def keep(table: HudiTable, chance: random.Random) -> None:
 def let_go(table: HudiTable, chance: random.Random) -> None:
     for found in table.savepoints():
         if chance.random() < 0.5:
-            table.delete_savepoint(found.instant)
+            table.delete_savepoint(found.instant, writers_stopped=True)
 
 
 OPERATIONS: tuple[Callable[[HudiTable, random.Random], None], ...] = (

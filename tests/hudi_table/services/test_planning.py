@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from hudi_table.api import HudiTable
+from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.chain import Kind
+from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import log_write_token
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.services.planning import Draft, group_touches, publish
 from hudi_table.services.registry import SERVICES
-from hudi_table.table import recovery
+from hudi_table.table import chain, recovery
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
-from hudi_table.table.compactions import PlannedSlice
+from hudi_table.table.compactions import PlannedSlice, planned_slices
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.held import clustered_groups, held_groups
+from hudi_table.table.rollback import rollback_plan
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import resume
+from hudi_table.table.transaction import begin, resume
 from hudi_table.table.view import FileSlice, FileSystemView
 from tests.hudi_table.write.test_conflicts import Meanwhile
+from tests.support.taken_back import aged
 from tests.support.written import INDEXES, contents, new_table, rows, slices
 
 COMPACTION = SERVICES[ServiceType.COMPACTION]
@@ -167,3 +174,129 @@ def test_a_plan_that_is_given_up_for_good_leaves_the_timeline(files: HudiTable) 
     timeline = load_timeline(files.context)
     assert pending_clusterings(files.context, timeline) == {}
     assert not timeline.claim_names(plan.time)
+
+
+def test_a_plan_that_another_engine_has_executed_is_not_given_up(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    before = {info.path for info in files.context.storage.list() if not info.path.startswith(".hoodie/.txn/")}
+    done = f".hoodie/{plan.with_state(State.COMPLETED).file_name}"
+    files.context.storage.put(done, CommitMetadata("CLUSTER", (), {}, {}).to_json())
+    assert recovery.abort_plan(files.context, plan) == []
+    after = {info.path for info in files.context.storage.list() if not info.path.startswith(".hoodie/.txn/")}
+    assert after == before | {done}
+    decision = chain.find_decision(files.context, plan.time, chain.read_tail(files.context).sequence)
+    assert decision is not None
+    assert decision[1].kind is Kind.PLAN
+
+
+def test_a_write_that_is_refused_for_a_plan_leaves_nothing_pending_on_a_remote_store_either(
+    files: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_clustering(files, "x")
+    monkeypatch.setattr("hudi_table.write.attempt.is_remote", lambda storage: True)
+    with pytest.raises(WriteConflictError, match="is being clustered"):
+        files.upsert(rows(("a", "x", 10)))
+    assert [i.time for i in load_timeline(files.context).pending] == [plan.time]
+
+
+def foreign_rollback(table: HudiTable, target: Instant) -> str:
+    """The plan of a rollback that another engine made and did not carry out."""
+    time = "20981231000000000"
+    table.context.storage.put(
+        f".hoodie/{time}.rollback.requested", rollback_plan(table.context, target.with_state(State.INFLIGHT), [])
+    )
+    return time
+
+
+def test_a_clustering_that_another_engine_rolls_back_is_not_executed_but_given_up_by_recovery(files: HudiTable) -> None:
+    plan = plan_clustering(files, "x")
+    foreign_rollback(files, plan)
+    with pytest.raises(WriteConflictError, match=f"another engine rolls {plan.time} back"):
+        resume(files.context, plan)
+    recovery.recover(files.context, load_timeline(files.context))
+    decision = chain.find_decision(files.context, plan.time, chain.read_tail(files.context).sequence)
+    assert decision is not None
+    assert decision[1].kind is Kind.ABORT
+    later = aged(files).context
+    recovery.recover(later, load_timeline(later))
+    assert not load_timeline(files.context).pending
+    files.upsert(rows(("a", "x", 10)))
+    assert contents(files) == [("a", "x", 10), ("b", "y", 2)]
+
+
+def test_a_compaction_of_which_another_engine_takes_an_attempt_back_keeps_its_plan(logs: HudiTable) -> None:
+    plan = logs.schedule_compaction(force=True)
+    assert plan is not None
+    foreign_rollback(logs, Instant(plan.instant, Action.COMPACTION, State.REQUESTED))
+    later = aged(logs).context
+    recovery.recover(later, load_timeline(later), eager=True)
+    assert plan_names(logs) == [f"{plan.instant}.compaction.requested"]
+    with pytest.raises(WriteConflictError, match="another engine rolls"):
+        logs.run_compaction(plan.instant)
+
+
+def test_a_write_that_another_engine_has_begun_to_take_back_is_not_published_again(logs: HudiTable) -> None:
+    newest = load_timeline(logs.context).commits[-1]
+    store = logs.context.storage
+    store.delete(f".hoodie/{newest.file_name}")
+    time = foreign_rollback(logs, newest)
+    other = open_table(logs.base_path).context
+    recovery.recover(other, load_timeline(other), eager=True)
+    begin(other, Action.DELTA_COMMIT).withdraw()
+    assert newest.time not in {i.time for i in load_timeline(other).commits}
+    assert contents(logs) == [("a", "x", 1), ("b", "y", 2)]
+    later = aged(logs).context
+    recovery.recover(later, load_timeline(later))
+    assert f"{time}.rollback" in load_timeline(other).files
+    assert not load_timeline(other).pending
+    assert not any(item.logs for item in slices(logs))
+    logs.upsert(rows(("a", "x", 11)))
+    assert contents(logs) == [("a", "x", 11), ("b", "y", 2)]
+
+
+def copied_log(table: HudiTable, token: str, writer: str) -> str:
+    """A log in x as Hudi 1.1.1 would write it: behind the last one, with a token that it took over and blocks of `writer`."""
+    last = next(item for item in slices(table) if item.partition == "x").logs[-1]
+    data = table.context.storage.get(last.path).replace(str(last.instant).encode(), writer.encode())
+    path = f"x/{replace(last.name, version=last.name.version + 1, token=token)}"
+    table.context.storage.put(path, data)
+    return path.rpartition("/")[2]
+
+
+def planned_logs(table: HudiTable) -> set[str]:
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    found = planned_slices(table.context, Instant(plan.instant, Action.COMPACTION, State.REQUESTED))
+    return {name for item in found for name in item.logs if item.partition == "x"}
+
+
+def test_a_log_of_a_pending_write_with_the_token_of_a_completed_one_is_not_planned(logs: HudiTable) -> None:
+    (log,) = next(item for item in slices(logs) if item.partition == "x").logs
+    pending = begin(open_table(logs.base_path).context, Action.DELTA_COMMIT)
+    pending.inflight()
+    copy = copied_log(logs, str(log.name.token), pending.time)
+    assert planned_logs(logs) == {log.path.rpartition("/")[2]}
+    assert copy in {path.path.rpartition("/")[2] for path in logs.context.storage.list("x")}
+
+
+@pytest.mark.parametrize("token", ["of a pending write", "of no write", "0-1-2"])
+def test_a_log_of_a_completed_write_is_planned_whatever_its_token_says(logs: HudiTable, token: str) -> None:
+    (log,) = next(item for item in slices(logs) if item.partition == "x").logs
+    pending = begin(open_table(logs.base_path).context, Action.DELTA_COMMIT)
+    pending.inflight()
+    times = {"of a pending write": pending.time, "of no write": "20981231000000000"}
+    copy = copied_log(logs, log_write_token(times[token], 0) if token in times else token, str(log.instant))
+    assert planned_logs(logs) == {log.path.rpartition("/")[2], copy}
+
+
+def test_a_clustering_is_void_if_a_completed_write_came_in_a_log_with_the_token_of_a_pending_one() -> None:
+    table = new_table(type="MergeOnRead")
+    table.insert(rows(("a", "x", 1)))
+    table.upsert(rows(("a", "x", 2)))
+    (log,) = slices(table)[0].logs
+    plan = plan_clustering(table, "x")
+    pending = begin(open_table(table.base_path).context, Action.DELTA_COMMIT)
+    pending.inflight()
+    copied_log(table, log_write_token(pending.time, 0), str(log.instant))
+    with pytest.raises(WriteConflictError, match="was written to since"):
+        table.run_clustering(plan.time)

@@ -6,6 +6,9 @@ says of instants that are gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from hudi_table.api import HudiTable
@@ -14,13 +17,19 @@ from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServiceRequest
 from hudi_table.model.touches import file_touch
+from hudi_table.services.cleaning.plan import clean_choice
+from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.services.restoring.plan import rollback_choice
 from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 from hudi_table.table import chain, recovery
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.materialise import materialise
+from hudi_table.table.ports import Storage
 from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin, begin_plan, resume
+from hudi_table.table.transaction import begin, begin_plan, caught_up, resume
+from hudi_table.table.view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written
 from tests.support.written import contents, rows, slices
@@ -156,8 +165,10 @@ def test_what_the_chain_says_of_an_instant_that_was_taken_back_is_published_by_n
         tail = chain.read_tail(fresh)
         decision = chain.find_decision(fresh, time, tail.sequence)
         assert decision is not None
-        assert decision[1].kind is Kind.COMMIT
-        assert not materialise(fresh, decision[1])
+        assert decision[1].kind is Kind.ABORT
+        commit = chain.find_decision(fresh, time, decision[0] - 1)
+        assert commit is not None
+        assert not materialise(fresh, commit[1])
         recovery.recover(fresh, load_timeline(fresh), eager=True)
         begin(fresh, Action.DELTA_COMMIT).withdraw()
         begin_plan(fresh, Action.COMPACTION).withdraw()
@@ -178,7 +189,7 @@ def test_a_write_that_began_before_a_rollback_conflicts_with_it_and_succeeds_whe
     txn.inflight()
     aged(table).rollback(newest(table))
     with pytest.raises(WriteConflictError):
-        txn._decide(Kind.COMMIT, [file_touch("z", "f")], f"{txn.time}.commit", b"{}")
+        txn._decide(Kind.COMMIT, Claimed((file_touch("z", "f"),)), f"{txn.time}.commit", b"{}")
     txn.abort()
     assert contents(table) == FIRST
 
@@ -193,7 +204,7 @@ def test_an_executor_that_began_before_a_rollback_conflicts_with_it_and_its_plan
     assert at_work is not None
     aged(table).rollback(newest(table))
     with pytest.raises(WriteConflictError):
-        at_work._decide(Kind.COMMIT, (), f"{plan.instant}.commit", b"{}")
+        at_work._decide(Kind.COMMIT, Claimed(()), f"{plan.instant}.commit", b"{}")
     other.run_compaction(plan.instant)
     assert contents(table) == [("a", "x", 9), *FIRST[1:]]
     assert not any(item.logs for item in slices(table))
@@ -240,3 +251,133 @@ def test_a_dry_run_says_what_would_go_and_its_approval_does_exactly_that():
     approved = ServiceRequest({"hoodie.lakeops.writers.stopped": "true"}, plan=plan.digest, instant=newest(table))
     ROLLBACK_SERVICE.execute(table.context, "", approved, LocalEngine(1))
     assert contents(table) == FIRST
+
+
+def claimed_late(table: HudiTable, time: str) -> None:
+    """The claim of an instant that a paused process drew long ago."""
+    for suffix in ("commit.requested", "inflight"):
+        table.context.storage.put_if_absent(f".hoodie/{time}.{suffix}", b"")
+
+
+def test_a_late_claim_of_a_write_that_was_taken_back_does_not_bring_it_back():
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    taken = newest(table)
+    aged(table).rollback(taken)
+    claimed_late(table, taken)
+    fresh = open_context(table.context.storage)
+    recovery.recover(fresh, load_timeline(fresh))
+    begin(fresh, Action.COMMIT).withdraw()
+    assert taken not in {i.time for i in load_timeline(fresh).commits}
+    assert contents(table) == FIRST
+    aged(table).upsert(rows(("b", "x", 9)))
+    assert not load_timeline(fresh).pending
+    assert contents(table) == [("a", "x", 1), ("b", "x", 9), ("c", "y", 3)]
+
+
+def test_the_chain_is_read_after_the_listing_before_a_decided_write_is_published(monkeypatch):
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    taken = newest(table)
+    helper = open_context(table.context.storage)
+    decision = chain.find_decision(helper, taken, chain.read_tail(helper).sequence)
+    aged(table).rollback(taken)
+    claimed_late(table, taken)
+    assert decision is not None
+    assert decision[1].kind is Kind.COMMIT
+    assert not materialise(helper, decision[1])
+    assert contents(table) == FIRST
+
+
+def test_recovery_that_found_a_write_pending_leaves_its_files_to_the_rollback_that_aborts_it_later():
+    table = written()
+    table.upsert(rows(("a", "x", 9)))
+    time, store = newest(table), table.context.storage
+    completed = store.get(f".hoodie/{time}.commit")
+    store.delete(f".hoodie/{time}.commit")
+    stale = load_timeline(table.context)
+    store.put(f".hoodie/{time}.commit", completed)
+    tail = chain.read_tail(table.context)
+    assert chain.append_abort(table.context, tail, time)
+    recovery.recover(aged(table).context, stale)
+    assert contents(table) == [("a", "x", 9), *FIRST[1:]]
+    assert not [i for i in load_timeline(table.context).instants if i.action is Action.ROLLBACK]
+
+
+def on_second_look(choose: Choose, happen: Callable[[], object]) -> Choose:
+    """The same choice; `happen` comes after the snapshot of the first claim and before its decision."""
+    looks: list[FileSystemView] = []
+
+    def chosen(view: FileSystemView) -> Draft | None:
+        looks.append(view)
+        draft = choose(view)
+        if len(looks) == 2:
+            happen()
+        return draft
+
+    return chosen
+
+
+def test_a_rollback_that_did_not_see_a_savepoint_or_the_plan_of_a_clean_looks_again():
+    for happen, why in (
+        (lambda other: other.savepoint(), "is a savepoint"),
+        (lambda other: other.schedule_clean({"hoodie.clean.commits.retained": "1"}, force=True), "a clean is pending"),
+    ):
+        table = written()
+        for value in range(9, 13):
+            table.upsert(rows(("a", "x", value)))
+        ctx = aged(table).context
+        before = contents(table)
+        other = HudiTable(open_context(table.context.storage))
+        choose = rollback_choice(ctx, newest(table), writers_stopped=True)
+        with pytest.raises(InvalidRequestError, match=why):
+            publish(ctx, Action.ROLLBACK, on_second_look(choose, lambda: happen(other)))  # noqa: B023 - called at once
+        assert contents(table) == before
+
+
+def test_a_clean_that_did_not_see_a_rollback_is_planned_again_and_keeps_what_came_back():
+    table = written()
+    for value in range(9, 13):
+        table.upsert(rows(("a", "x", value)))
+    ctx = open_context(table.context.storage)
+    choose = clean_choice(ctx, {"hoodie.clean.commits.retained": "1"}, force=True)
+    planned = publish(ctx, Action.CLEAN, on_second_look(choose, lambda: aged(table).rollback(newest(table))))
+    assert planned is not None
+    table.run_clean(planned.instant)
+    assert contents(table) == [("a", "x", 11), *FIRST[1:]]
+
+
+class Following:
+    """A storage on which something happens once, when the first rollback completes."""
+
+    def __init__(self, inner: Storage, happen: Callable[[], object]) -> None:
+        self.inner = inner
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.inner.put_if_absent(path, data)
+        if path.endswith(".rollback") and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+
+
+@pytest.mark.parametrize("look", ["claim", "caught up"])
+def test_a_rollback_that_is_decided_while_another_is_carried_out_is_carried_out_too_before_a_snapshot(look):
+    table = written()
+    for value in (8, 9):
+        table.upsert(rows(("a", "x", value)))
+    other = aged(table).context
+
+    def decide() -> None:
+        assert publish(other, Action.ROLLBACK, rollback_choice(other, newest(table), writers_stopped=True))
+
+    decide()
+    ctx = open_context(Following(table.context.storage, decide))
+    timeline = caught_up(ctx)[0] if look == "caught up" else begin(ctx, Action.COMMIT).timeline
+    assert [i.action for i in timeline.pending if i.action is Action.ROLLBACK] == []
+    assert contents(table) == FIRST
+    assert timeline.last_commit is not None
+    assert timeline.last_commit.time == newest(table)

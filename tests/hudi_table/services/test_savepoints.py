@@ -9,11 +9,13 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidRequestError
-from hudi_table.model.instants import planner_claim
+from hudi_table.model.instants import Action, planner_claim
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import begin
+from tests.support.taken_back import aged
 from tests.support.written import INDEXES, SCHEMA, rows
 
 KEEP = {"hoodie.clean.commits.retained": "1"}
@@ -64,7 +66,7 @@ def test_a_kept_commit_reads_the_same_after_any_clean_until_it_is_let_go(tmp_pat
         table.compact(force=True)
     table.clean(KEEP, force=True)
     assert open_table(table.base_path, as_of=kept.instant).scan().to_arrow().sort_by("id") == before
-    table.delete_savepoint(kept.instant)
+    table.delete_savepoint(kept.instant, writers_stopped=True)
     assert table.savepoints() == []
     table.clean(KEEP, force=True)
     with pytest.raises(ExpiredError):
@@ -114,7 +116,7 @@ def test_a_claim_that_its_maker_left_does_not_bring_a_deleted_savepoint_back(tmp
     kept = table.savepoint()
     (entry,) = [entry for entry in table.context.entries.values() if entry.name == f"{kept.instant}.savepoint"]
     table.context.storage.put(f".hoodie/{planner_claim(entry.instant)}", b"")
-    open_table(table.base_path).delete_savepoint(kept.instant)
+    open_table(table.base_path).delete_savepoint(kept.instant, writers_stopped=True)
     open_table(table.base_path).upsert(rows(("a", "x", 9)))
     assert open_table(table.base_path).savepoints() == []
 
@@ -128,3 +130,26 @@ def test_as_a_service_it_keeps_the_commit_of_the_request(tmp_path: Path) -> None
     done = service.execute(table.context, "", request, LocalEngine())
     assert done.instant == commits(table)[2]
     assert [item.comment for item in table.savepoints()] == ["asked"]
+
+
+def test_a_young_savepoint_is_let_go_only_if_all_writers_are_said_to_be_gone(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    kept = table.savepoint()
+    with pytest.raises(InvalidRequestError, match=r"wait another 3[56]\d\d s, or end all writers"):
+        table.delete_savepoint(kept.instant)
+    assert len(table.savepoints()) == 1
+    aged(table).delete_savepoint(kept.instant)
+    assert table.savepoints() == []
+
+
+def test_a_commit_is_not_kept_beside_an_older_write_which_a_restore_would_leave(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    older = begin(open_table(table.base_path).context, Action.COMMIT)
+    older.inflight()
+    table.upsert(rows(("a", "x", 9)))
+    with pytest.raises(InvalidRequestError, match=f"the commit {older.time} is pending and older than"):
+        table.savepoint()
+    assert table.savepoint(commits(table)[-2]).instant < older.time
+    older.abort(confirmed_dead=False)
+    assert older.time in {i.time for i in load_timeline(table.context).pending}
+    assert table.savepoint().instant > older.time

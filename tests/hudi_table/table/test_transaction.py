@@ -207,3 +207,31 @@ def test_a_second_process_of_the_same_attempt_does_not_take_the_first_ones_decis
     with pytest.raises(WriteConflictError):
         finish(second, stats[1:], [0])
     assert second.time not in visible_instants(ours)
+
+
+def test_a_process_that_sleeps_between_listing_and_publication_lists_again(monkeypatch):
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    decided = commit_buckets(ctx, [1])
+    last = commit_buckets(ctx, [0])
+    store = ctx.storage
+    entry = next(e for e in ctx.entries.values() if e.instant == decided)
+    store.delete(f".hoodie/{decided}.commit")
+    sleeper = reopen(store)
+    sleeps = [True]
+
+    real = chain.read_tail
+
+    def read_tail(found):
+        if sleeps:
+            sleeps.pop()
+            sleeper.clock.advance(1801)
+            for name in load_timeline(found).files:
+                if name.partition(".")[0] < last:
+                    store.delete(f".hoodie/{name}")
+        return real(found)
+
+    monkeypatch.setattr(chain, "read_tail", read_tail)
+    assert not materialise(sleeper, entry)
+    assert not sleeps
+    assert [i.time for i in load_timeline(ctx).commits] == [last]

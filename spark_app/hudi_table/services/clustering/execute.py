@@ -26,19 +26,19 @@ from hudi_table.errors import (
 )
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.names import new_file_id, parse_log_file
+from hudi_table.model.names import join, new_file_id, parse_log_file
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.read.plan import META_FIELDS, slice_merge
 from hudi_table.services.clustering.schedule import planned_slice
-from hudi_table.services.clustering.strategy import LAYOUT, order_of
+from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.planning import group_touches
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
-from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.log_scan import VisibleInstants, rows_of
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
@@ -73,8 +73,7 @@ def run_clustering(
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
-    given = options or {}
-    parsed = WriteOptions.parse(given)
+    parsed = WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
     try:
         txn = resume(ctx, requested)
@@ -88,7 +87,8 @@ def run_clustering(
     if plan is None:
         raise InvalidRequestError(f"the replacecommit {instant} is no clustering", base_path=ctx.base_path)
     check_renames(ctx, txn.timeline)
-    order = order_of({LAYOUT: given[LAYOUT], **plan.params} if LAYOUT in given else plan.params)
+    # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
+    order = order_of(plan.params)
     try:
         read = _check_unmoved(ctx, txn.timeline, plan)
         drop_metadata_if_any(ctx)
@@ -135,7 +135,9 @@ def _check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) 
         found = latest.get((item.partition, item.file_id))
         if found is not None:
             read += found.size
-            files = {name for name in planned_slice(found).files if name in item.files or _counts(name, visible)}
+            files = {
+                name for name in planned_slice(found).files if name in item.files or _counts(ctx, item, name, visible)
+            }
         if found is None or files != set(item.files):
             raise WriteConflictError(
                 f"file group {item.file_id} of partition {item.partition!r} was written to since its clustering was planned; "
@@ -145,13 +147,16 @@ def _check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) 
     return read
 
 
-def _counts(name: str | None, visible: VisibleInstants) -> bool:
-    """Whether a file that the plan does not name holds rows that a reader sees."""
+def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: VisibleInstants) -> bool:
+    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the token of a write that has not
+    completed the blocks tell: Hudi 1.1.1 takes over the token of the log before its own."""
     parsed = None if name is None else parse_log_file(name)
     if parsed is None:
         return name is not None
     instant = LogFile(name or "", 0, parsed).instant
-    return instant is None or instant in visible
+    if instant is None or instant in visible:
+        return True
+    return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
 
 
 class _Tasks:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.touches import TABLE
+from hudi_table.model.touches import CLEANING, TABLE
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.services.restoring.checks import (
     check_free,
@@ -21,6 +21,9 @@ from hudi_table.table.rollback import rollback_plan
 from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.undo import restore_plan
 from hudi_table.table.view import FileSystemView
+
+TOUCHES = frozenset({TABLE, CLEANING})
+"""A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back: it plans again."""
 
 
 def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, dry: bool = False) -> Choose:
@@ -37,9 +40,7 @@ def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, d
         if not (writers_stopped or dry):
             check_old(ctx, timeline, [target])
         body = rollback_plan(ctx, target, sorted(metadata.paths))
-        return Draft(
-            body, frozenset({TABLE}), _described(ctx, ServiceType.ROLLBACK, [target], f"rollback of {instant}")
-        )
+        return Draft(body, TOUCHES, _described(ctx, ServiceType.ROLLBACK, [target], f"rollback of {instant}"))
 
     return choose
 
@@ -62,7 +63,7 @@ def restore_choice(ctx: TableContext, savepoint: str, *, writers_stopped: bool, 
         if not (writers_stopped or dry):
             check_old(ctx, timeline, targets)
         plan = _described(ctx, ServiceType.RESTORE, targets, f"restore to savepoint {savepoint}")
-        return Draft(restore_plan(targets, savepoint), frozenset({TABLE}), plan)
+        return Draft(restore_plan(targets, savepoint), TOUCHES, plan)
 
     return choose
 

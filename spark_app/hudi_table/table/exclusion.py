@@ -1,0 +1,66 @@
+"""Which later decision of another excludes one's own: by touches, and beside clusterings by the file groups.
+
+A large insert touches its whole partition, since it names no keys, and yet writes to none of the groups that are there: a
+clustering, which changes no row, stands beside it. Of a commit its body tells the groups, of a clustering's plan its touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import Action, parse_instant
+from hudi_table.model.touches import TABLE, file_touch, meet
+
+CLUSTER = "CLUSTER"
+"""Hudi's name of the operation of a clustering's commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What one is about to decide: the conflict keys, and of a commit the touches of the groups that it writes to or replaces."""
+
+    touches: tuple[str, ...]
+    groups: frozenset[str] | None = None
+    clusters: bool = False
+
+    @classmethod
+    def of_commit(cls, touches: tuple[str, ...], metadata: CommitMetadata) -> Claimed:
+        """Those of a commit of ours."""
+        return cls(touches, groups_of(metadata), metadata.operation_type == CLUSTER)
+
+    def excluded_by(self, found: ChainEntry, seen: Container[str]) -> bool:
+        """Whether a decision of another that is not in the snapshot, whose files are `seen`, makes this one void."""
+        if found.kind is Kind.ABORT or found.name in seen:
+            return False
+        if found.kind is Kind.PLAN and TABLE in found.touches:
+            # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
+            return True
+        if self.groups is None or TABLE in self.touches or TABLE in found.touches:
+            return meet(self.touches, found.touches)
+        if self.clusters and found.kind is Kind.COMMIT:
+            return bool(self.groups & groups_of(CommitMetadata.from_json(found.data)))
+        clustered = _clustered(found)
+        return meet(self.touches, found.touches) if clustered is None else bool(self.groups & clustered)
+
+
+def groups_of(metadata: CommitMetadata) -> frozenset[str]:
+    """The touches of the groups that a commit wrote to or replaced."""
+    replaced = (metadata.replaced or {}).items()
+    return frozenset(
+        {file_touch(stat.partition_path, stat.file_id) for stat in metadata.stats}
+        | {file_touch(partition, file_id) for partition, ids in replaced for file_id in ids}
+    )
+
+
+def _clustered(found: ChainEntry) -> frozenset[str] | None:
+    """The groups of a clustering's plan or commit; None for another decision."""
+    instant = parse_instant(found.name)
+    if instant is None or instant.action is not Action.REPLACE_COMMIT:
+        return None
+    if found.kind is Kind.PLAN:
+        return frozenset(found.touches)
+    metadata = CommitMetadata.from_json(found.data)
+    return groups_of(metadata) if metadata.operation_type == CLUSTER else None
