@@ -116,7 +116,9 @@ def check_buckets(store: Storage, where: str) -> int | None:
     assert {bucket_of_file_id(item.file_id) for item in slices(table)} <= set(range(number or 0)), where
     for key, city, value in AFTER:
         assert table.scan(filter=[("id", "=", key)]).to_arrow()["value"].to_pylist() == [value], (key, city, where)
-    assert not [found for found in table.doctor(keys=True) if "ucket" in found.check or "uplicate" in found.check], where
+    assert not [found for found in table.doctor(keys=True) if "ucket" in found.check or "uplicate" in found.check], (
+        where
+    )
     return number
 
 

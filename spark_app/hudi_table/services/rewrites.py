@@ -139,8 +139,9 @@ class Rewrites(TableReader):
         if done is not None and ctx.config.index is not None and ctx.config.index.buckets == buckets:
             return done
         planned = RESIZING.schedule(ctx, request)
-        assert planned is not None, "a resize is planned or refused"
-        return RESIZING.execute(ctx, planned.instant, request, engine)
+        # What was decided and not published appears only when somebody plans: then it waits now.
+        (instant,) = RESIZING.pending(ctx) if planned is None else [planned.instant]
+        return RESIZING.execute(ctx, instant, request, engine)
 
     def pending_resize(self) -> str | None:
         """The instant of a resize that was planned and waits for its execution."""

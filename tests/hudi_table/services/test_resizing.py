@@ -150,7 +150,10 @@ def test_processes_that_knew_the_old_number_go_on_with_the_new_one() -> None:
     writer, reader = open_table(table.base_path), open_table(table.base_path)
     table.resize_buckets(5)
     writer.upsert(rows(20, 60, 7000))
-    assert [reader.scan(filter=[("id", "=", f"k{i}")]).to_arrow()["value"].to_pylist() for i in (30, 61)] == [[7030], [1061]]
+    assert [reader.scan(filter=[("id", "=", f"k{i}")]).to_arrow()["value"].to_pylist() for i in (30, 61)] == [
+        [7030],
+        [1061],
+    ]
     assert buckets(table) <= set(range(5))
     for path in (1, 2):
         table.write(rows(900 + path, 901 + path), operation="insert")
@@ -165,7 +168,11 @@ def test_a_past_before_the_resize_is_read_by_its_buckets() -> None:
     between = load_timeline(table.context).commits[-2].time
     table.upsert(rows(20, 300, 9000))
     for number in range(20, 300, 13):
-        for moment, value in ((then, number + 1000 * (number < 100)), (between, number + 1000 * (number < 100)), (None, number + 9000)):
+        for moment, value in (
+            (then, number + 1000 * (number < 100)),
+            (between, number + 1000 * (number < 100)),
+            (None, number + 9000),
+        ):
             scan = table.scan(filter=[("id", "=", f"k{number}")], as_of=moment)
             assert scan.to_arrow()["value"].to_pylist() == [value]
             assert len(scan.plan.slices) <= 3, "one bucket of each partition"

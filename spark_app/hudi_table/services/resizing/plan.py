@@ -43,16 +43,20 @@ def wanted_buckets(options: Mapping[str, str]) -> int:
     return int(text)
 
 
-def resize_choice(ctx: TableContext, buckets: int) -> Choose:
-    """The plan for so many buckets, of any snapshot. Raises InvalidRequestError where there is none to make."""
+def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choose:
+    """The plan for so many buckets, of any snapshot; none, unless for a `dry` run, if just that waits for its execution already.
+    Raises InvalidRequestError where there is none to make."""
     _refuse(ctx)
 
-    def choose(view: FileSystemView) -> Draft:
+    def choose(view: FileSystemView) -> Draft | None:
         before = _buckets_of(ctx, view.timeline)
         if before == buckets:
             raise InvalidRequestError(
                 f"table {ctx.config.name!r} has {buckets} buckets already; give another number", base_path=ctx.base_path
             )
+        waiting = [planned_resize(i.time, plan) for i, plan in live_clusterings(ctx, view.timeline).items()]
+        if not dry and any(found is not None and found.after == buckets for found in waiting):
+            return None
         _check_free(ctx, view.timeline)
         found = _groups(ctx, view, before, buckets)
         groups = tuple(

@@ -21,10 +21,10 @@ class ResizeService:
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """A dry run."""
-        return preview(ctx, resize_choice(ctx, wanted_buckets(request.options)))
+        return preview(ctx, resize_choice(ctx, wanted_buckets(request.options), dry=True))
 
     def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Publish a plan. Until it is executed the table takes no writes."""
+        """Publish a plan; None if it is published already. Until it is executed the table takes no writes."""
         if request.plan:
             choose = approved_choice(ctx, saved_plan(ctx, request.plan))
         else:
