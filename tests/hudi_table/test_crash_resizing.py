@@ -1,9 +1,8 @@
-"""A fault at every storage call of a resize's scheduling and of its execution, of giving a void plan up, and of taking a resize
-back: readers see the same rows as before, each in one bucket of the number that counts; writers either go on without a repair or are
+"""A fault at every storage call of a resize's scheduling, of its execution, and of taking it back: readers see the same rows as before, each in one bucket of the number that counts; writers either go on without a repair or are
 refused by the name of the plan; and the retry completes it.
 
-Matrix: {copy-on-write partitioned, merge-on-read partitioned} × {schedule, execute, roll back} × each storage call × {crash before,
-crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+Matrix: {copy-on-write, merge-on-read} × {schedule, execute, roll back}, of which a quick run takes each step once, × each storage
+call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
+from hudi_table.model.findings import Severity
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.services import ServiceRequest
 from hudi_table.model.table_config import IndexType
@@ -28,9 +28,10 @@ from tests.hudi_table.test_crash_clustering import AFTER, check_foreign
 from tests.hudi_table.test_crash_points import attempt, points
 from tests.support.crashes import LOG_LAYOUTS, Layout, copied, opened, read, rows, with_logs
 from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.scale import scale
 from tests.support.written import slices
 
-LAYOUTS = [Layout(IndexType.BUCKET, True), LOG_LAYOUTS[0]]
+FILES, LOGS = Layout(IndexType.BUCKET, True), LOG_LAYOUTS[0]
 BEFORE, WANTED = 2, 3
 NEXT = ("next", "z", 100)
 REQUEST = ServiceRequest({"hoodie.bucket.index.num.buckets": str(WANTED)})
@@ -76,8 +77,12 @@ STEPS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None],
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+CASES = [(FILES, "schedule"), (LOGS, "execute"), (FILES, "roll back")]
+if scale() > 1:
+    CASES = [(layout, step) for layout in (FILES, LOGS) for step in STEPS]
+
+
+@pytest.mark.parametrize(("layout", "step"), CASES, ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_it(
     layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
@@ -110,15 +115,12 @@ def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
 
 
 def check_buckets(store: Storage, where: str) -> int | None:
-    """Every group is that of a bucket of the number that counts, every key is found by it, and nothing comes twice."""
+    """Every group is that of a bucket of the number that counts, and every key is found by it."""
     table = opened(store)
     number = count(table)
     assert {bucket_of_file_id(item.file_id) for item in slices(table)} <= set(range(number or 0)), where
     for key, city, value in AFTER:
         assert table.scan(filter=[("id", "=", key)]).to_arrow()["value"].to_pylist() == [value], (key, city, where)
-    assert not [found for found in table.doctor(keys=True) if "ucket" in found.check or "uplicate" in found.check], (
-        where
-    )
     return number
 
 
@@ -149,6 +151,7 @@ def check_retry(store: Storage, operate: Callable[[HudiTable], None], after: int
     operate(opened(store))
     assert read(store) == AFTER, where
     assert check_buckets(store, where) == after, where
+    assert not [found for found in opened(store).doctor(keys=True) if found.severity is Severity.ERROR], where
     if after == BEFORE:
         execute(opened(store))
     opened(store).write(rows(("a", "x", 11)), operation="upsert")
