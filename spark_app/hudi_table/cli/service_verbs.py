@@ -31,6 +31,13 @@ def _cluster(parser: argparse.ArgumentParser) -> None:
     _option(parser, "hoodie.clustering.plan.strategy.sort.columns=city,ts")
 
 
+def _resize(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("buckets", metavar="BUCKETS", type=int, help="how many each partition is to have")
+    parser.add_argument("--yes", action="store_true", help="do it; without this, only say what it costs")
+    parser.add_argument("--plan", metavar="DIGEST", default="", help="exactly the plan that a dry run showed")
+    _option(parser, "hoodie.parquet.compression.codec=zstd")
+
+
 def _clean(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="delete")
     parser.add_argument("--plan", metavar="DIGEST", help="exactly the plan that a dry run showed")
@@ -84,6 +91,7 @@ def _option(parser: argparse.ArgumentParser, example: str) -> None:
 SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "compact": ServiceVerb("merges its logs into base files, where that is planned or due", _compact),
     "cluster": ServiceVerb("rewrites its small files into few, where that is planned or due", _cluster),
+    "resize": ServiceVerb("rewrites it into another number of buckets", _resize),
     "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean),
     "archive": ServiceVerb("moves its oldest instants to the archived timeline, where that is due", _archive),
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),

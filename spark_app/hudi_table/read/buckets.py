@@ -33,10 +33,12 @@ _FAMILIES = (pt.is_string, pt.is_integer, pt.is_boolean, pt.is_date32)
 _DATE_LENGTH = len("2013-01-31")
 
 
-def possible_buckets(bound: Bound | None, config: TableConfig, schema: pa.Schema) -> frozenset[int] | None:
-    """Numbers of the buckets that may hold matching rows; None if the filter or the table does not tell."""
+def possible_buckets(
+    bound: Bound | None, config: TableConfig, schema: pa.Schema, count: int | None
+) -> frozenset[int] | None:
+    """Numbers of those of the snapshot's `count` buckets that may hold matching rows; None if the filter or the table does not tell."""
     index = config.index
-    if bound is None or index is None or index.type is not IndexType.BUCKET or not index.buckets:
+    if bound is None or index is None or index.type is not IndexType.BUCKET or not count:
         return None
     generator = generator_class(config)
     hashed = [name for name in config.record_key if name in (index.hash_fields or config.record_key)]
@@ -54,7 +56,7 @@ def possible_buckets(bound: Bound | None, config: TableConfig, schema: pa.Schema
         return None
     # Some releases write the single key of this generator as `field:value`, which 1.x hashes as a whole.
     prefix = f"{hashed[0]}:" if len(config.record_key) == 1 and generator.endswith(".ComplexKeyGenerator") else ""
-    return _numbers([found for found in values if found is not None], index.buckets, prefix)
+    return _numbers([found for found in values if found is not None], count, prefix)
 
 
 def in_buckets(slices: Iterable[FileSlice], buckets: frozenset[int] | None) -> tuple[FileSlice, ...]:

@@ -18,6 +18,7 @@ from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
 from hudi_table.read.support import check_readable
+from hudi_table.table.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.column_history import ColumnHistory, load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import MERGE_BYTES, SliceMerge
@@ -54,7 +55,8 @@ class ScanPlan:
 
     `schema` is the result's; `reads` adds the columns that only the filter needs. `instant` is the newest completed
     write that is visible ('' if none). The totals count what the table has before pruning. `history` tells which columns
-    older files hold under another name. `buckets` are those that the filter leaves, None if it leaves all. `visible` and `merge`
+    older files hold under another name. `buckets` are those of the `buckets_total` of a
+    bucket index that the filter leaves, None if it leaves all. `visible` and `merge`
     say which log blocks count, and how; `merging` are the columns that merging needs, `merge_bytes` the memory that merging one
     slice may take.
     """
@@ -74,6 +76,7 @@ class ScanPlan:
     merging: pa.Schema = field(default_factory=lambda: pa.schema([]))
     merge_bytes: int = MERGE_BYTES
     buckets: frozenset[int] | None = None
+    buckets_total: int | None = None
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -106,8 +109,10 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         _check_no_logs(ctx, slices)
     partitions = sorted({s.partition for s in slices})
     kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, everything)
-    buckets = possible_buckets(bound, ctx.config, everything)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
+    count = refresh_buckets(ctx, timeline)
+    count = count if request.as_of is None else buckets_at(ctx, visible)
+    buckets = possible_buckets(bound, ctx.config, everything, count)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
@@ -126,6 +131,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         ),
         merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
         buckets=buckets,
+        buckets_total=count,
     )
 
 
@@ -137,7 +143,7 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         bound = added if bound is None else bound.both(added)
     output = pa.schema([plan.schema.field(name) for name in columns])
     extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
-    kept, buckets = plan.slices, possible_buckets(bound, ctx.config, plan.reads)
+    kept, buckets = plan.slices, possible_buckets(bound, ctx.config, plan.reads, plan.buckets_total)
     if bound is not None:
         partitions = sorted({s.partition for s in kept})
         matching = matching_partitions(bound, partitions, ctx.config, plan.reads)

@@ -122,13 +122,16 @@ class Scan(ArrowResult):
         data = sum(found.size for found in plan.slices)
         logs = sum(len(found.logs) for found in plan.slices)
         shown = ", ".join(plan.schema.names) or "none"
-        buckets = (self._context.config.index.buckets if self._context.config.index else None) or 0
         facts = [
             ("snapshot", plan.instant or "no commit yet"),
             ("columns", f"{shown} ({len(plan.schema)} of {plan.columns_total})"),
             ("filter", asked.filter.text if asked.filter else "none"),
             ("partitions", f"{number(plan.partitions)} of {number(plan.partitions_total)}"),
-            *([("buckets", f"{number(len(plan.buckets))} of {number(buckets)}")] if plan.buckets is not None else []),
+            *(
+                [("buckets", f"{number(len(plan.buckets))} of {number(plan.buckets_total or 0)}")]
+                if plan.buckets is not None
+                else []
+            ),
             ("files", f"{number(len(plan.slices))} of {number(plan.slices_total)}, {size(data)}"),
             *([("log files", number(logs))] if logs else []),
         ]

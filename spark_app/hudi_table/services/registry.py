@@ -13,6 +13,7 @@ from hudi_table.services.cleaning import ttl
 from hudi_table.services.clustering import service as clustering
 from hudi_table.services.compaction import service as compaction
 from hudi_table.services.doctor import service as doctor
+from hudi_table.services.resizing import service as resizing
 from hudi_table.services.restoring import service as restoring
 
 SERVICES: Mapping[ServiceType, Service] = {
@@ -26,4 +27,5 @@ SERVICES: Mapping[ServiceType, Service] = {
     ServiceType.ROLLBACK: restoring.ROLLBACK_SERVICE,
     ServiceType.REPAIR: doctor.SERVICE,
     ServiceType.PARTITION_TTL: ttl.SERVICE,
+    ServiceType.RESIZE: resizing.SERVICE,
 }

@@ -1,4 +1,4 @@
-"""What an opened table offers to rewrite its files: compaction, log compaction and clustering."""
+"""What an opened table offers to rewrite its files: compaction, log compaction, clustering and resizing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.model.instants import Action
-from hudi_table.model.services import ServicePlan, ServiceResult
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table_properties import BUCKETS
 from hudi_table.read.reader import TableReader
 from hudi_table.services.clustering.execute import pending_instants as pending_clusterings
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.schedule import clustering_preview, schedule_clustering
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
+from hudi_table.services.resizing.service import SERVICE as RESIZING
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -109,3 +111,38 @@ class Rewrites(TableReader):
         done = [self.run_clustering(instant, options=options, **more) for instant in self.pending_clusterings()]
         planned = self.schedule_clustering(options, force=force)
         return [*done, *([self.run_clustering(planned.instant, options=options, **more)] if planned else [])]
+
+    def plan_resize(self, buckets: int) -> ServicePlan:
+        """A dry run of `resize_buckets`: file groups and bytes, by partition. Its digest approves exactly that plan. Raises
+        InvalidRequestError for a table without a bucket index, the number that it has already, and beside another pending plan."""
+        self._check_writable()
+        planned = RESIZING.preview(self.context, ServiceRequest({BUCKETS: str(buckets)}))
+        assert planned is not None, "a resize is planned or refused"
+        return planned
+
+    def resize_buckets(
+        self,
+        buckets: int,
+        *,
+        plan: str = "",
+        options: Mapping[str, str] | None = None,
+        max_memory: int = DEFAULT_MEMORY,
+        engine: Engine | None = None,
+    ) -> ServiceResult:
+        """Rewrite a table with a bucket index into so many buckets, by one commit; `plan`: the approved one of that digest. A
+        resize that was planned and not executed is executed first, and is all if it is the same. Until it commits, writes are refused."""
+        self._check_writable()
+        request = ServiceRequest({**(options or {}), BUCKETS: str(buckets)}, plan=plan, max_memory=max_memory)
+        ctx, engine, done = self.context, engine or LocalEngine(), None
+        for instant in RESIZING.pending(ctx):
+            done = RESIZING.execute(ctx, instant, request, engine)
+        if done is not None and ctx.config.index is not None and ctx.config.index.buckets == buckets:
+            return done
+        planned = RESIZING.schedule(ctx, request)
+        # What was decided and not published appears only when somebody plans: then it waits now.
+        (instant,) = RESIZING.pending(ctx) if planned is None else [planned.instant]
+        return RESIZING.execute(ctx, instant, request, engine)
+
+    def pending_resize(self) -> str | None:
+        """The instant of a resize that was planned and waits for its execution."""
+        return next(iter(RESIZING.pending(self.context)), None)

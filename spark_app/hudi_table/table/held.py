@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hudi_table.errors import WriteConflictError
 from hudi_table.model.instants import Instant
+from hudi_table.model.resizes import STRATEGY
 from hudi_table.table.clusterings import ClusteringPlan, pending_clusterings
 from hudi_table.table.compactions import planned_groups
 from hudi_table.table.context import TableContext
@@ -34,3 +36,21 @@ def live_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, Clu
         return found
     given_up = open_rollbacks(ctx, timeline)
     return {instant: plan for instant, plan in found.items() if instant.time not in given_up}
+
+
+def pending_resize(ctx: TableContext, timeline: Timeline) -> str | None:
+    """The instant of the plan that is to change the number of buckets, if one waits for its execution."""
+    found = [i.time for i, plan in live_clusterings(ctx, timeline).items() if plan.strategy == STRATEGY]
+    return found[0] if found else None
+
+
+def refuse_while_resizing(ctx: TableContext, timeline: Timeline) -> None:
+    """Refuse to write while the table waits to be rewritten into other buckets. Raises WriteConflictError that names the plan."""
+    waiting = pending_resize(ctx, timeline)
+    if waiting is not None:
+        raise WriteConflictError(
+            f"the table is being resized to another number of buckets by the plan of {waiting}, and takes no rows until then; "
+            f"execute it (hudictl resize {ctx.base_path} --yes), or roll it back (hudictl rollback {ctx.base_path} {waiting})",
+            base_path=ctx.base_path,
+            instant=waiting,
+        )

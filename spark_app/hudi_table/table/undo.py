@@ -21,6 +21,7 @@ from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State, comparable_time, parse_instant
 from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
 from hudi_table.table import chain, settle
+from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
@@ -109,6 +110,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     taken = [take_back(ctx, path, undo.times, undo.instant.time) for path in files_of(ctx, undo.times)]
     for target in undo.targets:
         sweep(ctx, target.time)
+    settle_buckets(ctx, load_timeline(ctx))
     records = {t: rollback_record(ctx, t, undo.instant.time, taken) for t in undo.targets}
     if undo.instant.action is Action.ROLLBACK:
         complete(ctx, undo.instant, write_container("HoodieRollbackMetadata", records[undo.targets[0]]))

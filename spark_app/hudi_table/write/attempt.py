@@ -20,9 +20,10 @@ from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_config import TableType
+from hudi_table.table.bucket_count import buckets_at
 from hudi_table.table.compactions import pending_compactions, planned_groups
 from hudi_table.table.context import TableContext
-from hudi_table.table.held import Groups, clustered_groups
+from hudi_table.table.held import Groups, clustered_groups, refuse_while_resizing
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import is_remote
 from hudi_table.table.right import RightToWrite
@@ -233,23 +234,34 @@ class Attempt:
 def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
     """Claim an instant and take the snapshot.
 
-    Raises WriteConflictError if the table's schema has changed since the request was checked against it.
+    Raises WriteConflictError if the table's schema or buckets have changed since the request was checked against them.
     """
     action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
     attempt = Attempt(ctx, prepared, txn, FileSystemView(ctx, txn.timeline), text, batch)
-    stored = table_schema(ctx, txn.timeline)
-    if stored != prepared.stored:
-        error = WriteConflictError(
-            "the table's schema was changed by another writer while the rows were taken in; write again",
+    try:
+        _check_unchanged(ctx, prepared, txn)
+    except WriteConflictError as error:
+        attempt.give_up(error)
+        raise
+    return attempt
+
+
+def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) -> None:
+    """Refuse rows that were taken in for another schema or other buckets than the table has, or is about to have."""
+    refuse_while_resizing(ctx, txn.timeline)
+    moved = "schema" if table_schema(ctx, txn.timeline) != prepared.stored else ""
+    count = buckets_at(ctx, txn.timeline)
+    if count is not None and isinstance(prepared.index, BucketIndex) and prepared.index.buckets != count:
+        moved = "number of buckets"
+    if moved:
+        raise WriteConflictError(
+            f"the table's {moved} was changed by another writer while the rows were taken in; write again",
             base_path=ctx.base_path,
             instant=txn.time,
         )
-        attempt.give_up(error)
-        raise error
-    return attempt
 
 
 def key_touches(inserted: Iterable[tuple[str, pa.Array]], *, is_global: bool) -> set[str]:

@@ -43,10 +43,10 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
     away, and what the storage raises."""
     if len(item.outputs) == 1 and not item.order.columns:
         shared = SharedDictionaries()
-        tables = (shared.decoded(shared.encoded(table)) for table in _rows(item, right))
-        return _written(item.outputs[0], tables, right)
+        tables = (shared.decoded(shared.encoded(table)) for table in source_rows(item.sources, right))
+        return write_rows(item.outputs[0], tables, right)
     with SortedRows(item.order, item.memory_bytes, item.threads) as rows:
-        for table in _rows(item, right):
+        for table in source_rows(item.sources, right):
             rows.add(table)
             right.renew_if_due()
         rows.finish(_column_sizes(item, right) if len(item.outputs) > 1 else {})
@@ -56,10 +56,11 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
 
 
 def _run(item: ClusteringTask, rows: SortedRows, right: RightToWrite, number: int) -> tuple[WriteStat, ...]:
-    return _written(item.outputs[number], rows.run(number, len(item.outputs)), right.for_thread())
+    return write_rows(item.outputs[number], rows.run(number, len(item.outputs)), right.for_thread())
 
 
-def _written(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
+def write_rows(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
+    """The rows as the file of a new group; no stat, and no file, if there are none."""
     pieces = _pieces(tables)
     first = next(pieces, None)
     if first is None:
@@ -68,8 +69,9 @@ def _written(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrit
     return (write_one(work, 0, _chained(first, pieces), right),)
 
 
-def _rows(item: ClusteringTask, right: RightToWrite) -> Iterator[pa.Table]:
-    for source in item.sources:
+def source_rows(sources: Iterable[CompactionTask], right: RightToWrite) -> Iterator[pa.Table]:
+    """The rows of planned slices, logs merged in, one slice after the other."""
+    for source in sources:
         logs = source.logs()
         work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
         if logs:

@@ -25,11 +25,14 @@ from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.model.touches import KEY_LIMIT
+from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
+from hudi_table.table.held import refuse_while_resizing
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.undo import finish_undos
 from hudi_table.table.view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
@@ -119,6 +122,11 @@ def check(
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
     refuse_unsupported(ctx.config)
     check_timeline(ctx, timeline)
+    if finish_undos(ctx, timeline):
+        # A resize may be taken back: rows are routed by the buckets that stay.
+        timeline = load_timeline(ctx)
+    refuse_while_resizing(ctx, timeline)
+    settle_buckets(ctx, timeline)
     check_renames(ctx, timeline)
     stored = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:

@@ -82,7 +82,7 @@ def test_no_matching_row_lies_in_a_bucket_that_is_left_out(
     for form in (found, Filter.of(found.bind(SCHEMA).expression)):
         assert form is not None
         bound = form.bind(SCHEMA)
-        possible = possible_buckets(bound, config, SCHEMA)
+        possible = possible_buckets(bound, config, SCHEMA, config.index.buckets if config.index else None)
         if possible is None:
             continue
         assert possible <= set(range(5))

@@ -29,6 +29,7 @@ from hudi_table.services.archiving.records import entry_of
 from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table import settle
 from hudi_table.table.archive import archive_files, archive_path, file_number, merge_target
+from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.recovery import recover, store_now
@@ -71,6 +72,8 @@ def archive(
     if not leaving.due:
         return None
     drop_metadata_if_any(ctx)
+    # A resize may leave only when the properties know it.
+    settle_buckets(ctx, timeline)
     done = _Done()
     for instants, data in _files(ctx, timeline, leaving.instants, policy.batch):
         _write(ctx, data)

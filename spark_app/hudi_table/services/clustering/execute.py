@@ -7,51 +7,37 @@ or that changes until the commit, makes the plan void, and it is given up.
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping
 from functools import partial
 
-import pyarrow as pa
-
-from hudi_table.codec.avro_schema import avro_text_for
 from hudi_table.errors import (
-    CommitStateUnknownError,
-    HudiError,
     InvalidRequestError,
     InvariantError,
-    UnsupportedTableError,
     WriteAbortedError,
     WriteConflictError,
 )
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.names import join, new_file_id, parse_log_file
+from hudi_table.model.names import new_file_id
 from hudi_table.model.options import WriteOptions
+from hudi_table.model.resizes import STRATEGY
 from hudi_table.model.services import ServiceResult, ServiceType
-from hudi_table.read.plan import META_FIELDS, slice_merge
-from hudi_table.services.clustering.schedule import planned_slice
+from hudi_table.services.clustering.sources import SliceSources, check_unmoved, give_up, replaced_by
 from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.planning import group_touches
-from hudi_table.table import recovery
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
-from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
-from hudi_table.table.log_scan import VisibleInstants, rows_of
-from hudi_table.table.merge import MergeRule
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
-from hudi_table.table.row_order import RowOrder, check_columns
-from hudi_table.table.schemas import table_avro_schema, table_schema
+from hudi_table.table.row_order import RowOrder
+from hudi_table.table.schemas import table_avro_schema
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.transaction import Transaction, resume
-from hudi_table.table.view import FileSystemView, LogFile
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
-from hudi_table.write.compact_task import CompactionTask
 from hudi_table.write.guards import check_renames, drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
-from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 _WRITER_BYTES = 32 << 20
@@ -79,7 +65,7 @@ def run_clustering(
         txn = resume(ctx, requested)
     except WriteConflictError as error:
         # Given up by somebody who may not have come to roll it back.
-        _give_up(ctx, requested, error)
+        give_up(ctx, requested, error)
         raise
     if txn is None:
         return _result(ctx, instant, replayed=True)
@@ -87,12 +73,18 @@ def run_clustering(
     if plan is None:
         raise InvalidRequestError(f"the replacecommit {instant} is no clustering", base_path=ctx.base_path)
     check_renames(ctx, txn.timeline)
+    if plan.strategy == STRATEGY:
+        raise InvalidRequestError(
+            f"the plan of {instant} changes the number of buckets, which a clustering would lose; execute it as a resize",
+            base_path=ctx.base_path,
+        )
     # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
     order = order_of(plan.params)
     try:
-        read = _check_unmoved(ctx, txn.timeline, plan)
+        read = check_unmoved(ctx, txn.timeline, plan)
         drop_metadata_if_any(ctx)
-        tasks = _Tasks(ctx, txn, parsed, order).of(plan, engine, max_memory)
+        sources = SliceSources(ctx, txn, parsed, order.columns)
+        tasks = _Tasks(sources, txn.time, order).of(plan, engine, max_memory)
         with txn.signs_of_life():
             txn.inflight()
             done = engine.map(partial(_run, txn.right), tasks)
@@ -105,7 +97,7 @@ def run_clustering(
             return _result(ctx, instant, replayed=True)
         raise
     except WriteConflictError as error:
-        _give_up(ctx, txn.instant, error)
+        give_up(ctx, txn.instant, error)
         raise
     figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
     return _result(ctx, instant, plan, figures)
@@ -113,81 +105,18 @@ def run_clustering(
 
 def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
     """The instants of published plans that wait for their execution, oldest first."""
-    return [found.time for found in live_clusterings(ctx, timeline)]
+    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.strategy != STRATEGY]
 
 
 def _run(right: RightToWrite, task: ClusteringTask) -> tuple[WriteStat, ...]:
     return cluster_group(task, right.for_thread())
 
 
-def _give_up(ctx: TableContext, instant: Instant, error: HudiError) -> None:
-    error.add_note(f"the clustering planned at {instant.time} is given up; plan a new one")
-    with contextlib.suppress(CommitStateUnknownError):
-        recovery.abort_plan(ctx, instant)
-
-
-def _check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -> int:
-    """The bytes of the planned slices. Raises WriteConflictError that names one that is not its group's newest any more."""
-    latest = {(item.partition, item.file_id): item for item in FileSystemView(ctx, timeline).latest_slices()}
-    visible = VisibleInstants.of(timeline)
-    read = 0
-    for item in plan.slices:
-        found = latest.get((item.partition, item.file_id))
-        if found is not None:
-            read += found.size
-            files = {
-                name for name in planned_slice(found).files if name in item.files or _counts(ctx, item, name, visible)
-            }
-        if found is None or files != set(item.files):
-            raise WriteConflictError(
-                f"file group {item.file_id} of partition {item.partition!r} was written to since its clustering was planned; "
-                "plan it again",
-                base_path=ctx.base_path,
-            )
-    return read
-
-
-def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: VisibleInstants) -> bool:
-    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the token of a write that has not
-    completed the blocks tell: Hudi 1.1.1 takes over the token of the log before its own."""
-    parsed = None if name is None else parse_log_file(name)
-    if parsed is None:
-        return name is not None
-    instant = LogFile(name or "", 0, parsed).instant
-    if instant is None or instant in visible:
-        return True
-    return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
-
-
 class _Tasks:
     """Everything that the files hold follows from the plan and the timeline before it."""
 
-    def __init__(self, ctx: TableContext, txn: Transaction, options: WriteOptions, order: RowOrder) -> None:
-        past = txn.timeline.until(txn.time)
-        schema = table_schema(ctx, past)
-        if schema is None:
-            raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
-        stored = pa.schema([*META_FIELDS, *schema])
-        wrong = check_columns(order.columns, stored)
-        if wrong is not None:
-            raise UnsupportedTableError(
-                f"the clustering planned at {txn.time} cannot be executed: {wrong}", base_path=ctx.base_path
-            )
-        text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
-        self._txn, self._order = txn, order
-        self._settings = WriteSettings.of(
-            options,
-            schema,
-            text,
-            rule=MergeRule(),
-            combine=False,
-            combine_ordering=None,
-            sort=False,
-            virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
-            memory_bytes=_WRITER_BYTES,
-        )
-        self._visible = VisibleInstants.of(txn.timeline, txn.time)
-        self._merge = slice_merge(ctx.config, stored)
+    def __init__(self, sources: SliceSources, time: str, order: RowOrder) -> None:
+        self._sources, self._time, self._order = sources, time, order
 
     def of(self, plan: ClusteringPlan, engine: Engine, max_memory: int) -> list[ClusteringTask]:
         """One task for each group; those that run at once share the memory, and what cores they leave."""
@@ -201,46 +130,22 @@ class _Tasks:
 
     def _task(self, number: int, index: int, group: ClusteringGroup, memory: int, threads: int) -> ClusteringTask:
         partition = group.slices[0].partition
-        seed = uuid.uuid5(_NAMESPACE, f"{self._txn.time}/{number}")
+        seed = uuid.uuid5(_NAMESPACE, f"{self._time}/{number}")
         outputs = [
-            FileGroupTask(
-                partition=partition,
-                file_id=new_file_id(seed, partition, output),
-                instant=self._txn.time,
-                index=index + output,
-                mode=Mode.CREATE,
-                settings=self._settings,
-                seed=seed,
-            )
+            self._sources.output(partition, new_file_id(seed, partition, output), index + output, seed)
             for output in range(group.outputs)
         ]
-        sources = tuple(self._source(item) for item in group.slices)
+        sources = tuple(self._sources.source(item) for item in group.slices)
         return ClusteringTask(sources, tuple(outputs), self._order, memory, threads)
-
-    def _source(self, item: PlannedSlice) -> CompactionTask:
-        file = FileGroupTask(
-            partition=item.partition,
-            file_id=item.file_id,
-            instant=self._txn.time,
-            index=0,
-            mode=Mode.MERGE,
-            settings=self._settings,
-            seed=_NAMESPACE,
-            base_path=item.base_path,
-        )
-        return CompactionTask(file, item, self._visible, self._merge)
 
 
 def _metadata(ctx: TableContext, txn: Transaction, plan: ClusteringPlan, stats: list[WriteStat]) -> CommitMetadata:
     text = table_avro_schema(ctx, txn.timeline.until(txn.time))
-    replaced: dict[str, tuple[str, ...]] = {}
-    for item in plan.slices:
-        replaced[item.partition] = (*replaced.get(item.partition, ()), item.file_id)
     return CommitMetadata(
         operation_type="CLUSTER",
         stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
         extra_metadata={SCHEMA_KEY: text} if text else {},
-        replaced=replaced,
+        replaced=replaced_by(plan),
     )
 
 

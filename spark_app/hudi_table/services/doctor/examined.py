@@ -15,6 +15,7 @@ from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, State, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.table.bucket_count import refresh_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
@@ -69,6 +70,7 @@ class Examined:
         found._completed = {i.time for i in writes}
         if not found.unreadable:
             found.hidden = replaced_groups(ctx, found.timeline)
+            refresh_buckets(ctx, found.timeline)
         return found
 
     def known(self, instant: str) -> bool:

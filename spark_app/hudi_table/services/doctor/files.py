@@ -142,8 +142,8 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
             return " ".join(error.message.split())
 
     for base, found in zip(bases, seen.engine.imap(footer, bases), strict=True):
+        used = seen.visible(base.instant) and (base.partition, base.file_id) not in seen.hidden
         if isinstance(found, str):
-            used = seen.visible(base.instant) and (base.partition, base.file_id) not in seen.hidden
             yield Finding(
                 Check.INVALID_PARQUET,
                 Severity.ERROR if used else Severity.WARNING,
@@ -153,7 +153,8 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
                 if used
                 else "put it aside (--quarantine): no reader uses it",
             )
-        elif found is not None and index is not None:
+        elif found is not None and index is not None and used:
+            # What a resize replaced lies in the buckets of before.
             yield from _bucket_finding(index, base, found)
 
 

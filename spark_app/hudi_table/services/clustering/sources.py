@@ -1,0 +1,139 @@
+"""What every rewrite of planned slices reads and writes, a clustering's or a resize's, and when its plan is void."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.errors import CommitStateUnknownError, HudiError, UnsupportedTableError, WriteConflictError
+from hudi_table.model.instants import Instant
+from hudi_table.model.names import join, parse_log_file
+from hudi_table.model.options import WriteOptions
+from hudi_table.read.plan import META_FIELDS, slice_merge
+from hudi_table.services.clustering.schedule import planned_slice
+from hudi_table.table import recovery
+from hudi_table.table.clusterings import ClusteringPlan
+from hudi_table.table.compactions import PlannedSlice
+from hudi_table.table.context import TableContext
+from hudi_table.table.log_scan import VisibleInstants, rows_of
+from hudi_table.table.merge import MergeRule
+from hudi_table.table.row_order import check_columns
+from hudi_table.table.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline import Timeline
+from hudi_table.table.transaction import Transaction
+from hudi_table.table.view import FileSystemView, LogFile
+from hudi_table.write.compact_task import CompactionTask
+from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
+
+_NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
+_WRITER_BYTES = 32 << 20
+"""Memory that decides how long row groups are: the same for every executor, so that the files are."""
+
+
+def give_up(ctx: TableContext, instant: Instant, error: HudiError) -> None:
+    """Give a void plan up, and say so in the error."""
+    error.add_note(f"what was planned at {instant.time} is given up; plan a new one")
+    with contextlib.suppress(CommitStateUnknownError):
+        recovery.abort_plan(ctx, instant)
+
+
+def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -> int:
+    """The bytes of the planned slices. Raises WriteConflictError that names one that is not its group's newest any more."""
+    latest = {(item.partition, item.file_id): item for item in FileSystemView(ctx, timeline).latest_slices()}
+    visible = VisibleInstants.of(timeline)
+    read = 0
+    for item in plan.slices:
+        found = latest.get((item.partition, item.file_id))
+        if found is not None:
+            read += found.size
+            files = {
+                name for name in planned_slice(found).files if name in item.files or _counts(ctx, item, name, visible)
+            }
+        if found is None or files != set(item.files):
+            raise WriteConflictError(
+                f"file group {item.file_id} of partition {item.partition!r} was written to since its rewrite was planned; "
+                "plan it again",
+                base_path=ctx.base_path,
+            )
+    return read
+
+
+def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: VisibleInstants) -> bool:
+    """Whether a file that the plan does not name holds rows that a reader sees. Of a log with the token of a write that has not
+    completed the blocks tell: Hudi 1.1.1 takes over the token of the log before its own."""
+    parsed = None if name is None else parse_log_file(name)
+    if parsed is None:
+        return name is not None
+    instant = LogFile(name or "", 0, parsed).instant
+    if instant is None or instant in visible:
+        return True
+    return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
+
+
+def replaced_by(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
+    """Partition → file ids that the plan's commit hides."""
+    found: dict[str, tuple[str, ...]] = {}
+    for item in plan.slices:
+        found[item.partition] = (*found.get(item.partition, ()), item.file_id)
+    return found
+
+
+class SliceSources:
+    """The tasks' slices and files. `columns` are those that rows are to be sorted by."""
+
+    def __init__(self, ctx: TableContext, txn: Transaction, options: WriteOptions, columns: Sequence[str] = ()) -> None:
+        past = txn.timeline.until(txn.time)
+        schema = table_schema(ctx, past)
+        if schema is None:
+            raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
+        stored = pa.schema([*META_FIELDS, *schema])
+        wrong = check_columns(columns, stored)
+        if wrong is not None:
+            raise UnsupportedTableError(
+                f"the clustering planned at {txn.time} cannot be executed: {wrong}", base_path=ctx.base_path
+            )
+        text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
+        self._time = txn.time
+        self._settings = WriteSettings.of(
+            options,
+            schema,
+            text,
+            rule=MergeRule(),
+            combine=False,
+            combine_ordering=None,
+            sort=False,
+            virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
+            memory_bytes=_WRITER_BYTES,
+        )
+        self._visible = VisibleInstants.of(txn.timeline, txn.time)
+        self._merge = slice_merge(ctx.config, stored)
+
+    def output(self, partition: str, file_id: str, index: int, seed: uuid.UUID) -> FileGroupTask:
+        """A new file group."""
+        return FileGroupTask(
+            partition=partition,
+            file_id=file_id,
+            instant=self._time,
+            index=index,
+            mode=Mode.CREATE,
+            settings=self._settings,
+            seed=seed,
+        )
+
+    def source(self, item: PlannedSlice) -> CompactionTask:
+        """A slice that is read, its logs merged in."""
+        file = FileGroupTask(
+            partition=item.partition,
+            file_id=item.file_id,
+            instant=self._time,
+            index=0,
+            mode=Mode.MERGE,
+            settings=self._settings,
+            seed=_NO_SEED,
+            base_path=item.base_path,
+        )
+        return CompactionTask(file, item, self._visible, self._merge)

@@ -1,0 +1,179 @@
+"""Executing a published plan: every group's rows into their new buckets, then one replacecommit that names the new number.
+
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of
+the chain commits them. A table that changed all the same, by a writer that does not know the chain, makes the plan void.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from math import gcd
+
+from hudi_table.errors import (
+    InvalidRequestError,
+    InvariantError,
+    WriteAbortedError,
+    WriteConflictError,
+)
+from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import bucket_file_id, bucket_of_file_id
+from hudi_table.model.options import WriteOptions
+from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
+from hudi_table.model.services import ServiceResult, ServiceType
+from hudi_table.model.touches import TABLE
+from hudi_table.services.clustering.sources import SliceSources, check_unmoved, give_up, replaced_by
+from hudi_table.services.resizing.plan import bucket_index, check_same, planned_resize
+from hudi_table.table.bucket_count import settle_buckets
+from hudi_table.table.clusterings import ClusteringPlan, planned_clustering
+from hudi_table.table.context import TableContext
+from hudi_table.table.held import live_clusterings
+from hudi_table.table.ports import Engine
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.schemas import table_avro_schema
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.transaction import Transaction, resume
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.guards import drop_metadata_if_any
+from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.resize_task import ResizeTask, resize_group
+
+_NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
+
+
+def run_resize(
+    ctx: TableContext,
+    instant: str,
+    engine: Engine,
+    options: Mapping[str, str] | None = None,
+    *,
+    max_memory: int,
+) -> ServiceResult:
+    """Execute the plan of `instant`, or find it executed.
+
+    Raises WriteConflictError if the table has changed: the plan is given up then. InvalidRequestError if there is no such plan,
+    CommitStateUnknownError if the store stopped answering: run it again. Whatever else it raises, the plan stays.
+    """
+    refuse_unsupported(ctx.config)
+    begun = ctx.clock.boot_seconds()
+    parsed = WriteOptions.parse(options or {})
+    requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
+    try:
+        txn = resume(ctx, requested)
+    except WriteConflictError as error:
+        # Given up by somebody who may not have come to roll it back.
+        give_up(ctx, requested, error)
+        raise
+    if txn is None:
+        return _result(ctx, instant, replayed=True)
+    plan = planned_clustering(ctx, txn.instant)
+    resize = None if plan is None else planned_resize(instant, plan)
+    if plan is None or resize is None:
+        raise InvalidRequestError(f"the replacecommit {instant} is no resize", base_path=ctx.base_path)
+    try:
+        read = check_unmoved(ctx, txn.timeline, plan)
+        check_same(ctx, plan, FileSystemView(ctx, txn.timeline).latest_slices())
+        drop_metadata_if_any(ctx)
+        tasks = _tasks(
+            SliceSources(ctx, txn, parsed), plan, bucket_index(ctx, resize.after), resize, engine, max_memory
+        )
+        with txn.signs_of_life():
+            txn.inflight()
+            done = engine.map(partial(_run, txn.right), tasks)
+            stats = [stat for found in done for stat in found]
+            txn.commit(_metadata(ctx, txn, plan, resize, stats), {TABLE, f"instant:{instant}"})
+    except (WriteAbortedError, InvariantError):
+        # Another executor may have been faster: its commit is this one's too, and its markers are gone.
+        if resume(ctx, requested) is None:
+            return _result(ctx, instant, replayed=True)
+        raise
+    except WriteConflictError as error:
+        give_up(ctx, txn.instant, error)
+        raise
+    figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
+    return _result(ctx, instant, plan, figures)
+
+
+def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
+    """The instants of published plans that wait for their execution: one at most."""
+    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.strategy == STRATEGY]
+
+
+def _run(right: RightToWrite, task: ResizeTask) -> tuple[WriteStat, ...]:
+    return resize_group(task, right.for_thread())
+
+
+def _metadata(
+    ctx: TableContext, txn: Transaction, plan: ClusteringPlan, resize: Resize, stats: list[WriteStat]
+) -> CommitMetadata:
+    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
+    return CommitMetadata(
+        # No row changes: incremental readers pass over a clustering, and Hudi 0.15.0 knows no other name for such a commit.
+        operation_type="CLUSTER",
+        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
+        extra_metadata={**({SCHEMA_KEY: text} if text else {}), CHANGE: resize.change},
+        replaced=replaced_by(plan),
+    )
+
+
+def _tasks(
+    sources: SliceSources,
+    plan: ClusteringPlan,
+    index: BucketIndex,
+    resize: Resize,
+    engine: Engine,
+    max_memory: int,
+) -> list[ResizeTask]:
+    """One task for each group; those that run at once share the memory, and what cores they leave."""
+    at_once = max(1, min(engine.parallelism, len(plan.groups)))
+    step = gcd(resize.before, resize.after)
+    found, written = [], 0
+    for group in plan.groups:
+        partition, bucket = group.slices[0].partition, bucket_of_file_id(group.slices[0].file_id)
+        assert bucket is not None
+        seed = uuid.uuid5(_NAMESPACE, f"{resize.instant}/{partition}")
+        buckets = range(bucket % step, resize.after, step)
+        outputs = [
+            sources.output(partition, bucket_file_id(seed, partition, number), written + at, seed)
+            for at, number in enumerate(buckets)
+        ]
+        read = tuple(map(sources.source, group.slices))
+        threads = max(1, min(len(buckets), engine.parallelism // at_once))
+        found.append(ResizeTask(read, tuple(outputs), index, buckets.start, step, max_memory // at_once, threads))
+        written += len(buckets)
+    return found
+
+
+def _result(
+    ctx: TableContext,
+    instant: str,
+    plan: ClusteringPlan | None = None,
+    more: Mapping[str, float] | None = None,
+    *,
+    replayed: bool = False,
+) -> ServiceResult:
+    """The figures of a committed resize, zeros if it has been archived meanwhile; the properties have its number then."""
+    timeline = load_timeline(ctx)
+    settle_buckets(ctx, timeline)
+    found = next((i for i in timeline.commits if i.time == instant), None)
+    metadata = commit_metadata(ctx, found) if found else None
+    stats = metadata.stats if metadata else ()
+    groups = sum(len(ids) for ids in (metadata.replaced or {}).values()) if metadata else 0
+    before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
+    rows = sum(stat.num_writes for stat in stats)
+    figures = {
+        "fileGroups": float(groups),
+        "filesBefore": float(before),
+        "filesAfter": float(len(stats)),
+        "rowsWritten": float(rows),
+        "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
+        **(more or {}),
+    }
+    told = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None
+    numbers = f"{told.before} buckets became {told.after}: " if told else ""
+    return ServiceResult(
+        ServiceType.RESIZE, instant, f"{numbers}{groups} file groups, {rows:,} rows", figures, replayed
+    )

@@ -1,0 +1,47 @@
+"""Resizing as a table service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.model.instants import Action
+from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table_properties import BUCKETS
+from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.services.resizing.execute import pending_instants, run_resize
+from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeService:
+    """See `services.base.Service`. The number of buckets is the option `hoodie.bucket.index.num.buckets`."""
+
+    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """A dry run."""
+        return preview(ctx, resize_choice(ctx, wanted_buckets(request.options), dry=True))
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Publish a plan; None if it is published already. Until it is executed the table takes no writes."""
+        if request.plan:
+            choose = approved_choice(ctx, saved_plan(ctx, request.plan))
+        else:
+            choose = resize_choice(ctx, wanted_buckets(request.options))
+        planned = publish(ctx, Action.REPLACE_COMMIT, choose)
+        if request.plan:
+            forget_plan(ctx, request.plan)
+        return planned
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Published plans."""
+        return pending_instants(ctx, load_timeline(ctx))
+
+    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+        """Carry a plan out. The number of buckets is the plan's, whatever the options say."""
+        options = {key: value for key, value in request.options.items() if key != BUCKETS}
+        return run_resize(ctx, instant, engine, options, max_memory=request.max_memory)
+
+
+SERVICE = ResizeService()

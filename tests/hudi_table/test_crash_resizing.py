@@ -1,0 +1,158 @@
+"""A fault at every storage call of a resize's scheduling, of its execution, and of taking it back: readers see the same rows as before, each in one bucket of the number that counts; writers either go on without a repair or are
+refused by the name of the plan; and the retry completes it.
+
+Matrix: {copy-on-write, merge-on-read} × {schedule, execute, roll back}, of which a quick run takes each step once, × each storage
+call × {crash before, crash after, torn write, lost reply}, on an in-memory store; hudi-rs reads every distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import WriteConflictError
+from hudi_table.model.findings import Severity
+from hudi_table.model.names import bucket_of_file_id
+from hudi_table.model.services import ServiceRequest
+from hudi_table.model.table_config import IndexType
+from hudi_table.services.resizing.service import SERVICE
+from hudi_table.table.bucket_count import buckets_at
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_clustering import AFTER, check_foreign
+from tests.hudi_table.test_crash_points import attempt, points
+from tests.support.crashes import LOG_LAYOUTS, Layout, copied, opened, read, rows, with_logs
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.scale import scale
+from tests.support.written import slices
+
+FILES, LOGS = Layout(IndexType.BUCKET, True), LOG_LAYOUTS[0]
+BEFORE, WANTED = 2, 3
+NEXT = ("next", "z", 100)
+REQUEST = ServiceRequest({"hoodie.bucket.index.num.buckets": str(WANTED)})
+
+
+def schedule(table: HudiTable) -> None:
+    if table.pending_resize() is None and count(table) == BEFORE:
+        SERVICE.schedule(table.context, REQUEST)
+
+
+def execute(table: HudiTable) -> None:
+    waiting = table.pending_resize()
+    if waiting is not None or count(table) == BEFORE:
+        table.resize_buckets(WANTED, engine=LocalEngine(1))
+
+
+def roll_back(table: HudiTable) -> None:
+    newest = load_timeline(table.context).commits[-1].time
+    if count(table) == WANTED:
+        table.rollback(newest, writers_stopped=True)
+
+
+def planned(layout: Layout) -> Storage:
+    store = with_logs(layout)
+    schedule(opened(store))
+    return store
+
+
+def resized(layout: Layout) -> Storage:
+    store = planned(layout)
+    execute(opened(store))
+    return store
+
+
+def count(table: HudiTable) -> int | None:
+    return buckets_at(table.context, load_timeline(table.context))
+
+
+STEPS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None], int]] = {
+    "schedule": (with_logs, schedule, BEFORE),
+    "execute": (planned, execute, WANTED),
+    "roll back": (resized, roll_back, BEFORE),
+}
+
+
+CASES = [(FILES, "schedule"), (LOGS, "execute"), (FILES, "roll back")]
+if scale() > 1:
+    CASES = [(layout, step) for layout in (FILES, LOGS) for step in STEPS]
+
+
+@pytest.mark.parametrize(("layout", "step"), CASES, ids=str)
+def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_it(
+    layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    prepare, operate, after = STEPS[step]
+    begun = prepare(layout)
+    assert read(begun) == AFTER
+    counting = FaultPlan()
+    operate(opened(FaultyStorage(copied(begun), counting)))
+    shapes: set[tuple[str, ...]] = set()
+    numbers: set[int | None] = set()
+    done = 0
+    for number, fault in points(len(counting.calls)):
+        store = copied(begun)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        assert read(store) == AFTER, where
+        numbers.add(check_buckets(store, where))
+        check_foreign(store, AFTER, shapes, tmp_path, where)
+        check_goes_on(copied(store), (900.0, 0.0)[(number + done) % 2], where)
+        check_retry(copied(store), operate, after, where)
+        done += 1
+    assert numbers == ({BEFORE} if step == "schedule" else {BEFORE, WANTED})
+    figure(done, "crash points")
+    figure(len(shapes), "layouts read by hudi-rs")
+
+
+def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
+    operate(opened(store))
+
+
+def check_buckets(store: Storage, where: str) -> int | None:
+    """Every group is that of a bucket of the number that counts, and every key is found by it."""
+    table = opened(store)
+    number = count(table)
+    assert {bucket_of_file_id(item.file_id) for item in slices(table)} <= set(range(number or 0)), where
+    for key, city, value in AFTER:
+        assert table.scan(filter=[("id", "=", key)]).to_arrow()["value"].to_pylist() == [value], (key, city, where)
+    return number
+
+
+def check_goes_on(store: Storage, suspect: float, where: str) -> None:
+    """The next write, elsewhere, needs no repair, or is refused until the plan that is published is executed."""
+    table = opened(store, suspect=suspect)
+    try:
+        table.write(rows(NEXT), operation="upsert")
+        expected = AFTER | {NEXT}
+    except WriteConflictError:
+        assert table.pending_resize() is not None, where
+        expected = AFTER
+    assert read(store) == expected, where
+    assert suspect or not load_timeline(table.context).planner_claims, f"{where}: a dead planner's claim is left"
+    if table.pending_resize() is not None:
+        execute(opened(store))
+    else:
+        number = count(table)
+        assert f"num.buckets={number}" in store.get(".hoodie/hoodie.properties").decode(), where
+    assert read(store) == expected, where
+    opened(store).write(rows(("a", "x", 11)), operation="upsert")
+    assert ("a", "x", 11) in read(store), where
+    assert len(read(store)) == len(expected), where
+
+
+def check_retry(store: Storage, operate: Callable[[HudiTable], None], after: int, where: str) -> None:
+    """Again, at once, by a process that knows nothing."""
+    operate(opened(store))
+    assert read(store) == AFTER, where
+    assert check_buckets(store, where) == after, where
+    assert not [found for found in opened(store).doctor(keys=True) if found.severity is Severity.ERROR], where
+    if after == BEFORE:
+        execute(opened(store))
+    opened(store).write(rows(("a", "x", 11)), operation="upsert")
+    assert read(store) == {row for row in AFTER if row[0] != "a"} | {("a", "x", 11)}, where
