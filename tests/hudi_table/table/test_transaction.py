@@ -225,6 +225,7 @@ def test_a_process_that_sleeps_between_listing_and_publication_lists_again(monke
     def read_tail(found):
         if sleeps:
             sleeps.pop()
+            assert isinstance(sleeper.clock, TestClock)
             sleeper.clock.advance(1801)
             for name in load_timeline(found).files:
                 if name.partition(".")[0] < last:

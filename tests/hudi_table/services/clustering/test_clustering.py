@@ -14,7 +14,6 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceRequest
-from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
 from hudi_table.table.clusterings import clustering_body, pending_clusterings
@@ -205,43 +204,6 @@ def test_a_writer_that_read_before_the_clustering_conflicts_with_it(table: HudiT
     with pytest.raises(WriteConflictError):
         table.upsert(rows(("a0", "x", 91)), engine=Meanwhile(lambda: other.cluster(force=True)))
     assert contents(table) == ROWS
-
-
-MANY = rows(*((f"many{number}", "x", number) for number in range(KEY_LIMIT + 1)))
-
-
-def test_a_large_insert_that_writes_to_no_planned_group_and_the_clustering_both_stand(table: HudiTable) -> None:
-    instant, other = planned(table), open_table(table.base_path)
-    table.run_clustering(instant, engine=Meanwhile(lambda: other.upsert(MANY)))
-    assert len(contents(table)) == len(ROWS) + len(MANY)
-    assert instant in {i.time for i in load_timeline(table.context).commits}
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_large_insert_stands_beside_a_clustering_that_it_did_not_see(table: HudiTable, whole: bool) -> None:
-    other = open_table(table.base_path)
-    work = (lambda: other.cluster(force=True)) if whole else (lambda: planned(other))
-    table.upsert(MANY, options=NO_PACKING, engine=Meanwhile(work))
-    assert len(contents(table)) == len(ROWS) + len(MANY)
-    table.cluster()
-    assert len(contents(table)) == len(ROWS) + len(MANY)
-
-
-def test_overwriting_a_partition_excludes_a_clustering_of_it_that_it_did_not_see(table: HudiTable) -> None:
-    other = open_table(table.base_path)
-    with pytest.raises(WriteConflictError):
-        table.write(
-            rows(("o", "x", 1)), operation="insert_overwrite", engine=Meanwhile(lambda: other.cluster(force=True))
-        )
-    assert contents(table) == ROWS
-
-
-def test_a_change_of_the_schema_makes_a_clustering_that_is_executed_void(table: HudiTable) -> None:
-    instant, other = planned(table), open_table(table.base_path)
-    wider = rows(("n", "new", 1)).append_column("extra", pa.array(["e"]))
-    with pytest.raises(WriteConflictError):
-        table.run_clustering(instant, engine=Meanwhile(lambda: other.insert(wider)))
-    assert len(contents(table)) == len(ROWS) + 1
 
 
 def test_two_executors_at_once_and_a_third_later_make_one_commit(table: HudiTable) -> None:
