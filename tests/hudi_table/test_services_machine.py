@@ -174,7 +174,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 9))
     def forget(self, pick: int) -> None:
         instant = sorted(self.saved)[pick % len(self.saved)]
-        self.table.delete_savepoint(instant)
+        self.table.delete_savepoint(instant, writers_stopped=True)
         del self.saved[instant]
 
     @precondition(lambda self: self.saved)
@@ -182,7 +182,7 @@ class ServedTable(RuleBasedStateMachine):
     def restore(self, pick: int) -> None:
         instant = sorted(self.saved)[pick % len(self.saved)]
         for newer in [time for time in self.saved if time > instant]:
-            self.table.delete_savepoint(newer)
+            self.table.delete_savepoint(newer, writers_stopped=True)
         self.table.restore(instant, writers_stopped=True)
         done[ServiceType.RESTORE] += 1
         self.rows = dict(self.saved[instant])

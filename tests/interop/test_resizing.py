@@ -73,7 +73,7 @@ def test_hudi_reads_beside_our_plan_and_can_neither_write_nor_execute_it(
         plan = service.schedule(mine.context, request)
         assert plan is not None
         ours.assert_all_read(copy, oracle, expected.rows())
-        with pytest.raises(Exception, match="(?i)clustering"):
+        with pytest.raises(Exception, match=r"(?i)clustering"):
             upsert(oracle, copy, rows([6, 7, 11], 8), **(told(copy) | {"hoodie.index.type": "BUCKET", BUCKETS: "4"}))
         ours.assert_all_read(copy, oracle, expected.rows())
         for options in ("hoodie.metadata.enable=false", NO_ROW_WRITER):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -39,7 +40,7 @@ def rows(first: int, last: int, plus: int = 0) -> pa.Table:
     )
 
 
-def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "", **more: object) -> HudiTable:
+def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "", **more: Any) -> HudiTable:
     """Rows 20 to 299; of those up to 99 the value is 1,000 more."""
     table = create_table(uri or new_store().base_path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": buckets},
                          type=type_, **({"partition_by": "city"} | more))  # fmt: skip
@@ -135,7 +136,7 @@ def test_a_write_that_began_before_the_plan_fails_at_its_commit() -> None:
     table = made(2)
 
     class Late(LocalEngine):
-        def map(self, function, items):  # type: ignore[no-untyped-def]
+        def map(self, function, items):
             found = super().map(function, items)
             publish(table.context, Action.REPLACE_COMMIT, resize_choice(table.context, 4))
             return found
@@ -192,7 +193,7 @@ def test_the_number_is_kept_when_the_resize_is_archived_and_undone_when_it_is_ta
     assert buckets(table) == {0, 1}
     table.upsert(rows(20, 40, 4))
     assert len(values(table)) == 280
-    table.delete_savepoint(saved)
+    table.delete_savepoint(saved, writers_stopped=True)
     stale = open_table(table.base_path)
     gone = table.resize_buckets(3).instant
     for number in range(8):
