@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -39,10 +40,11 @@ def rows(first: int, last: int, plus: int = 0) -> pa.Table:
     )
 
 
-def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "", **more: object) -> HudiTable:
+def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "") -> HudiTable:
     """Rows 20 to 299; of those up to 99 the value is 1,000 more."""
-    table = create_table(uri or new_store().base_path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": buckets},
-                         type=type_, **({"partition_by": "city"} | more))  # fmt: skip
+    index = {"type": "Bucket", "buckets": buckets}
+    base = uri or new_store().base_path
+    table = create_table(base, SCHEMA, record_key="id", partition_by="city", index=index, type=type_)
     table.upsert(rows(0, 300))
     table.upsert(rows(0, 100, 1000))
     table.delete(rows(0, 20))
@@ -135,7 +137,7 @@ def test_a_write_that_began_before_the_plan_fails_at_its_commit() -> None:
     table = made(2)
 
     class Late(LocalEngine):
-        def map(self, function, items):  # type: ignore[no-untyped-def]
+        def map(self, function: Any, items: Any) -> Any:
             found = super().map(function, items)
             publish(table.context, Action.REPLACE_COMMIT, resize_choice(table.context, 4))
             return found
