@@ -50,6 +50,8 @@ def test_every_engine_reads_and_goes_on_with_the_new_buckets(
         expected = model.copy()
         ours.assert_all_read(copy, oracle, expected.rows())
         index = {"hoodie.index.type": "BUCKET", BUCKETS: str(number)}
+        with pytest.raises(Exception, match="Config conflict"):
+            upsert(oracle, copy, rows([6], 8), **(told(copy) | index | {BUCKETS: "3"}))
         upsert(oracle, copy, data := rows([6, 7, 11, 33, 60, 61], 8), **(told(copy) | index))
         expected.apply("upsert", data)
         ours.assert_all_read(copy, oracle, expected.rows())

@@ -190,6 +190,21 @@ def test_other_buckets_are_a_wish_that_costs_and_the_table_keeps_its_own(lake: L
     assert "ResizeNeedsApproval" not in conditions(lake.apply(lake.table())[0])
 
 
+def test_a_resize_is_planned_approved_and_done_and_the_wish_is_gone(lake: Lake) -> None:
+    lake.log()
+    wanted = lake.table(index={"type": "Bucket", "buckets": 4})
+    plan = lake.apply(wanted, lake.service(type="Resize", mode="Plan"))[1]["status"]["plan"]
+    assert (plan["fileGroups"], plan["filesAfter"]) == (2, 4)
+    assert open_table(str(lake.location)).context.config.index.buckets == 2  # type: ignore[union-attr]
+    table, done = lake.apply(wanted, lake.service(type="Resize", mode="Plan", approve=plan["digest"]))
+    assert done["status"]["actual"]["bytesRead"] == plan["bytesRead"]
+    assert open_table(str(lake.location)).context.config.index.buckets == 4  # type: ignore[union-attr]
+    (table,) = lake.apply(wanted)
+    assert "ResizeNeedsApproval" not in conditions(table)
+    lake.log()
+    assert open_table(str(lake.location)).scan().to_arrow().num_rows == ROWS.num_rows
+
+
 def test_what_a_table_lacks_is_told_and_nothing_starts(lake: Lake) -> None:
     stray = lake.service(tableRef={"name": "other"})
     assert conditions(lake.apply(lake.table(), stray)[1])["Stalled"][:2] == ("True", "TableMissing")

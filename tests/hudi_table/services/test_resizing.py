@@ -42,8 +42,9 @@ def rows(first: int, last: int, plus: int = 0) -> pa.Table:
 
 def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "", **more: Any) -> HudiTable:
     """Rows 20 to 299; of those up to 99 the value is 1,000 more."""
-    table = create_table(uri or new_store().base_path, SCHEMA, record_key="id", index={"type": "Bucket", "buckets": buckets},
-                         type=type_, **({"partition_by": "city"} | more))  # fmt: skip
+    index = {"type": "Bucket", "buckets": buckets}
+    base = uri or new_store().base_path
+    table = create_table(base, SCHEMA, record_key="id", partition_by="city", index=index, type=type_)
     table.upsert(rows(0, 300))
     table.upsert(rows(0, 100, 1000))
     table.delete(rows(0, 20))
