@@ -22,7 +22,7 @@ from bench.services_steps import CURVE, CURVE_OUTPUTS, FILES, OUTPUTS, SORTED_BY
 from bench.settings import KEY, ORDERING
 from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
-from hudi_table.codec.parquet import read_footer
+from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.read.pruning import matching_row_groups
 
 STEPS = ("cluster",)
@@ -142,7 +142,7 @@ def _clustered(entry: ServicesEntry, mine: Contender, table: Path, base: Path, e
     files = len(found.scan().plan_files())
     ours = "hudi-" not in entry.worker
     assert files == OUTPUTS if ours else OUTPUTS <= files < FILES, f"{entry.label} left {files} files, not {OUTPUTS}"
-    of_month = _read_by(found, _MONTH)
+    of_month = _read_by(found, _MONTH, _footers(found))
     assert of_month <= max(2, files // 8), f"{entry.label}: a month of {SORTED_BY} lies in {of_month} of {files} files"
     shutil.rmtree(base)
     return cost, files
@@ -166,25 +166,29 @@ def files_read(load: Workload, table: Path, folder: Path, say: Callable[[str], N
 
 def _asked(load: Workload, table: HudiTable) -> FilesRead:
     first, second = (_ranges(load, column) for column in CURVE)
-    files = len(table.scan().plan_files())
+    footers = _footers(table)
 
     def share(filters: list[str]) -> float:
-        return sum(_read_by(table, text) for text in filters) / len(filters) / files
+        return sum(_read_by(table, text, footers) for text in filters) / len(filters) / len(footers)
 
     return FilesRead(share([f"{a} and {b}" for a in first for b in second]), share(first), share(second))
 
 
-def _read_by(table: HudiTable, text: str) -> int:
+def _footers(table: HudiTable) -> list[BaseFileFooter]:
+    found = []
+    for item in table.scan().plan.slices:
+        assert item.base is not None
+        with table.context.storage.open_read(item.base.path) as source:
+            found.append(read_footer(source, path=item.base.path))
+    return found
+
+
+def _read_by(table: HudiTable, text: str, footers: list[BaseFileFooter]) -> int:
     """Files of which a scan reads more than the footer: what the reader's own pruning leaves."""
     plan = table.scan(filter=text).plan
     assert plan.bound is not None
-    found = 0
-    for item in plan.slices:
-        assert item.base is not None
-        with table.context.storage.open_read(item.base.path) as source:
-            footer = read_footer(source, path=item.base.path)
-        found += bool(matching_row_groups(plan.bound, footer.schema, footer.metadata, plan.reads))
-    return found
+    assert len(plan.slices) == len(footers), "no file is left out before its footer is read"
+    return sum(bool(matching_row_groups(plan.bound, foot.schema, foot.metadata, plan.reads)) for foot in footers)
 
 
 def _ranges(load: Workload, column: str) -> list[str]:
