@@ -15,8 +15,17 @@ from bench.logs import race_logs
 from bench.memory import worker_memory
 from bench.process import ROOT
 from bench.race import ENTRIES, race
-from bench.report import logs_record, machine_facts, markdown, memory_record, race_record, startup_record
+from bench.report import (
+    logs_record,
+    machine_facts,
+    markdown,
+    memory_record,
+    race_record,
+    services_record,
+    startup_record,
+)
 from bench.rows import workload
+from bench.services import measured_services
 from bench.startup import startup_times
 
 RESULTS = ROOT / "docs" / "results"
@@ -46,6 +55,12 @@ def main() -> None:
             record["logs"] = _on_this_machine(
                 lambda: logs_record(load, rounds, race_logs(load, Path(folder) / "logs", rounds, _say))
             )
+        if "services" in options.sections:
+            load = workload(CACHE, options.rows)
+            rounds = min(options.rounds, LOG_ROUNDS_MAX)
+            record["services"] = _on_this_machine(
+                lambda: services_record(load, rounds, measured_services(load, Path(folder) / "services", rounds, _say))
+            )
         if "memory" in options.sections:
             large = workload(CACHE, options.memory_rows)
             record["memory"] = _on_this_machine(lambda: memory_record(large, worker_memory(large, Path(folder))))
@@ -70,11 +85,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--memory", action="store_true", help="measure one worker's memory instead of racing")
     parser.add_argument("--memory-rows", type=int, default=MEMORY_ROWS)
     parser.add_argument("--logs", action="store_true", help="race over merge-on-read tables only")
+    parser.add_argument(
+        "--services", action="store_true", help="race clusterings, and time services with nothing to do"
+    )
     parser.add_argument("--startup", action="store_true", help="time imports and help only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in ("memory", "startup", "logs") if getattr(options, name)]
+    chosen = [name for name in ("memory", "startup", "logs", "services") if getattr(options, name)]
     options.sections = chosen or ["startup", "race", "logs"]
     return options
 

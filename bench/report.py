@@ -12,11 +12,13 @@ from typing import Any
 
 import psutil
 
-from bench import logs
+from bench import idle, logs, services
+from bench import services_steps as asked
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
 from bench.race import ENTRIES, STEPS, Results, Target, Times
 from bench.rows import Workload
+from bench.services import ServicesFound
 from bench.startup import Start
 
 MIB = 1 << 20
@@ -95,6 +97,31 @@ def logs_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
     }
 
 
+def services_record(load: Workload, rounds: int, found: ServicesFound) -> dict[str, Any]:
+    """The race of clusterings, the share of files that filters read by layout, and the jobs that found nothing to do."""
+    return {
+        "rows": load.rows,
+        "files_before": found.before,
+        "mib_before": round(found.bytes_before / MIB),
+        "rounds": rounds,
+        "contenders": {name: _steps(steps) | {"files": found.files[name]} for name, steps in found.results.items()},
+        "targets": [asdict(target) | _ratio(target, found.results) for target in services.TARGETS],
+        "files_read": {
+            layout: {name: round(share, 3) for name, share in asdict(shares).items()}
+            | {
+                "limit": services.FILES_READ_MAX,
+                "met": shares.both <= services.FILES_READ_MAX * found.read[services.UNSORTED].both,
+            }
+            for layout, shares in found.read.items()
+        },
+        "idle": {
+            name: {"seconds": round(job.wall, 2), "outcome": job.outcome, "java": job.java}
+            | {"limit": idle.SECONDS_MAX, "met": job.wall < idle.SECONDS_MAX and not job.java}
+            for name, job in found.idle.items()
+        },
+    }
+
+
 def _ran(target: Target, results: Results) -> bool:
     return target.ours in results and target.other in results
 
@@ -144,6 +171,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _race_lines(record["race"])
     if "logs" in record:
         lines += _logs_lines(record["logs"])
+    if "services" in record:
+        lines += _services_lines(record["services"])
     if "startup" in record:
         lines += ["## Start", "", *_facts(record["startup"]["machine"]), ""]
         rows = [
@@ -203,6 +232,49 @@ def _logs_lines(race: Mapping[str, Any]) -> list[str]:
     ]
     lines += [*_table(("wall (rounds)", *logs.STEPS), rows), ""]
     return [*lines, *_targets(race, labels), ""]
+
+
+def _services_lines(race: Mapping[str, Any]) -> list[str]:
+    intro = (
+        f"The same {race['rows']:,} rows, unpartitioned, as they come, in {race['files_before']} files of {race['mib_before']} MiB "
+        f"together; all of it clustered by {asked.SORTED_BY} towards {asked.OUTPUTS} files. Every contender clusters a copy of the "
+        f"same table; rows, files and order are checked. Median of {race['rounds']} rounds, cold round apart."
+    )
+    lines = ["## Table services", "", *_facts(race["machine"]), "", intro, ""]
+    labels = {entry.worker: entry.label for entry in services.ENTRIES}
+    rows = [
+        (
+            labels[name],
+            _wall(c["cluster"]),
+            f"{c['cluster']['cpu']} s",
+            f"{c['cluster']['peak_mib']} MiB",
+            str(c["files"]),
+        )
+        for name, c in race["contenders"].items()
+    ]
+    lines += [*_table(("cluster", "wall (rounds)", "CPU", "peak", "files"), rows), "", *_targets(race, labels), ""]
+    first, second = asked.CURVE
+    text = (
+        f"Clustered by {first}, {second} into {asked.CURVE_OUTPUTS} files: the share of the table's files that a filter reads, a mean "
+        f"over ranges that each hold a twentieth of the rows. At most {services.FILES_READ_MAX:.0%} of unsorted is aimed at on both."
+    )
+    shares = [
+        (
+            layout,
+            f"{v['both']:.0%}",
+            f"{v['first']:.0%}",
+            f"{v['second']:.0%}",
+            "" if layout == services.UNSORTED else _met(v),
+        )
+        for layout, v in race["files_read"].items()
+    ]
+    lines += [text, "", *_table(("layout", "on both", f"on {first}", f"on {second}", "met"), shares), ""]
+    jobs = [
+        (name, f"{v['seconds']} s", v["outcome"], "yes" if v["java"] else "no", f"{v['limit']} s", _met(v))
+        for name, v in race["idle"].items()
+    ]
+    lines += ["A job of each service, asked for Spark, that has nothing to do:", ""]
+    return [*lines, *_table(("service", "wall", "outcome", "Java started", "limit", "met"), jobs), ""]
 
 
 def _targets(race: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:

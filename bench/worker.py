@@ -33,6 +33,14 @@ def contender(name: str, bloom: bool) -> Any:
         from bench.logs_ours import HudiRs, LocalLogs, SparkLogs
 
         return {"local-logs": LocalLogs, "spark-logs": SparkLogs, "hudi-rs": HudiRs}[name]()
+    if name in ("local-services", "spark-services"):
+        from bench.services_ours import LocalServices, SparkServices
+
+        return LocalServices() if name == "local-services" else SparkServices()
+    if name.startswith("hudi-services-"):
+        from bench.services_hudi import HudiServices
+
+        return HudiServices(name.removeprefix("hudi-services-"))
     if name.startswith("hudi-logs-"):
         from bench.logs_hudi import HudiLogs
 

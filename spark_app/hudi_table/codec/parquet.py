@@ -41,6 +41,7 @@ BATCH_ROWS = 128 * 1024
 _CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 _UNIQUE_COLUMNS = (COMMIT_SEQNO, RECORD_KEY)
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_BUFFER_LEAST, _BUFFER_MAX = 1 << 20, 8 << 20
 _DICTIONARY_BYTES_A_ROW = 4
 _SAMPLE_ROWS = 8192
 _SAMPLE_DISTINCT_MAX = _SAMPLE_ROWS // 8
@@ -305,7 +306,8 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
-    `batch_bytes` makes them smaller where rows are wide, by the row group's size before compression.
+    `batch_bytes` makes them smaller where rows are wide, by the row group's size before compression, and has columns of larger
+    row groups read piece by piece.
 
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
     `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
@@ -317,6 +319,10 @@ def read_batches(
         with _open_file(source, path) as file:
             options["metadata"] = file.metadata
         dictionary_columns = _small_dictionaries(options["metadata"])
+    if batch_bytes is not None:
+        with _open_file(source, path, **options) as file:
+            options["metadata"] = file.metadata
+        options["buffer_size"] = _read_buffer(batch_bytes, options["metadata"])
     with _open_file(source, path, read_dictionary=list(dictionary_columns), **options) as file:
         have = file.schema_arrow.names
         wanted = have if columns is None else [name for name in columns if name in have]
@@ -325,6 +331,14 @@ def read_batches(
             batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
             while (batch := _next(batches, path)) is not None:
                 yield batch.select(wanted)
+
+
+def _read_buffer(batch_bytes: int, metadata: pq.FileMetaData) -> int:
+    """Bytes that are read of a column at a time; 0: each of a row group's columns as a whole, which is fewer requests."""
+    largest = max((int(metadata.row_group(i).total_byte_size) for i in range(metadata.num_row_groups)), default=0)
+    if largest <= batch_bytes:
+        return 0
+    return max(_BUFFER_LEAST, min(_BUFFER_MAX, batch_bytes // int(metadata.num_columns)))
 
 
 def _rows_in(batch_bytes: int | None, group: pq.RowGroupMetaData, most: int) -> int:

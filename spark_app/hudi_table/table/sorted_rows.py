@@ -25,7 +25,7 @@ from hudi_table.table.parts import PARTS_MAX
 from hudi_table.table.row_order import FittedOrder, RowOrder, RowSample
 from hudi_table.table.spill import GroupedRows, give_back
 
-PIECE_ROWS = 1 << 16
+PIECE_ROWS = 1 << 14
 _WHOLE_MAX = 1 << 30
 """Bytes that are sorted at once at most: Arrow's texts of one column may not take 2 GiB."""
 _SHARES = 3

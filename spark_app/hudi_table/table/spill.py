@@ -137,7 +137,7 @@ class GroupedRows:
         path = self._folder / f"{len(list(self._folder.iterdir()))}.arrow"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         codes = sorted({code for held in self._held for code in held.ranges})
-        written = 0
+        written, size = 0, max(1, min(_FILE_BATCH_BYTES, self._max_bytes // 4))
         with (
             pa.OSFile(str(path), "wb") as sink,
             pa.ipc.new_file(sink, self._held[0].batch.schema, options=options) as out,
@@ -145,7 +145,7 @@ class GroupedRows:
             for code in codes:
                 first = written
                 found = (held.read(code) for held in self._held)
-                for batch in joined((batch for batch in found if batch is not None), _FILE_BATCH_BYTES):
+                for batch in joined((batch for batch in found if batch is not None), size):
                     out.write_batch(batch)
                     written += 1
                 self._runs.setdefault(code, []).append(_Run(path, first, written))

@@ -7,7 +7,7 @@ again. Rows keep their commit time, sequence number and key (measured on Hudi 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ from hudi_table.table.sorted_rows import PIECE_ROWS, SortedRows
 from hudi_table.write.compact_task import CompactionTask, slice_rows
 from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one
 from hudi_table.write.workload import FileGroupTask
+
+_READ_SHARES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,12 @@ def source_rows(sources: Iterable[CompactionTask], right: RightToWrite) -> Itera
         if logs:
             yield from slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
         else:
-            yield from base_rows(work, right)
+            yield from base_rows(replace(work, task=_read_by(source.file, item)), right)
+
+
+def _read_by(file: FileGroupTask, item: ClusteringTask) -> FileGroupTask:
+    """The file, read in steps as large as the memory allows: what is written does not depend on them."""
+    return replace(file, settings=replace(file.settings, memory_bytes=item.memory_bytes // _READ_SHARES))
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

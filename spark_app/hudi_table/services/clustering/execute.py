@@ -42,6 +42,8 @@ from hudi_table.write.prepare import refuse_unsupported
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 _WRITER_BYTES = 32 << 20
 """Memory that decides how long row groups are: the same for every executor, so that the files are."""
+_THREAD_BYTES = 2 * _WRITER_BYTES
+"""What one that writes takes: a row group as it is gathered, sorted and encoded."""
 
 
 def run_clustering(
@@ -123,8 +125,9 @@ class _Tasks:
         at_once = max(1, min(engine.parallelism, len(plan.groups)))
         found, index = [], 0
         for number, group in enumerate(plan.groups):
-            threads = max(1, min(group.outputs, engine.parallelism // at_once))
-            found.append(self._task(number, index, group, max_memory // at_once, threads))
+            memory = max_memory // at_once
+            threads = max(1, min(group.outputs, engine.parallelism // at_once, memory // _THREAD_BYTES))
+            found.append(self._task(number, index, group, memory, threads))
             index += group.outputs
         return found
 
