@@ -24,6 +24,7 @@ pytestmark = pytest.mark.interop
 TABLES = [("CopyOnWrite", True), ("MergeOnRead", False)]
 tables = pytest.mark.parametrize(("type_", "partitioned"), TABLES, ids=["copy-partitioned", "logs-flat"])
 BUCKETS = "hoodie.bucket.index.num.buckets"
+HASHED = "hoodie.bucket.index.hash.field=id,hoodie.datasource.write.recordkey.field=id"
 
 
 def written(base: Path, type_: str, partitioned: bool) -> Model:
@@ -78,9 +79,9 @@ def test_hudi_reads_beside_our_plan_and_can_neither_write_nor_execute_it(
         with pytest.raises(Exception, match=r"(?i)clustering"):
             upsert(oracle, copy, rows([6, 7, 11], 8), **(told(copy) | {"hoodie.index.type": "BUCKET", BUCKETS: "4"}))
         ours.assert_all_read(copy, oracle, expected.rows())
-        for options in ("hoodie.metadata.enable=false", NO_ROW_WRITER):
-            with pytest.raises(Exception, match="_lakeops_this_is_a_resize_not_a_clustering"):
-                oracle.sql(f"CALL run_clustering(path => '{copy}', op => 'execute', options => '{options}')")
+        for options in (NO_ROW_WRITER, f"{NO_ROW_WRITER},hoodie.index.type=SIMPLE"):
+            with pytest.raises(Exception, match=r"not compatible with table layout|_lakeops_this_is_a_resize"):
+                oracle.sql(f"CALL run_clustering(path => '{copy}', op => 'execute', options => '{options},{HASHED}')")
             ours.assert_all_read(copy, oracle, expected.rows())
         done = service.execute(open_table(str(copy)).context, plan.instant, request, LocalEngine())
         assert done.figures["rowsWritten"] == len(expected.rows())

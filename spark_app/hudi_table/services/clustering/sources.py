@@ -13,6 +13,7 @@ from hudi_table.errors import CommitStateUnknownError, HudiError, UnsupportedTab
 from hudi_table.model.instants import Instant
 from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options import WriteOptions
+from hudi_table.model.resizes import STRATEGY
 from hudi_table.read.plan import META_FIELDS, slice_merge
 from hudi_table.services.clustering.schedule import planned_slice
 from hudi_table.table import recovery
@@ -55,7 +56,7 @@ def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -
             }
         if found is None or files != set(item.files):
             raise WriteConflictError(
-                f"file group {item.file_id} of partition {item.partition!r} was written to since its rewrite was planned; "
+                f"file group {item.file_id} of partition {item.partition!r} was written to since its {'resize' if plan.strategy == STRATEGY else 'clustering'} was planned; "
                 "plan it again",
                 base_path=ctx.base_path,
             )
