@@ -41,7 +41,6 @@ BATCH_ROWS = 128 * 1024
 _CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 _UNIQUE_COLUMNS = (COMMIT_SEQNO, RECORD_KEY)
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-_BUFFER_LEAST, _BUFFER_MAX = 1 << 20, 8 << 20
 _DICTIONARY_BYTES_A_ROW = 4
 _SAMPLE_ROWS = 8192
 _SAMPLE_DISTINCT_MAX = _SAMPLE_ROWS // 8
@@ -306,24 +305,17 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
-    `batch_bytes` makes them smaller where rows are wide, by the row group's size before compression, and has columns of larger
-    row groups read piece by piece.
+    `batch_bytes` makes them smaller where rows are wide, and has columns of row groups larger than that read piece by piece.
 
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
     `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
-    `dictionary_columns` come as dictionaries; None: the string columns that the file stores as small ones.
-    Raises CorruptTableError that names `path`.
+    `dictionary_columns` (None: those that the file stores as small ones) are such. Raises CorruptTableError that names `path`.
     """
-    options: dict[str, Any] = {}
-    if dictionary_columns is None:
-        with _open_file(source, path) as file:
-            options["metadata"] = file.metadata
-        dictionary_columns = _small_dictionaries(options["metadata"])
-    if batch_bytes is not None:
-        with _open_file(source, path, **options) as file:
-            options["metadata"] = file.metadata
-        options["buffer_size"] = _read_buffer(batch_bytes, options["metadata"])
-    with _open_file(source, path, read_dictionary=list(dictionary_columns), **options) as file:
+    with _open_file(source, path) as file:
+        metadata = file.metadata
+    known = _small_dictionaries(metadata) if dictionary_columns is None else list(dictionary_columns)
+    buffer = _read_buffer(batch_bytes, metadata)
+    with _open_file(source, path, read_dictionary=known, metadata=metadata, buffer_size=buffer) as file:
         have = file.schema_arrow.names
         wanted = have if columns is None else [name for name in columns if name in have]
         for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
@@ -333,12 +325,11 @@ def read_batches(
                 yield batch.select(wanted)
 
 
-def _read_buffer(batch_bytes: int, metadata: pq.FileMetaData) -> int:
+def _read_buffer(batch_bytes: int | None, metadata: pq.FileMetaData) -> int:
     """Bytes that are read of a column at a time; 0: each of a row group's columns as a whole, which is fewer requests."""
-    largest = max((int(metadata.row_group(i).total_byte_size) for i in range(metadata.num_row_groups)), default=0)
-    if largest <= batch_bytes:
-        return 0
-    return max(_BUFFER_LEAST, min(_BUFFER_MAX, batch_bytes // int(metadata.num_columns)))
+    largest = max((metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)), default=0)
+    some = 0 if batch_bytes is None else min(8 << 20, max(1 << 20, batch_bytes // int(metadata.num_columns)))
+    return some if batch_bytes is not None and largest > batch_bytes else 0
 
 
 def _rows_in(batch_bytes: int | None, group: pq.RowGroupMetaData, most: int) -> int:
