@@ -45,10 +45,12 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
     away, and what the storage raises."""
     if len(item.outputs) == 1 and not item.order.columns:
         shared = SharedDictionaries()
-        tables = (shared.decoded(shared.encoded(table)) for table in source_rows(item.sources, right))
+        tables = (
+            shared.decoded(shared.encoded(table)) for table in source_rows(item.sources, right, item.memory_bytes)
+        )
         return write_rows(item.outputs[0], tables, right)
     with SortedRows(item.order, item.memory_bytes, item.threads) as rows:
-        for table in source_rows(item.sources, right):
+        for table in source_rows(item.sources, right, item.memory_bytes):
             rows.add(table)
             right.renew_if_due()
         rows.finish(_column_sizes(item, right) if len(item.outputs) > 1 else {})
@@ -71,20 +73,20 @@ def write_rows(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWr
     return (write_one(work, 0, _chained(first, pieces), right),)
 
 
-def source_rows(sources: Iterable[CompactionTask], right: RightToWrite) -> Iterator[pa.Table]:
-    """The rows of planned slices, logs merged in, one slice after the other."""
+def source_rows(sources: Iterable[CompactionTask], right: RightToWrite, memory_bytes: int) -> Iterator[pa.Table]:
+    """The rows of planned slices, logs merged in, one slice after the other, in steps as large as the memory allows."""
     for source in sources:
         logs = source.logs()
         work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
         if logs:
             yield from slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
         else:
-            yield from base_rows(replace(work, task=_read_by(source.file, item)), right)
+            yield from base_rows(replace(work, task=_read_by(source.file, memory_bytes)), right)
 
 
-def _read_by(file: FileGroupTask, item: ClusteringTask) -> FileGroupTask:
-    """The file, read in steps as large as the memory allows: what is written does not depend on them."""
-    return replace(file, settings=replace(file.settings, memory_bytes=item.memory_bytes // _READ_SHARES))
+def _read_by(file: FileGroupTask, memory_bytes: int) -> FileGroupTask:
+    """The file, read in small steps: what is written does not depend on them."""
+    return replace(file, settings=replace(file.settings, memory_bytes=memory_bytes // _READ_SHARES))
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -50,7 +50,7 @@ def resize_group(item: ResizeTask, right: RightToWrite) -> tuple[WriteStat, ...]
     shared = SharedDictionaries()
     with GroupedRows(max(1, item.memory_bytes // _SHARES)) as rows:
         for source in item.sources:
-            for table in source_rows([source], right):
+            for table in source_rows([source], right, item.memory_bytes):
                 codes = _codes(item, source, table)
                 batches = shared.encoded(table).combine_chunks().to_batches()
                 start = 0
