@@ -178,7 +178,7 @@ def test_a_write_to_a_planned_group_is_refused_before_it_writes_and_elsewhere_wr
 def test_an_allowed_write_makes_the_plan_void_and_the_next_one_takes_its_rows(table: HudiTable) -> None:
     instant = planned(table)
     table.upsert(rows(("a0", "x", 91)), options=ALLOW)
-    with pytest.raises(WriteConflictError, match="was written to since its rewrite was planned"):
+    with pytest.raises(WriteConflictError, match="was written to since its clustering was planned"):
         table.run_clustering(instant)
     assert table.pending_clusterings() == []
     expected = sorted([("a0", "x", 91), *ROWS[1:]])
