@@ -47,11 +47,11 @@ class ClusteringPlan:
         return tuple(item for group in self.groups for item in group.slices)
 
 
-def clustering_body(ctx: TableContext, plan: ClusteringPlan) -> bytes:
-    """Content of the requested file."""
+def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -> bytes:
+    """Content of the requested file. `folder`: put before the paths of files, which only Hudi reads, so that it finds none of them."""
     groups = [
         {
-            "slices": [_slice_record(ctx, item) for item in group.slices],
+            "slices": [_slice_record(join(ctx.base_path, folder), item) for item in group.slices],
             "metrics": dict(group.metrics),
             "numOutputFileGroups": group.outputs,
             "extraMetadata": None,
@@ -118,10 +118,10 @@ def pending_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, 
     return found
 
 
-def _slice_record(ctx: TableContext, item: PlannedSlice) -> dict[str, Any]:
+def _slice_record(base: str, item: PlannedSlice) -> dict[str, Any]:
     return {
-        "dataFilePath": "" if item.base_path is None else join(ctx.base_path, item.base_path),
-        "deltaFilePaths": [join(ctx.base_path, path) for path in item.log_paths],
+        "dataFilePath": "" if item.base_path is None else join(base, item.base_path),
+        "deltaFilePaths": [join(base, path) for path in item.log_paths],
         "fileId": item.file_id,
         "partitionPath": item.partition,
         "bootstrapFilePath": "",

@@ -4,7 +4,8 @@ A key's bucket is its hash modulo their number. So with g the greatest common di
 remainder modulo g hold the same keys: every partition splits into g groups, which can be rewritten side by side.
 
 The plan stands on the timeline as a clustering's: Hudi refuses writes to the groups of one. It must not carry it out, which would
-lose the buckets, and fails at the sort column, which no table has (measured on Hudi 0.15.0).
+lose the buckets. With a bucket index it refuses to; told another one it would use the class of its own configuration, whatever the
+plan names, and sort by null what a plan sorts by an unknown column (measured on 0.15.0). So the plan's paths lead nowhere.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
 
 BUCKETS_MAX = 100_000
-_PARAMS = {"hoodie.clustering.plan.strategy.sort.columns": "_lakeops_this_is_a_resize_not_a_clustering"}
+_NOWHERE = ".hoodie/_lakeops_this_is_a_resize_not_a_clustering"
 
 
 def wanted_buckets(options: Mapping[str, str]) -> int:
@@ -62,7 +63,7 @@ def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choo
         groups = tuple(
             ClusteringGroup(tuple(map(planned_slice, group)), buckets // gcd(before, buckets)) for group in found
         )
-        plan = ClusteringPlan(groups, STRATEGY, _PARAMS, {CHANGE: f"{before}:{buckets}"})
+        plan = ClusteringPlan(groups, STRATEGY, {}, {CHANGE: f"{before}:{buckets}"})
         return _draft(ctx, plan, found, f"{before} buckets become {buckets}")
 
     return choose
@@ -183,4 +184,4 @@ def _draft(
         bytes_written=read,
         details=tuple(lines[:DETAILS_MAX]),
     )
-    return Draft(data or clustering_body(ctx, plan), frozenset({TABLE}), said)
+    return Draft(data or clustering_body(ctx, plan, _NOWHERE), frozenset({TABLE}), said)
