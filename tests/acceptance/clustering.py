@@ -10,6 +10,7 @@ insert alone. After each step the table is looked at, and what is not as the see
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +28,8 @@ from tests.acceptance.reviews import CATEGORY, bytes_per_row, land
 from tests.acceptance.seen import Seen, look
 from tests.support.manifests import manifest
 
+ROOT = Path(__file__).resolve().parents[2]
+RESULT = ROOT / "docs" / "results" / "acceptance-clustering.md"
 MIB = 1 << 20
 FILE_LIMIT, SMALL, TARGET = 120 * MIB, 200 * MIB, 300 * MIB
 INSERTS = (96, 213, 182, 14.6)
@@ -224,10 +227,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scratch", help="folder for the tables, 3 GiB at full size")
     parsed = parser.parse_args(arguments)
     names = [name for name in WALKS if name in parsed.only]
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+
     with tempfile.TemporaryDirectory(prefix="acceptance-", dir=parsed.scratch) as folder:
-        failures = walk_all(Path(folder), parsed.scale, names, print)
-    print("\n" + ("as in the seed" if not failures else "NOT as in the seed:\n" + "\n".join(failures)))
+        failures = walk_all(Path(folder), parsed.scale, names, say)
+    say("\n" + ("as in the seed" if not failures else "NOT as in the seed:\n" + "\n".join(failures)))
+    if parsed.scale == 1 and len(names) == len(WALKS):
+        RESULT.write_text(report(commit(), lines))
     return 1 if failures else 0
+
+
+def report(of: str, lines: Sequence[str]) -> str:
+    """The page of a run at full size."""
+    table = "\n".join(lines)
+    return (
+        f"# The clustering walks of the seed\n\nWritten by `make acceptance-clustering`; commit {of}. *files/day*: in how many of the files "
+        "that are read\na day of `review_date` lies, by their smallest and largest value; *keys*: a checksum of all record keys.\n\n"
+        f"```\n{table}\n```\n"
+    )
+
+
+def commit() -> str:
+    """The commit that is checked out, by its short name."""
+    return subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 if __name__ == "__main__":
