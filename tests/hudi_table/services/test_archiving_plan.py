@@ -219,7 +219,7 @@ def test_the_timeline_stays_as_short_as_the_documentation_says(seconds: int, fil
         ({"hoodie.keep.min.commits": "30"}, ("hoodie.keep.max.commits=30", "hoodie.keep.min.commits=30")),
         ({"hoodie.keep.max.commits": "20"}, ("hoodie.keep.max.commits=20", "hoodie.keep.min.commits=20")),
         ({"hoodie.keep.min.commits": "10"}, ("hoodie.keep.min.commits=10", "retained=10")),
-        ({"hoodie.cleaner.commits.retained": "20"}, ("hoodie.cleaner.commits.retained=20",)),
+        ({"hoodie.cleaner.commits.retained": "20"}, ("hoodie.clean.commits.retained=20",)),
         ({"hoodie.clean.commits.retained": "25"}, ("hoodie.clean.commits.retained=25",)),
         ({"hoodie.keep.min.commits": "few"}, ("hoodie.keep.min.commits", "few")),
         ({"hoodie.archive.beyond.savepoint": "true"}, ("hoodie.archive.beyond.savepoint",)),

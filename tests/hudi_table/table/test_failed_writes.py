@@ -73,8 +73,10 @@ def test_an_unknown_policy_or_two_that_differ_are_refused():
 def test_cleaning_takes_failed_writes_back_unless_the_policy_is_never(policy, taken):
     table = written()
     txn = dead_write(table)
-    done = recover_failed_writes(suspicious(table).context, {"hoodie.clean.failed.writes.policy": policy})
-    assert done == ((txn.time,) if taken else ())
+    cleaner = suspicious(table, failed_writes=FailedWrites.LAZY)
+    cleaner.clean({"hoodie.clean.failed.writes.policy": policy}, force=True)
+    decision = chain.find_decision(table.context, txn.time, chain.read_tail(table.context).sequence)
+    assert (decision is not None and decision[1].kind is Kind.ABORT) is taken
 
 
 def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_once(monkeypatch):

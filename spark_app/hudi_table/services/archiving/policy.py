@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import Instant, parse_instant_time
-from hudi_table.model.options import check_keys
+from hudi_table.model.options import check_keys, given
 from hudi_table.services.compaction.strategy import whole_number
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
@@ -25,11 +25,10 @@ AUTOMATIC = "hoodie.archive.automatic"
 MERGE = "hoodie.archive.merge.enable"
 MERGE_FILES = "hoodie.archive.merge.files.batch.size"
 MERGE_BYTES = "hoodie.archive.merge.small.file.limit.bytes"
-CLEANER_POLICY = ("hoodie.clean.policy", "hoodie.cleaner.policy")
-COMMITS_RETAINED = ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained")
-HOURS_RETAINED = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
-
-_OF_0_15 = frozenset({CLEANER_POLICY[1], COMMITS_RETAINED[1], HOURS_RETAINED[1]})
+CLEANER_POLICY = "hoodie.clean.policy"
+COMMITS_RETAINED = "hoodie.clean.commits.retained"
+HOURS_RETAINED = "hoodie.clean.hours.retained"
+_OF_THE_CLEANER = (CLEANER_POLICY, COMMITS_RETAINED, HOURS_RETAINED)
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
 DEFAULT_BATCH = 1_000
 """Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
@@ -53,14 +52,15 @@ class ArchivePolicy:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ArchivePolicy:
         """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that contradict each other."""
-        check_keys({key: value for key, value in options.items() if key not in _OF_0_15})
+        check_keys(options)
         least, most = whole_number(options, MIN_COMMITS, 20, least=1), whole_number(options, MAX_COMMITS, 30, least=2)
-        retained = whole_number(options, _given(options, COMMITS_RETAINED), 10, least=1)
+        cleaner = {key: text for key in _OF_THE_CLEANER if (text := given(options, key)) is not None}
+        retained = whole_number(cleaner, COMMITS_RETAINED, 10, least=1)
         if not least < most:
             raise InvalidOptionError(f"{MAX_COMMITS}={most} must be greater than {MIN_COMMITS}={least}; raise it")
         if not retained < least:
             raise InvalidOptionError(
-                f"{MIN_COMMITS}={least} must be greater than {_given(options, COMMITS_RETAINED)}={retained}: the commits that "
+                f"{MIN_COMMITS}={least} must be greater than {COMMITS_RETAINED}={retained}: the commits that "
                 "the cleaner retains must stay on the timeline; raise the first or lower the second"
             )
         if _on(options, BEYOND_SAVEPOINT):
@@ -69,12 +69,12 @@ class ArchivePolicy:
                 "deleted; delete savepoints that are not needed any more"
             )
         trigger = Trigger.parse(options)
-        by_hours = options.get(_given(options, CLEANER_POLICY), "").strip().upper() == _BY_HOURS
+        by_hours = cleaner.get(CLEANER_POLICY, "").upper() == _BY_HOURS
         return cls(
             least=least,
             most=most,
             batch=whole_number(options, BATCH, DEFAULT_BATCH, least=1),
-            hours=whole_number(options, _given(options, HOURS_RETAINED), 24, least=1) if by_hours else 0,
+            hours=whole_number(cleaner, HOURS_RETAINED, 24, least=1) if by_hours else 0,
             delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
             merge_files=whole_number(options, MERGE_FILES, 10, least=2) if _on(options, MERGE, "true") else 0,
             merge_bytes=whole_number(options, MERGE_BYTES, 20 << 20, least=1),
@@ -92,11 +92,6 @@ class ArchivePolicy:
 def wants_archiving(options: Mapping[str, str]) -> bool:
     """Whether a write's options ask for archiving after it. Hudi's default is true; here it has to be given."""
     return _on(options, AUTOMATIC)
-
-
-def _given(options: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """The one of several names of a key that the options use, by default the first."""
-    return next((name for name in names if name in options), names[0])
 
 
 def _on(options: Mapping[str, str], key: str, default: str = "false") -> bool:

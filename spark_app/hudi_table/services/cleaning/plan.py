@@ -30,6 +30,7 @@ from hudi_table.table.held import held_groups
 from hudi_table.table.instants import local_now
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.recovery import recover_failed_writes
 from hudi_table.table.savepoints import savepoints
 from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.view import FileSystemView, replaced_at
@@ -45,7 +46,11 @@ _MANY = 64
 
 def schedule_clean(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
     """Publish a plan if one is due by `hoodie.clean.trigger.max.commits`, or in any case with `force`; None, and no claim, if
-    there is nothing to delete. Raises InvalidOptionError, UnsupportedTableError, WriteConflictError."""
+    there is nothing to delete. Before that, failed writes are taken back, unless the policy for them is NEVER.
+
+    Raises InvalidOptionError, UnsupportedTableError, WriteConflictError.
+    """
+    recover_failed_writes(ctx, options)
     return publish(ctx, Action.CLEAN, clean_choice(ctx, options, force=force))
 
 

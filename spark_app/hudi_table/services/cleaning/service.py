@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
-from hudi_table.services.cleaning.plan import approved_clean, clean_choice
+from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
 from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
@@ -22,7 +22,7 @@ class CleaningService:
     def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """Publish a plan."""
         if not request.plan:
-            return publish(ctx, Action.CLEAN, clean_choice(ctx, request.options, force=request.force))
+            return schedule_clean(ctx, request.options, force=request.force)
         planned = publish(ctx, Action.CLEAN, approved_clean(ctx, saved_plan(ctx, request.plan)))
         forget_plan(ctx, request.plan)
         return planned
