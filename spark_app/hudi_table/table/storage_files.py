@@ -15,7 +15,7 @@ import uuid
 
 from hudi_table.table.storage_paths import STAGING_SUFFIX
 
-_LINK_ATTEMPTS = 20
+_LINK_ATTEMPTS = 200
 """How often a folder that a concurrent delete took away is made again."""
 _FOLDER_GONE = (errno.ENOENT, errno.EPERM)
 """What opening a file in such a folder says: ext4 answers EPERM when it goes between the lookup and the new inode."""
