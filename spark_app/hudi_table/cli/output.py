@@ -91,7 +91,10 @@ def emit(document: Document, form: str, out: TextIO | None = None) -> None:
     stream = out or sys.stdout
     stream.write(document.render(form, bold=styled(stream)))
     if form in ("table", "wide") and not document.rows:
-        note(f"no {document.kind.removesuffix('List').lower()} to show")
+        words = "".join(
+            f" {letter.lower()}" if letter.isupper() else letter for letter in document.kind.removesuffix("List")
+        )
+        note(f"no{words} to show")
 
 
 def styled(stream: TextIO) -> bool:
