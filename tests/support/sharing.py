@@ -1,4 +1,4 @@
-"""How two processes share the tests (`make test`): one runs all tests that need a JVM, the other starts on the rest.
+"""How two processes share the tests (`make test`): one begins with the tests beside Hudi, the other with those on Spark.
 
 So only one session of each engine starts, and the many short tests are spread over whoever is free. The scheduler decides by
 folder, since only names of tests reach it.
@@ -14,10 +14,10 @@ JVM_FOLDERS = ("tests/hudi_spark/", "tests/interop/")
 
 
 class JvmTogether(LoadScopeScheduling):
-    """All tests of `JVM_FOLDERS` are one piece of work, handed out first for its size; every other test is one of its own."""
+    """All tests of one of `JVM_FOLDERS` are one piece of work, handed out first for its size; every other test is one of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "jvm" if nodeid.startswith(JVM_FOLDERS) else nodeid
+        return next((folder for folder in JVM_FOLDERS if nodeid.startswith(folder)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
