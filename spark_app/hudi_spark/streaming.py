@@ -25,7 +25,7 @@ from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.names import COMMIT_TIME
 from hudi_table.read.as_of import instant_of
@@ -120,7 +120,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         request = Request(columns, Filter.of(self._filter), until, "incremental", span=span)
         try:
             return make_plan(ctx, request)
-        except InvalidOptionError:
+        except ExpiredError:
             if not self._full_scan:
                 raise
         # The state at `until` is gone. Rows that changed later are in the batches that follow, the others are as they were.

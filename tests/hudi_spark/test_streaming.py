@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 from hudi_spark.datasource import HudiDataSource
 from hudi_spark.streaming import HudiStreamReader
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import ExpiredError, InvalidOptionError
 from tests.support import golden
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -199,7 +199,7 @@ class TestReader:
         table = open_table(str(golden.unpack("arch", tmp_path).base))
         newest = table.history(1)["instant"][0].as_py()
         old = "20200101000000000"
-        with pytest.raises(InvalidOptionError, match="partly archived"):
+        with pytest.raises(ExpiredError, match="partly archived"):
             self.reader(table).partitions({"instant": old}, {"instant": newest})
         everything = table.scan().count()
         assert len(self.batch(self.reader(table, fullScan="true"), old, newest)) == everything
@@ -210,7 +210,7 @@ class TestReader:
         table = open_table(str(golden.unpack("clust", tmp_path).base))
         times = sorted(table.history()["instant"].to_pylist())
         start, cleaned, newest = times[2], times[3], times[-1]
-        with pytest.raises(InvalidOptionError, match="deleted files that were current then"):
+        with pytest.raises(ExpiredError, match="deleted files that were current then"):
             self.reader(table).partitions({"instant": start}, {"instant": cleaned})
         reader = self.reader(table, fullScan="true", meta="true")
         first, rest = self.batch(reader, start, cleaned), self.batch(reader, cleaned, newest)

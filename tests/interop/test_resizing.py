@@ -77,7 +77,7 @@ def test_hudi_reads_beside_our_plan_and_can_neither_write_nor_execute_it(
         assert plan is not None
         ours.assert_all_read(copy, oracle, expected.rows())
         with pytest.raises(Exception, match=r"(?i)clustering"):
-            upsert(oracle, copy, rows([6, 7, 11], 8), **(told(copy) | {"hoodie.index.type": "BUCKET", BUCKETS: "4"}))
+            upsert(oracle, copy, rows([6, 7, 11], 8), **(told(copy) | {"hoodie.index.type": "BUCKET", BUCKETS: "3"}))
         ours.assert_all_read(copy, oracle, expected.rows())
         for options in (NO_ROW_WRITER, f"{NO_ROW_WRITER},hoodie.index.type=SIMPLE"):
             with pytest.raises(Exception, match=r"not compatible with table layout|_lakeops_this_is_a_resize"):

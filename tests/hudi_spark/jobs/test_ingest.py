@@ -196,7 +196,7 @@ REFUSALS: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("another operation", {"operation": "Delete"}, 64, "InvalidRequest", "Delete"),
     ("a statement that is no SELECT", {"transform": [{"sql": "drop table source"}]}, 64, "InvalidRequest", "DROP"),
     ("two transforms", {"transform": [{"sql": "select 1"}] * 2}, 64, "InvalidRequest", "2 transforms"),
-    ("other work", {"type": "Clustering"}, 64, "InvalidRequest", "Clustering"),
+    ("other work", {"type": "Juggling"}, 64, "InvalidRequest", "Juggling"),
 ]  # fmt: skip
 
 

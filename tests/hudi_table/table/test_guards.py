@@ -16,9 +16,10 @@ from hudi_table.errors import HudiError, WriteConflictError
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.instants import Action, Instant, format_instant_time
 from hudi_table.model.names import MarkerType
-from hudi_table.table import chain, decide, materialise, recovery, rollback, transaction
+from hudi_table.table import chain, materialise, recovery, rollback, transaction
 from hudi_table.table.context import TableContext
 from hudi_table.table.decide import Decider
+from hudi_table.table.exclusion import Claimed
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.storage_remote import ObjectStorage
 from hudi_table.table.timeline import load_timeline
@@ -262,7 +263,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         a_snapshot_holds_every_decision_before_it,
     ),
     "conflict check": (
-        lambda patch: patch.setattr(decide, "meet", lambda *_: False),
+        lambda patch: patch.setattr(Claimed, "excluded_by", lambda *_: False),
         a_write_of_the_same_bucket_meanwhile_is_a_conflict,
     ),
     "read-back on 412": (without_read_back, a_decision_whose_reply_is_lost_is_read_back),
