@@ -32,6 +32,7 @@ from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
 from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.transaction import caught_up
 from hudi_table.table.undo import finish_undos
 from hudi_table.table.view import FileSystemView
 from hudi_table.write import incoming
@@ -122,8 +123,10 @@ def check(
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
     refuse_unsupported(ctx.config)
     check_timeline(ctx, timeline)
-    if finish_undos(ctx, timeline):
-        # A resize may be taken back: rows are routed by the buckets that stay.
+    # A resize may be taken back, by a plan that is perhaps decided and not published: rows are routed by the buckets that stay.
+    if timeline.planner_claims:
+        timeline, _ = caught_up(ctx)
+    elif finish_undos(ctx, timeline):
         timeline = load_timeline(ctx)
     refuse_while_resizing(ctx, timeline)
     settle_buckets(ctx, timeline)
