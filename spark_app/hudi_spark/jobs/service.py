@@ -17,7 +17,7 @@ from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConf
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
-from hudi_table.services.base import Service
+from hudi_table.services.base import Service, Unplanned
 from hudi_table.services.planning import digest_of
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.clock import SystemClock
@@ -27,19 +27,8 @@ from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 
 MODES = ("Plan", "Schedule", "Execute", "ScheduleAndExecute")
-UNPLANNED = frozenset(
-    {
-        ServiceType.ARCHIVING,
-        ServiceType.SAVEPOINT,
-        ServiceType.RESTORE,
-        ServiceType.ROLLBACK,
-        ServiceType.REPAIR,
-        ServiceType.PARTITION_TTL,
-    }
-)
-"""Services that leave no plan on the timeline: all their work is one execution."""
 _OWN_APPROVAL = frozenset({ServiceType.RESTORE, ServiceType.ROLLBACK})
-"""Those of them that keep what they have planned, and check an approval themselves."""
+"""Services without a plan on the timeline that keep what they have planned, and check an approval themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,7 @@ def _work(spec: JobSpec) -> _Work:
 
 def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[str], ServicePlan | None]:
     """(what is to be executed, the plan that was made for it). An approved plan is executed alone."""
-    if work.kind in UNPLANNED:
+    if isinstance(service, Unplanned):
         plan = _unmoved(ctx, service, work) if work.request.plan and work.kind not in _OWN_APPROVAL else None
         return [""], plan
     if work.mode == "Execute":
@@ -153,7 +142,7 @@ def _unmoved(ctx: TableContext, service: Service, work: _Work) -> ServicePlan:
 def _on_engine(
     spec: JobSpec, work: _Work, progress: Progress, each: Callable[[Engine], list[ServiceResult]]
 ) -> list[ServiceResult]:
-    if spec.engine == "Local" or work.kind in UNPLANNED or work.kind is ServiceType.CLEANING:
+    if spec.engine == "Local" or isinstance(SERVICES[work.kind], Unplanned) or work.kind is ServiceType.CLEANING:
         return each(LocalEngine())
     # Spark is started only by jobs that need it; deleting files is not among them.
     from hudi_spark.engine import SparkEngine

@@ -10,11 +10,8 @@ from hudi_table.table.ports import Engine
 
 
 class Service(Protocol):
-    """One table service. Every method raises HudiError; none does more than it says.
-
-    A service without a plan on the timeline (archiving, a savepoint, a rollback) plans nothing and has nothing pending: all
-    its work is `execute` with the instant "".
-    """
+    """One table service. Every method raises HudiError; none does more than it says. One without a plan on the timeline is an
+    `Unplanned`."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """A dry run: what it would do now, None if nothing. The table does not change."""
@@ -31,3 +28,18 @@ class Service(Protocol):
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Carry a published plan out; running it again, or by two at once, is safe."""
         ...
+
+
+class Unplanned:
+    """A service that leaves no plan on the timeline (archiving, a savepoint, a rollback): all its work is `execute` with the
+    instant ""."""
+
+    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+        """Nothing is published."""
+        del ctx, request
+        return None
+
+    def pending(self, ctx: TableContext) -> list[str]:
+        """Nothing waits."""
+        del ctx
+        return []

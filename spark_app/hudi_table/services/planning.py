@@ -64,6 +64,16 @@ def publish(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | 
     raise AssertionError("unreachable")
 
 
+def publish_approved(
+    ctx: TableContext, action: Action, digest: str, approved: Callable[[bytes], Choose]
+) -> ServicePlan | None:
+    """Publish exactly the plan that a dry run kept; `approved` makes a choice of its content, which refuses it if the table has
+    moved. Raises as `publish`, and InvalidRequestError if no such plan is kept."""
+    planned = publish(ctx, action, approved(saved_plan(ctx, digest)))
+    forget_plan(ctx, digest)
+    return planned
+
+
 def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
     """A dry run: what would be planned now. The table does not change; the plan is kept for an approval by its digest."""
     draft = choose(FileSystemView(ctx, load_timeline(ctx)))

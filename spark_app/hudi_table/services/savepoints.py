@@ -16,6 +16,7 @@ from hudi_table.model.names import HOODIE
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.touches import CLEANING
 from hudi_table.read.as_of import check_retained
+from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.planning import Draft, publish
 from hudi_table.table import chain, recovery, settle
@@ -160,23 +161,13 @@ def _user() -> str:
         return "hudictl"
 
 
-class SavepointService:
+class SavepointService(Unplanned):
     """See `services.base.Service`: all its work is `execute`, at the commit of the request's instant."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """Nothing is planned."""
         del ctx, request
         return None
-
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing is planned."""
-        del ctx, request
-        return None
-
-    def pending(self, ctx: TableContext) -> list[str]:
-        """Nothing waits."""
-        del ctx
-        return []
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Keep the commit that the request names, or the newest."""

@@ -17,6 +17,7 @@ from hudi_table.model.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.model.names import join
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, body
+from hudi_table.table.view import FileSlice
 
 _VERSION = 2
 
@@ -31,6 +32,18 @@ class PlannedSlice:
     base: str | None
     logs: tuple[str, ...]
     metrics: Mapping[str, float]
+
+    @classmethod
+    def of(cls, item: FileSlice, metrics: Mapping[str, float] | None = None) -> PlannedSlice:
+        """A slice as a plan names it."""
+        return cls(
+            partition=item.partition,
+            file_id=item.file_id,
+            base_instant=item.instant,
+            base=item.base.name if item.base else None,
+            logs=tuple(log.path.rpartition("/")[2] for log in item.logs),
+            metrics=metrics or {},
+        )
 
     @property
     def base_path(self) -> str | None:
@@ -92,22 +105,22 @@ def parse_plan(data: bytes, name: str = "a compaction plan") -> list[PlannedSlic
 
 def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
     """(partition, file id) of every group in a pending compaction plan, and the plan's instant."""
-    return _held(ctx, timeline, {Action.COMPACTION})
+    return groups_of({i: slices for i, slices in pending_plans(ctx, timeline).items() if i.action is Action.COMPACTION})
 
 
 def planned_groups(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
     """The same for the plans of log compactions too: groups that no other plan may take."""
-    return _held(ctx, timeline, PLANNED_ACTIONS)
+    return groups_of(pending_plans(ctx, timeline))
 
 
-def _held(ctx: TableContext, timeline: Timeline, actions: Iterable[Action]) -> dict[tuple[str, str], str]:
-    wanted = set(actions)
-    return {
-        (item.partition, item.file_id): instant.time
-        for instant in timeline.pending
-        if instant.action in wanted
-        for item in planned_slices(ctx, instant)
-    }
+def pending_plans(ctx: TableContext, timeline: Timeline) -> dict[Instant, list[PlannedSlice]]:
+    """Every pending compaction and log compaction, oldest first, with its operations. Raises CorruptTableError."""
+    return {i: planned_slices(ctx, i) for i in timeline.pending if i.action in PLANNED_ACTIONS}
+
+
+def groups_of(plans: Mapping[Instant, Iterable[PlannedSlice]]) -> dict[tuple[str, str], str]:
+    """(partition, file id) of every group in plans, and the plan's instant."""
+    return {(item.partition, item.file_id): instant.time for instant, slices in plans.items() for item in slices}
 
 
 def _slice(operation: Mapping[str, Any]) -> PlannedSlice:

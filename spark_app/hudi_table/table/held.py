@@ -6,7 +6,7 @@ from hudi_table.errors import WriteConflictError
 from hudi_table.model.instants import Instant
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.table.clusterings import ClusteringPlan, pending_clusterings
-from hudi_table.table.compactions import planned_groups
+from hudi_table.table.compactions import groups_of, planned_groups
 from hudi_table.table.context import TableContext
 from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline
@@ -22,11 +22,7 @@ def held_groups(ctx: TableContext, timeline: Timeline) -> Groups:
 
 def clustered_groups(ctx: TableContext, timeline: Timeline) -> Groups:
     """Those of clusterings that are not being rolled back."""
-    return {
-        (item.partition, item.file_id): instant.time
-        for instant, plan in live_clusterings(ctx, timeline).items()
-        for item in plan.slices
-    }
+    return groups_of({instant: plan.slices for instant, plan in live_clusterings(ctx, timeline).items()})
 
 
 def live_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, ClusteringPlan]:

@@ -21,7 +21,7 @@ from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_config import TableType
 from hudi_table.table.bucket_count import buckets_at
-from hudi_table.table.compactions import pending_compactions, planned_groups
+from hudi_table.table.compactions import groups_of, pending_plans
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import Groups, clustered_groups, refuse_while_resizing
 from hudi_table.table.log_scan import VisibleInstants
@@ -107,8 +107,8 @@ class Attempt:
             filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
             self.replaced = _replaced(operation, groups, {*filled, *dropped})
             groups = {}
+        plans = pending_plans(self.ctx, self.timeline)
         clustered = clustered_groups(self.ctx, self.timeline)
-        held = planned_groups(self.ctx, self.timeline) | clustered
         planned = plan_tasks(
             PlanRequest(
                 slots=slots,
@@ -123,8 +123,8 @@ class Attempt:
                 pack_small_files=operation is not Operation.BULK_INSERT,
                 arrow_row_size=arrow_bytes / max(1, sum(rows)),
                 to_logs=self.ctx.config.type is TableType.MERGE_ON_READ,
-                compactions=pending_compactions(self.ctx, self.timeline),
-                held=held,
+                compactions=groups_of({i: plan for i, plan in plans.items() if i.action is Action.COMPACTION}),
+                held=groups_of(plans) | clustered,
             )
         )
         if not self.prepared.options.updates_clustered:

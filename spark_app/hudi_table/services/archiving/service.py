@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving.execute import archive, preview
+from hudi_table.services.base import Unplanned
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 
 
-class ArchivingService:
+class ArchivingService(Unplanned):
     """See `services.base.Service`."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """A dry run; it has no digest, as whatever may leave then leaves."""
         return preview(ctx, request.options, force=request.force)
-
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:  # noqa: ARG002 - the protocol's
-        """Nothing: archiving publishes no plan."""
-        return None
-
-    def pending(self, ctx: TableContext) -> list[str]:  # noqa: ARG002 - the protocol's
-        """None."""
-        return []
 
     def execute(
         self,

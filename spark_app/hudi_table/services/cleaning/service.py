@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
-from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.services.planning import preview, publish_approved
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -23,9 +25,7 @@ class CleaningService:
         """Publish a plan."""
         if not request.plan:
             return schedule_clean(ctx, request.options, force=request.force)
-        planned = publish(ctx, Action.CLEAN, approved_clean(ctx, saved_plan(ctx, request.plan)))
-        forget_plan(ctx, request.plan)
-        return planned
+        return publish_approved(ctx, Action.CLEAN, request.plan, partial(approved_clean, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""

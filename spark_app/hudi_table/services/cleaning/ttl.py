@@ -21,6 +21,7 @@ from hudi_table.model.instants import comparable_time, format_instant_time
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options import check_keys, known_keys
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.base import Unplanned
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import local_now
 from hudi_table.table.ports import Engine
@@ -143,7 +144,7 @@ def _number(options: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
-class PartitionTtlService:
+class PartitionTtlService(Unplanned):
     """See `services.base.Service`: it stores no plan; what has expired is looked at again when it is dropped."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
@@ -162,16 +163,6 @@ class PartitionTtlService:
             bytes_freed=sum(item.size for item in slices),
             details=tuple(found[:DETAILS_MAX]),
         )
-
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing: all is done by `execute`."""
-        del ctx, request
-        return None
-
-    def pending(self, ctx: TableContext) -> list[str]:
-        """Nothing waits."""
-        del ctx
-        return []
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Drop what has expired."""

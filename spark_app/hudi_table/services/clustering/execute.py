@@ -13,17 +13,23 @@ from functools import partial
 
 from hudi_table.errors import (
     InvalidRequestError,
-    InvariantError,
-    WriteAbortedError,
-    WriteConflictError,
 )
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import new_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.model.services import ServiceResult, ServiceType
-from hudi_table.services.clustering.sources import SliceSources, check_unmoved, give_up, replaced_by
+from hudi_table.services.clustering.sources import (
+    WRITER_BYTES,
+    SliceSources,
+    check_unmoved,
+    commit_of,
+    execute_plan,
+    open_plan,
+    rewrite_figures,
+    rewrite_metadata,
+)
 from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.planning import group_touches
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
@@ -32,17 +38,13 @@ from hudi_table.table.held import live_clusterings
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.row_order import RowOrder
-from hudi_table.table.schemas import table_avro_schema
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.transaction import Transaction, resume
+from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
 from hudi_table.write.guards import check_renames, drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
-_WRITER_BYTES = 32 << 20
-"""Memory that decides how long row groups are: the same for every executor, so that the files are."""
-_THREAD_BYTES = 2 * _WRITER_BYTES
+_THREAD_BYTES = 2 * WRITER_BYTES
 """What one that writes takes: a row group as it is gathered, sorted and encoded."""
 
 
@@ -63,12 +65,7 @@ def run_clustering(
     begun = ctx.clock.boot_seconds()
     parsed = WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
-    try:
-        txn = resume(ctx, requested)
-    except WriteConflictError as error:
-        # Given up by somebody who may not have come to roll it back.
-        give_up(ctx, requested, error)
-        raise
+    txn = open_plan(ctx, requested)
     if txn is None:
         return _result(ctx, instant, replayed=True)
     plan = planned_clustering(ctx, txn.instant)
@@ -82,7 +79,8 @@ def run_clustering(
         )
     # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
     order = order_of(plan.params)
-    try:
+
+    def rewrite() -> int:
         read = check_unmoved(ctx, txn.timeline, plan)
         drop_metadata_if_any(ctx)
         sources = SliceSources(ctx, txn, parsed, order.columns)
@@ -92,15 +90,12 @@ def run_clustering(
             done = engine.map(partial(_run, txn.right), tasks)
             stats = [stat for found in done for stat in found]
             touches = group_touches((item.partition, item.file_id) for item in plan.slices)
-            txn.commit(_metadata(ctx, txn, plan, stats), touches | {f"instant:{instant}"})
-    except (WriteAbortedError, InvariantError):
-        # Another executor may have been faster: its commit is this one's too, and its markers are gone.
-        if resume(ctx, requested) is None:
-            return _result(ctx, instant, replayed=True)
-        raise
-    except WriteConflictError as error:
-        give_up(ctx, txn.instant, error)
-        raise
+            txn.commit(rewrite_metadata(ctx, txn, plan, stats), touches | {f"instant:{instant}"})
+        return read
+
+    read = execute_plan(ctx, txn, rewrite)
+    if read is None:
+        return _result(ctx, instant, replayed=True)
     figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
     return _result(ctx, instant, plan, figures)
 
@@ -142,16 +137,6 @@ class _Tasks:
         return ClusteringTask(sources, tuple(outputs), self._order, memory, threads)
 
 
-def _metadata(ctx: TableContext, txn: Transaction, plan: ClusteringPlan, stats: list[WriteStat]) -> CommitMetadata:
-    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
-    return CommitMetadata(
-        operation_type="CLUSTER",
-        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
-        extra_metadata={SCHEMA_KEY: text} if text else {},
-        replaced=replaced_by(plan),
-    )
-
-
 def _result(
     ctx: TableContext,
     instant: str,
@@ -161,19 +146,7 @@ def _result(
     replayed: bool = False,
 ) -> ServiceResult:
     """The figures of a committed clustering; zeros if it has been archived meanwhile."""
-    found = next((i for i in load_timeline(ctx).commits if i.time == instant), None)
-    metadata = commit_metadata(ctx, found) if found else None
-    stats = metadata.stats if metadata else ()
-    groups = sum(len(ids) for ids in (metadata.replaced or {}).values()) if metadata else 0
-    before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
-    rows = sum(stat.num_writes for stat in stats)
-    figures = {
-        "fileGroups": float(groups),
-        "filesBefore": float(before),
-        "filesAfter": float(len(stats)),
-        "rowsWritten": float(rows),
-        "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
-        **(more or {}),
-    }
-    message = f"{groups} file groups clustered into {len(stats)}, {rows:,} rows"
-    return ServiceResult(ServiceType.CLUSTERING, instant, message, figures, replayed)
+    figures = rewrite_figures(commit_of(ctx, load_timeline(ctx), instant), plan)
+    groups, files, rows = (int(figures[name]) for name in ("fileGroups", "filesAfter", "rowsWritten"))
+    message = f"{groups} file groups clustered into {files}, {rows:,} rows"
+    return ServiceResult(ServiceType.CLUSTERING, instant, message, {**figures, **(more or {})}, replayed)

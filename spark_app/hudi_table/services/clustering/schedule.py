@@ -97,20 +97,8 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
     return choose
 
 
-def planned_slice(item: FileSlice) -> PlannedSlice:
-    """A slice as a plan names it."""
-    return PlannedSlice(
-        partition=item.partition,
-        file_id=item.file_id,
-        base_instant=item.instant,
-        base=item.base.name if item.base else None,
-        logs=tuple(log.path.rpartition("/")[2] for log in item.logs),
-        metrics={},
-    )
-
-
 def _unchanged(ctx: TableContext, item: PlannedSlice, found: FileSlice | None) -> FileSlice:
-    if found is None or set(planned_slice(found).files) != set(item.files):
+    if found is None or set(PlannedSlice.of(found).files) != set(item.files):
         raise WriteConflictError(
             f"file group {item.file_id} of partition {item.partition!r} has changed since the plan was made; make a new plan "
             "and approve that",
@@ -121,7 +109,7 @@ def _unchanged(ctx: TableContext, item: PlannedSlice, found: FileSlice | None) -
 
 def _planned(found: Sequence[SliceGroup], strategy: ClusteringStrategy) -> tuple[ClusteringGroup, ...]:
     return tuple(
-        ClusteringGroup(tuple(map(planned_slice, group.slices)), group.outputs, _metrics(group, strategy))
+        ClusteringGroup(tuple(map(PlannedSlice.of, group.slices)), group.outputs, _metrics(group, strategy))
         for group in found
     )
 

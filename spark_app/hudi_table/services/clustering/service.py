@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
-from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.services.planning import preview, publish_approved
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -26,9 +27,7 @@ class ClusteringService:
         """Publish a plan."""
         if not request.plan:
             return schedule_clustering(ctx, request.options, force=request.force)
-        planned = publish(ctx, Action.REPLACE_COMMIT, approved_choice(ctx, saved_plan(ctx, request.plan)))
-        forget_plan(ctx, request.plan)
-        return planned
+        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, partial(approved_choice, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""

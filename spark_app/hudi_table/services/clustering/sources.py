@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
 from hudi_table.codec.avro_schema import avro_text_for
-from hudi_table.errors import CommitStateUnknownError, HudiError, UnsupportedTableError, WriteConflictError
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    HudiError,
+    InvariantError,
+    UnsupportedTableError,
+    WriteAbortedError,
+    WriteConflictError,
+)
+from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Instant
 from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.read.plan import META_FIELDS, slice_merge
-from hudi_table.services.clustering.schedule import planned_slice
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import ClusteringPlan
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
+from hudi_table.table.exclusion import CLUSTER
 from hudi_table.table.log_scan import VisibleInstants, rows_of
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.row_order import check_columns
 from hudi_table.table.schemas import table_avro_schema, table_schema
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.transaction import Transaction, resume
 from hudi_table.table.view import FileSystemView, LogFile
 from hudi_table.write.compact_task import CompactionTask
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 _NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
-_WRITER_BYTES = 32 << 20
+WRITER_BYTES = 32 << 20
 """Memory that decides how long row groups are: the same for every executor, so that the files are."""
 
 
@@ -52,7 +60,7 @@ def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -
         if found is not None:
             read += found.size
             files = {
-                name for name in planned_slice(found).files if name in item.files or _counts(ctx, item, name, visible)
+                name for name in PlannedSlice.of(found).files if name in item.files or _counts(ctx, item, name, visible)
             }
         if found is None or files != set(item.files):
             raise WriteConflictError(
@@ -73,6 +81,68 @@ def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: Vi
     if instant is None or instant in visible:
         return True
     return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
+
+
+def open_plan(ctx: TableContext, requested: Instant) -> Transaction | None:
+    """The transaction of whoever executes the plan; None if it is committed. Raises as `transaction.resume`; one that was given
+    up is rolled back first, for who did so may not have come to it."""
+    try:
+        return resume(ctx, requested)
+    except WriteConflictError as error:
+        give_up(ctx, requested, error)
+        raise
+
+
+def execute_plan(ctx: TableContext, txn: Transaction, work: Callable[[], int]) -> int | None:
+    """Do the work that ends in the plan's commit, and return the bytes that it says it read; None if another executor was
+    faster, whose commit is this one's too.
+
+    Raises WriteConflictError if the plan is void: it is given up then. Whatever else it raises, the plan stays.
+    """
+    try:
+        return work()
+    except (WriteAbortedError, InvariantError):
+        # The other's commit took this one's markers away.
+        if resume(ctx, txn.instant) is None:
+            return None
+        raise
+    except WriteConflictError as error:
+        give_up(ctx, txn.instant, error)
+        raise
+
+
+def rewrite_metadata(
+    ctx: TableContext, txn: Transaction, plan: ClusteringPlan, stats: Iterable[WriteStat], **more: str
+) -> CommitMetadata:
+    """The commit that puts new file groups in the place of the planned ones; `more` is said in it beside the schema."""
+    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
+    return CommitMetadata(
+        operation_type=CLUSTER,
+        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
+        extra_metadata={**({SCHEMA_KEY: text} if text else {}), **more},
+        replaced=replaced_by(plan),
+    )
+
+
+def rewrite_figures(metadata: CommitMetadata | None, plan: ClusteringPlan | None) -> dict[str, float]:
+    """The figures of a committed rewrite; zeros without its metadata. Without the plan the files before are not known: one for
+    each group is told."""
+    stats = metadata.stats if metadata else ()
+    groups = sum(len(ids) for ids in (metadata.replaced or {}).values()) if metadata else 0
+    before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
+    return {
+        "fileGroups": float(groups),
+        "filesBefore": float(before),
+        "filesAfter": float(len(stats)),
+        "rowsWritten": float(sum(stat.num_writes for stat in stats)),
+        "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
+    }
+
+
+def commit_of(ctx: TableContext, timeline: Timeline, instant: str) -> CommitMetadata | None:
+    """The metadata of a completed write; None if it is not on the timeline (any more)."""
+    found = next((i for i in timeline.commits if i.time == instant), None)
+    return commit_metadata(ctx, found) if found else None
 
 
 def replaced_by(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
@@ -108,7 +178,7 @@ class SliceSources:
             combine_ordering=None,
             sort=False,
             virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
-            memory_bytes=_WRITER_BYTES,
+            memory_bytes=WRITER_BYTES,
         )
         self._visible = VisibleInstants.of(txn.timeline, txn.time)
         self._merge = slice_merge(ctx.config, stored)

@@ -95,7 +95,7 @@ def approved_choice(ctx: TableContext, service: ServiceType, data: bytes) -> Cho
         chosen = []
         for item in planned:
             candidate = free.get((item.partition, item.file_id))
-            if candidate is None or _planned(candidate).files != item.files:
+            if candidate is None or PlannedSlice.of(candidate.slice).files != item.files:
                 raise WriteConflictError(
                     f"file group {item.file_id} of partition {item.partition!r} has changed since the plan was made; make "
                     "a new plan and approve that",
@@ -123,7 +123,7 @@ def _choice(ctx: TableContext, service: _Service) -> Choose:
         chosen = service.chosen(view)
         if not chosen:
             return None
-        slices = [_planned(candidate) for candidate in chosen]
+        slices = [PlannedSlice.of(candidate.slice, candidate.metrics()) for candidate in chosen]
         touches = group_touches((item.partition, item.file_id) for item in slices)
         return Draft(plan_body(slices, service.executor), touches, _said(service.type, why, chosen))
 
@@ -147,15 +147,3 @@ def _said(service: ServiceType, why: str, chosen: list[Candidate]) -> ServicePla
 def _line(candidate: Candidate) -> str:
     found = candidate.slice
     return f"{found.partition or '.'} {found.file_id}: {len(found.logs)} logs, {candidate.log_bytes:,} bytes"
-
-
-def _planned(candidate: Candidate) -> PlannedSlice:
-    found = candidate.slice
-    return PlannedSlice(
-        partition=found.partition,
-        file_id=found.file_id,
-        base_instant=found.instant,
-        base=found.base.name if found.base else None,
-        logs=tuple(log.path.rpartition("/")[2] for log in found.logs),
-        metrics=candidate.metrics(),
-    )

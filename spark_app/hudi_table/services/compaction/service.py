@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
-from hudi_table.services.planning import Choose, forget_plan, preview, publish, saved_plan
+from hudi_table.services.planning import Choose, preview, publish, publish_approved
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -29,10 +30,7 @@ class CompactionService:
         """Publish a plan."""
         if not request.plan:
             return publish(ctx, self.action, self._choice(ctx, request))
-        choose = approved_choice(ctx, self.type, saved_plan(ctx, request.plan))
-        planned = publish(ctx, self.action, choose)
-        forget_plan(ctx, request.plan)
-        return planned
+        return publish_approved(ctx, self.action, request.plan, partial(approved_choice, ctx, self.type))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""

@@ -9,6 +9,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.findings import Finding, Severity
 from hudi_table.model.options import REPAIR_KEYS, REPAIR_QUARANTINE, check_keys
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.base import Unplanned
 from hudi_table.services.doctor.quarantine import movable, quarantine
 from hudi_table.services.doctor.run import examine
 from hudi_table.table.context import TableContext
@@ -16,7 +17,7 @@ from hudi_table.table.ports import Engine
 
 
 @dataclass(frozen=True, slots=True)
-class RepairService:
+class RepairService(Unplanned):
     """See `services.base.Service`. Nothing is planned on the timeline: a run examines the table, and with
     `hoodie.lakeops.repair.quarantine` moves what no reader uses."""
 
@@ -33,16 +34,6 @@ class RepairService:
             bytes_read=sum(item.size for item in files),
             details=tuple(f"{f.check} {f.path}: {f.message}" for f in findings[:DETAILS_MAX]),
         )
-
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing: all is done by `execute`."""
-        del ctx, request
-        return None
-
-    def pending(self, ctx: TableContext) -> list[str]:
-        """Nothing waits."""
-        del ctx
-        return []
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Examine, and put aside if the options say so."""

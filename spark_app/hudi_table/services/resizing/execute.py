@@ -13,19 +13,24 @@ from math import gcd
 
 from hudi_table.errors import (
     InvalidRequestError,
-    InvariantError,
-    WriteAbortedError,
-    WriteConflictError,
 )
 from hudi_table.index.bucket import BucketIndex
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.model.touches import TABLE
-from hudi_table.services.clustering.sources import SliceSources, check_unmoved, give_up, replaced_by
+from hudi_table.services.clustering.sources import (
+    SliceSources,
+    check_unmoved,
+    commit_of,
+    execute_plan,
+    open_plan,
+    rewrite_figures,
+    rewrite_metadata,
+)
 from hudi_table.services.resizing.plan import bucket_index, check_same, planned_resize
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.clusterings import ClusteringPlan, planned_clustering
@@ -33,9 +38,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
-from hudi_table.table.schemas import table_avro_schema
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.transaction import Transaction, resume
+from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
 from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
@@ -61,38 +64,32 @@ def run_resize(
     begun = ctx.clock.boot_seconds()
     parsed = WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
-    try:
-        txn = resume(ctx, requested)
-    except WriteConflictError as error:
-        # Given up by somebody who may not have come to roll it back.
-        give_up(ctx, requested, error)
-        raise
+    txn = open_plan(ctx, requested)
     if txn is None:
         return _result(ctx, instant, replayed=True)
     plan = planned_clustering(ctx, txn.instant)
     resize = None if plan is None else planned_resize(instant, plan)
     if plan is None or resize is None:
         raise InvalidRequestError(f"the replacecommit {instant} is no resize", base_path=ctx.base_path)
-    try:
+
+    def rewrite() -> int:
         read = check_unmoved(ctx, txn.timeline, plan)
         check_same(ctx, plan, FileSystemView(ctx, txn.timeline).latest_slices())
         drop_metadata_if_any(ctx)
-        tasks = _tasks(
-            SliceSources(ctx, txn, parsed), plan, bucket_index(ctx, resize.after), resize, engine, max_memory
-        )
+        index = bucket_index(ctx, resize.after)
+        tasks = _tasks(SliceSources(ctx, txn, parsed), plan, index, resize, engine, max_memory)
         with txn.signs_of_life():
             txn.inflight()
             done = engine.map(partial(_run, txn.right), tasks)
             stats = [stat for found in done for stat in found]
-            txn.commit(_metadata(ctx, txn, plan, resize, stats), {TABLE, f"instant:{instant}"})
-    except (WriteAbortedError, InvariantError):
-        # Another executor may have been faster: its commit is this one's too, and its markers are gone.
-        if resume(ctx, requested) is None:
-            return _result(ctx, instant, replayed=True)
-        raise
-    except WriteConflictError as error:
-        give_up(ctx, txn.instant, error)
-        raise
+            # No row changes: incremental readers pass over a clustering, and Hudi 0.15.0 knows no other name for such a commit.
+            metadata = rewrite_metadata(ctx, txn, plan, stats, **{CHANGE: resize.change})
+            txn.commit(metadata, {TABLE, f"instant:{instant}"})
+        return read
+
+    read = execute_plan(ctx, txn, rewrite)
+    if read is None:
+        return _result(ctx, instant, replayed=True)
     figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
     return _result(ctx, instant, plan, figures)
 
@@ -104,19 +101,6 @@ def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
 
 def _run(right: RightToWrite, task: ResizeTask) -> tuple[WriteStat, ...]:
     return resize_group(task, right.for_thread())
-
-
-def _metadata(
-    ctx: TableContext, txn: Transaction, plan: ClusteringPlan, resize: Resize, stats: list[WriteStat]
-) -> CommitMetadata:
-    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
-    return CommitMetadata(
-        # No row changes: incremental readers pass over a clustering, and Hudi 0.15.0 knows no other name for such a commit.
-        operation_type="CLUSTER",
-        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
-        extra_metadata={**({SCHEMA_KEY: text} if text else {}), CHANGE: resize.change},
-        replaced=replaced_by(plan),
-    )
 
 
 def _tasks(
@@ -158,22 +142,9 @@ def _result(
     """The figures of a committed resize, zeros if it has been archived meanwhile; the properties have its number then."""
     timeline = load_timeline(ctx)
     settle_buckets(ctx, timeline)
-    found = next((i for i in timeline.commits if i.time == instant), None)
-    metadata = commit_metadata(ctx, found) if found else None
-    stats = metadata.stats if metadata else ()
-    groups = sum(len(ids) for ids in (metadata.replaced or {}).values()) if metadata else 0
-    before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
-    rows = sum(stat.num_writes for stat in stats)
-    figures = {
-        "fileGroups": float(groups),
-        "filesBefore": float(before),
-        "filesAfter": float(len(stats)),
-        "rowsWritten": float(rows),
-        "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
-        **(more or {}),
-    }
+    metadata = commit_of(ctx, timeline, instant)
+    figures = rewrite_figures(metadata, plan)
     told = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None
     numbers = f"{told.before} buckets became {told.after}: " if told else ""
-    return ServiceResult(
-        ServiceType.RESIZE, instant, f"{numbers}{groups} file groups, {rows:,} rows", figures, replayed
-    )
+    message = f"{numbers}{int(figures['fileGroups'])} file groups, {int(figures['rowsWritten']):,} rows"
+    return ServiceResult(ServiceType.RESIZE, instant, message, {**figures, **(more or {})}, replayed)

@@ -21,10 +21,10 @@ from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table_config import IndexType
 from hudi_table.model.table_properties import BUCKETS
 from hudi_table.model.touches import TABLE
-from hudi_table.services.clustering.schedule import planned_slice
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.bucket_count import refresh_buckets
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
+from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
 from hudi_table.table.timeline import Timeline
@@ -61,7 +61,7 @@ def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choo
         _check_free(ctx, view.timeline)
         found = _groups(ctx, view, before, buckets)
         groups = tuple(
-            ClusteringGroup(tuple(map(planned_slice, group)), buckets // gcd(before, buckets)) for group in found
+            ClusteringGroup(tuple(map(PlannedSlice.of, group)), buckets // gcd(before, buckets)) for group in found
         )
         plan = ClusteringPlan(groups, STRATEGY, {}, {CHANGE: f"{before}:{buckets}"})
         return _draft(ctx, plan, found, f"{before} buckets become {buckets}")
@@ -101,7 +101,7 @@ def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
 def check_same(ctx: TableContext, plan: ClusteringPlan, found: Sequence[FileSlice]) -> None:
     """Refuse if the table's slices are not those of the plan. Raises WriteConflictError that names the first other group."""
     then = {(item.partition, item.file_id): frozenset(item.files) for item in plan.slices}
-    now = {(item.partition, item.file_id): frozenset(planned_slice(item).files) for item in found}
+    now = {(item.partition, item.file_id): frozenset(PlannedSlice.of(item).files) for item in found}
     for partition, file_id in sorted(then.keys() | now.keys()):
         if then.get((partition, file_id)) != now.get((partition, file_id)):
             raise WriteConflictError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.model.table_properties import BUCKETS
-from hudi_table.services.planning import forget_plan, preview, publish, saved_plan
+from hudi_table.services.planning import preview, publish, publish_approved
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
 from hudi_table.table.context import TableContext
@@ -25,14 +26,9 @@ class ResizeService:
 
     def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """Publish a plan; None if it is published already. Until it is executed the table takes no writes."""
-        if request.plan:
-            choose = approved_choice(ctx, saved_plan(ctx, request.plan))
-        else:
-            choose = resize_choice(ctx, wanted_buckets(request.options))
-        planned = publish(ctx, Action.REPLACE_COMMIT, choose)
-        if request.plan:
-            forget_plan(ctx, request.plan)
-        return planned
+        if not request.plan:
+            return publish(ctx, Action.REPLACE_COMMIT, resize_choice(ctx, wanted_buckets(request.options)))
+        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, partial(approved_choice, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""

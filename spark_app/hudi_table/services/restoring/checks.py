@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import PLANNED_ACTIONS, Action, Instant
+from hudi_table.model.instants import Action, Instant
 from hudi_table.model.names import join, parse_base_file
 from hudi_table.table import recovery
-from hudi_table.table.compactions import planned_slices
+from hudi_table.table.compactions import pending_plans
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
 from hudi_table.table.listing import list_data_files
@@ -52,7 +52,7 @@ def check_free(ctx: TableContext, timeline: Timeline, target: Instant, metadata:
             f"{target.time} is a savepoint; delete the savepoint first, or restore an earlier one",
             base_path=ctx.base_path,
         )
-    plans = {i: planned_slices(ctx, i) for i in timeline.pending if i.action in PLANNED_ACTIONS}
+    plans = pending_plans(ctx, timeline)
     plans |= {i: list(plan.slices) for i, plan in live_clusterings(ctx, timeline).items()}
     for instant, slices in plans.items():
         named = {path for item in slices for path in (item.base_path, *item.log_paths)}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
-from hudi_table.services.planning import Choose, Draft, forget_plan, publish, saved_plan
+from hudi_table.services.planning import Choose, Draft, publish, publish_approved
 from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table import recovery
@@ -62,17 +63,15 @@ def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False,
 def _publish(ctx: TableContext, action: Action, choose: Choose, approved: str) -> ServicePlan:
     drop_metadata_if_any(ctx)
     if approved:
-        choose = _approved(ctx, choose, action, approved)
-    planned = publish(ctx, action, choose)
+        planned = publish_approved(ctx, action, approved, partial(_approved, ctx, choose, action, approved))
+    else:
+        planned = publish(ctx, action, choose)
     assert planned is not None, "a choice raises rather than to find nothing"
-    if approved:
-        forget_plan(ctx, approved)
     return planned
 
 
-def _approved(ctx: TableContext, choose: Choose, action: Action, digest: str) -> Choose:
+def _approved(ctx: TableContext, choose: Choose, action: Action, digest: str, data: bytes) -> Choose:
     """The same choice, as long as it still comes to what was approved."""
-    data = saved_plan(ctx, digest)
 
     def again(view: FileSystemView) -> Draft | None:
         draft = choose(view)

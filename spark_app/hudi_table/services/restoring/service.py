@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hudi_table.model.options import WRITERS_STOPPED, check_keys
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.base import Unplanned
 from hudi_table.services.planning import preview
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice
 from hudi_table.services.restoring.run import restore, rollback
@@ -15,7 +16,7 @@ from hudi_table.write.prepare import refuse_unsupported
 
 
 @dataclass(frozen=True, slots=True)
-class UndoService:
+class UndoService(Unplanned):
     """Rollback and restore as table services; see `services.base.Service`. `request.instant` is the write, or the savepoint; all
     is done by `execute`."""
 
@@ -26,16 +27,6 @@ class UndoService:
         make = rollback_choice if self.type is ServiceType.ROLLBACK else restore_choice
         refuse_unsupported(ctx.config)
         return preview(ctx, make(ctx, request.instant, writers_stopped=_stopped(request), dry=True))
-
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing: all is done by `execute`."""
-        del ctx, request
-        return None
-
-    def pending(self, ctx: TableContext) -> list[str]:
-        """Nothing waits: whoever writes next finishes what a crash left."""
-        del ctx
-        return []
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Decide and carry out."""
