@@ -14,18 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.process import ROOT
+from bench.process import ROOT, compiled
 from hudi_table import create_table
 from hudi_table.api import HudiTable
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.model.options import WRITERS_STOPPED
 from hudi_table.model.services import ServiceType
+from hudi_table.model.table_properties import BUCKETS
 from hudi_table.services.registry import SERVICES
 
 SECONDS_MAX = 2.0
 RUNS = 3
 CALLED = "java-was-called"
 _ROWS = 1_000
+_BUCKETS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,14 @@ def idle_times(folder: Path) -> dict[str, Idle]:
     """Each service's job, asked for Spark, on a table that it has no work on. Raises AssertionError if one fails."""
     folder.mkdir()
     env = _with_false_java(folder)
-    tables = {name: _table(folder / name, buckets) for name, buckets in (("buckets", 2), ("flat", None))}
+    tables = {name: _table(folder / name, buckets) for name, buckets in (("buckets", _BUCKETS), ("flat", None))}
     gone, kept = _taken_back(tables["buckets"])
     sure = {WRITERS_STOPPED: "true"}
     asked: Mapping[ServiceType, dict[str, Any]] = {
         ServiceType.SAVEPOINT: {"instant": kept},
         ServiceType.RESTORE: {"instant": kept, "options": sure},
         ServiceType.ROLLBACK: {"instant": gone, "options": sure},
+        ServiceType.RESIZE: {"options": {BUCKETS: str(_BUCKETS)}},
         ServiceType.PARTITION_TTL: {"options": {"hoodie.partition.ttl.strategy.days.retain": "36500"}},
     }
     found = {}
@@ -89,7 +92,7 @@ def _with_false_java(folder: Path) -> dict[str, str]:
     java.write_text(f"#!/bin/sh\ntouch '{folder / CALLED}'\nexit 1\n")
     java.chmod(0o755)
     path = os.pathsep.join((str(java.parent), os.environ.get("PATH", "")))
-    return {**os.environ, "JAVA_HOME": str(folder / "jdk"), "PATH": path, "PYTHONPATH": str(ROOT / "spark_app")}
+    return {**compiled(), "JAVA_HOME": str(folder / "jdk"), "PATH": path, "PYTHONPATH": str(ROOT / "spark_app")}
 
 
 def _idle(work: dict[str, Any], table: HudiTable, folder: Path, env: Mapping[str, str]) -> Idle:

@@ -134,3 +134,8 @@ class _Watch:
                         largest = max(largest, size)
             self.peak = max(self.peak, total)
             self.worker_peak = max(self.worker_peak, largest)
+
+
+def compiled() -> dict[str, str]:
+    """The environment in which a process keeps what it compiles, as an installation and an image have it."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench.process import compiled
+
 RUNS = 7
 
 
@@ -38,7 +40,7 @@ def _start(command: list[str]) -> Start:
     walls, cpus = [], []
     for _ in range(RUNS):
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=compiled())
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         walls.append(time.perf_counter() - start)
         cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

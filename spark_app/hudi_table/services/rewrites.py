@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.model.table_properties import BUCKETS
@@ -117,7 +118,8 @@ class Rewrites(TableReader):
         InvalidRequestError for a table without a bucket index, the number that it has already, and beside another pending plan."""
         self._check_writable()
         planned = RESIZING.preview(self.context, ServiceRequest({BUCKETS: str(buckets)}))
-        assert planned is not None, "a resize is planned or refused"
+        if planned is None:
+            raise self._resized(buckets)
         return planned
 
     def resize_buckets(
@@ -140,8 +142,16 @@ class Rewrites(TableReader):
             return done
         planned = RESIZING.schedule(ctx, request)
         # What was decided and not published appears only when somebody plans: then it waits now.
-        (instant,) = RESIZING.pending(ctx) if planned is None else [planned.instant]
-        return RESIZING.execute(ctx, instant, request, engine)
+        instants = RESIZING.pending(ctx) if planned is None else [planned.instant]
+        if not instants:
+            raise self._resized(buckets)
+        return RESIZING.execute(ctx, instants[0], request, engine)
+
+    def _resized(self, buckets: int) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"table {self.context.config.name!r} has {buckets} buckets already; give another number",
+            base_path=self.context.base_path,
+        )
 
     def pending_resize(self) -> str | None:
         """The instant of a resize that was planned and waits for its execution."""

@@ -8,8 +8,9 @@ order and the cuts are the same: equal keys stay as they came, and rows weigh wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Self
@@ -21,9 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.dictionaries import SharedDictionaries
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.parts import PARTS_MAX
 from hudi_table.table.row_order import FittedOrder, RowOrder, RowSample
-from hudi_table.table.spill import GroupedRows, give_back
+from hudi_table.table.spill import Codes, GroupedRows, give_back
 
 PIECE_ROWS = 1 << 14
 _WHOLE_MAX = 1 << 30
@@ -86,7 +88,7 @@ class SortedRows:
         self._order = order
         self._max_bytes = max(1, max_bytes // _SHARES)
         self._readers = readers
-        self._taken = GroupedRows(min(self._max_bytes, _WHOLE_MAX))
+        self._taken = GroupedRows(min(self._max_bytes, _WHOLE_MAX), readers)
         self._dealt: GroupedRows | None = None
         self._sample = RowSample(order.columns)
         self._dictionaries = SharedDictionaries()
@@ -163,18 +165,22 @@ class SortedRows:
         parts = min(PARTS_MAX, max(2, math.ceil(2 * self._taken.bytes_total / room)), max(2, len(sample)))
         boundaries = self._fitted.boundaries(sample, parts)
         totals = np.zeros(parts, dtype=np.int64)
-        self._dealt, first = GroupedRows(self._max_bytes), 0
-        for batch in self._taken.read(0):
-            rows = pa.Table.from_batches([batch])
-            for start in range(0, len(rows), PIECE_ROWS):
-                piece = rows.slice(start, PIECE_ROWS)
-                codes = self._fitted.parts(self._dictionaries.decoded(piece), first, boundaries)
-                np.add.at(totals, codes, self._weights.weigh(piece))
-                self._dealt.add(piece.combine_chunks().to_batches()[0], codes)
-                first += len(piece)
+        self._dealt = GroupedRows(self._max_bytes, self._readers)
+        deal = partial(self._coded, self._fitted, boundaries)
+        for batch, codes, weights in LocalEngine(self._readers).imap(deal, self._taken.pieces(0)):
+            np.add.at(totals, codes, weights)
+            self._dealt.add(batch, codes)
         self._dealt.flush()
         self._taken.close()
         self._totals = totals.tolist()
+
+    def _coded(
+        self, fitted: FittedOrder, boundaries: pa.Table, item: tuple[int, Callable[[], pa.RecordBatch]]
+    ) -> tuple[pa.RecordBatch, Codes, npt.NDArray[np.int64]]:
+        """Some rows, the part and the weight of each."""
+        first, batch = item[0], item[1]()
+        rows = pa.Table.from_batches([batch])
+        return batch, fitted.parts(self._dictionaries.decoded(rows), first, boundaries), self._weights.weigh(rows)
 
     def _part(self, rows: GroupedRows | None, code: int = 0) -> _Part:
         assert rows is not None

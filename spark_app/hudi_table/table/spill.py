@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from hudi_table.table.engine import LocalEngine
+
+T = TypeVar("T")
 Codes = npt.NDArray[np.int32]
 _FILE_BATCH_BYTES = 16 << 20
 
@@ -32,32 +36,34 @@ class _Held:
     order: npt.NDArray[Any] | None
     ranges: dict[int, tuple[int, int]]
 
-    def read(self, code: int) -> pa.RecordBatch | None:
-        found = self.ranges.get(code)
-        if found is None:
-            return None
-        if self.order is None:
-            return self.batch
-        return self.batch.take(pa.array(self.order[found[0] : found[1]]))
+    def read(self, code: int) -> pa.RecordBatch:
+        start, stop = self.ranges[code]
+        return self.batch if self.order is None else self.batch.take(pa.array(self.order[start:stop]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Batches `first` to `last` (exclusive) of one spill file."""
+    """Batches of one spill file from the `first` on, and how many rows each has."""
 
     path: Path
     first: int
-    last: int
+    rows: tuple[int, ...]
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        with pa.OSFile(str(self.path)) as source:
+            return pa.ipc.open_file(source).get_batch(self.first + number)
 
 
 class GroupedRows:
     """Rows by group. Groups are integers from 0; a code of -1 drops the row. All batches have one schema.
 
-    A context manager: its temporary files go when it ends. `add` is not for several threads at once, `read` is.
+    A context manager: its temporary files go when it ends. `add` is not for several threads at once, `read` is. So many
+    `threads` write to disk, each a file of its own.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, threads: int = 1) -> None:
         self._max_bytes = max_bytes
+        self._threads = threads
         self._held: list[_Held] = []
         self._held_bytes = 0
         self._runs: dict[int, list[_Run]] = {}
@@ -115,16 +121,21 @@ class GroupedRows:
             if at >= end:
                 return
 
-    def _batches(self, code: int) -> Iterator[pa.RecordBatch]:
+    def pieces(self, code: int) -> Iterator[tuple[int, Callable[[], pa.RecordBatch]]]:
+        """The rows of one group in pieces: how many lie before each, and what reads it, in any thread."""
+        before = 0
         for run in self._runs.get(code, ()):
-            with pa.OSFile(str(run.path)) as source:
-                reader = pa.ipc.open_file(source)
-                for number in range(run.first, run.last):
-                    yield reader.get_batch(number)
+            for number, rows in enumerate(run.rows):
+                yield before, partial(run.batch, number)
+                before += rows
         for held in self._held:
-            batch = held.read(code)
-            if batch is not None:
-                yield batch
+            if code in held.ranges:
+                yield before, partial(held.read, code)
+                start, stop = held.ranges[code]
+                before += stop - start
+
+    def _batches(self, code: int) -> Iterator[pa.RecordBatch]:
+        return (read() for _, read in self.pieces(code))
 
     def flush(self) -> None:
         """Put what is held on disk too, if anything is there already."""
@@ -134,25 +145,42 @@ class GroupedRows:
     def _spill(self) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="hudi-table-"))
-        path = self._folder / f"{len(list(self._folder.iterdir()))}.arrow"
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        codes = sorted({code for held in self._held for code in held.ranges})
-        written, size = 0, max(1, min(_FILE_BATCH_BYTES, self._max_bytes // 4))
-        with (
-            pa.OSFile(str(path), "wb") as sink,
-            pa.ipc.new_file(sink, self._held[0].batch.schema, options=options) as out,
-        ):
-            for code in codes:
-                first = written
-                found = (held.read(code) for held in self._held)
-                for batch in joined((batch for batch in found if batch is not None), size):
-                    out.write_batch(batch)
-                    written += 1
-                self._runs.setdefault(code, []).append(_Run(path, first, written))
+        files = len(list(self._folder.iterdir()))
+        shares = [(self._folder / f"{files + number}.arrow", *share) for number, share in enumerate(self._shares())]
+        for runs in LocalEngine(self._threads).map(self._write_runs, shares):
+            for code, run in runs.items():
+                self._runs.setdefault(code, []).append(run)
         self.spilled_bytes += self._held_bytes
         self._held = []
         self._held_bytes = 0
         give_back()
+
+    def _shares(self) -> list[tuple[list[int], list[_Held]]]:
+        """What each thread writes: some groups of all that is held, or where there are too few groups, all of some of it."""
+        codes = sorted({code for held in self._held for code in held.ranges})
+        if len(codes) >= self._threads:
+            return [(share, self._held) for share in _cut(codes, self._threads)]
+        return [(codes, share) for share in _cut(self._held, self._threads)]
+
+    def _write_runs(self, share: tuple[Path, list[int], list[_Held]]) -> dict[int, _Run]:
+        path, codes, held = share
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        written, size = 0, max(1, min(_FILE_BATCH_BYTES, self._max_bytes // 4) // self._threads)
+        runs = {}
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, held[0].batch.schema, options=options) as out:
+            for code in codes:
+                rows = []
+                for batch in joined((some.read(code) for some in held if code in some.ranges), size):
+                    out.write_batch(batch)
+                    rows.append(len(batch))
+                runs[code] = _Run(path, written, tuple(rows))
+                written += len(rows)
+        return runs
+
+
+def _cut(items: list[T], pieces: int) -> list[list[T]]:
+    size = max(1, -(-len(items) // pieces))
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def give_back() -> None:

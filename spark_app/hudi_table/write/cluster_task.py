@@ -6,7 +6,8 @@ again. Rows keep their commit time, sequence number and key (measured on Hudi 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.codec.parquet import read_footer
 from hudi_table.model.commits import WriteStat
+from hudi_table.read.prefetch import in_order
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.log_scan import slice_blocks
 from hudi_table.table.merge import MergeCounts
@@ -45,14 +47,13 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
     away, and what the storage raises."""
     if len(item.outputs) == 1 and not item.order.columns:
         shared = SharedDictionaries()
-        tables = (
-            shared.decoded(shared.encoded(table)) for table in source_rows(item.sources, right, item.memory_bytes)
-        )
-        return write_rows(item.outputs[0], tables, right)
+        with closing(source_rows(item.sources, right, item.memory_bytes, item.threads)) as tables:
+            return write_rows(item.outputs[0], (shared.decoded(shared.encoded(table)) for table in tables), right)
     with SortedRows(item.order, item.memory_bytes, item.threads) as rows:
-        for table in source_rows(item.sources, right, item.memory_bytes):
-            rows.add(table)
-            right.renew_if_due()
+        with closing(source_rows(item.sources, right, item.memory_bytes, item.threads)) as tables:
+            for table in tables:
+                rows.add(table)
+                right.renew_if_due()
         rows.finish(_column_sizes(item, right) if len(item.outputs) > 1 else {})
         write = partial(_run, item, rows, right)
         found = LocalEngine(item.threads).map(write, range(len(item.outputs)))
@@ -73,20 +74,25 @@ def write_rows(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWr
     return (write_one(work, 0, _chained(first, pieces), right),)
 
 
-def source_rows(sources: Iterable[CompactionTask], right: RightToWrite, memory_bytes: int) -> Iterator[pa.Table]:
-    """The rows of planned slices, logs merged in, one slice after the other, in steps as large as the memory allows."""
-    for source in sources:
-        logs = source.logs()
-        work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
-        if logs:
-            yield from slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
-        else:
-            yield from base_rows(replace(work, task=_read_by(source.file, memory_bytes)), right)
+def source_rows(
+    sources: Sequence[CompactionTask], right: RightToWrite, memory_bytes: int, threads: int = 1
+) -> Generator[pa.Table, None, None]:
+    """The rows of planned slices, logs merged in, one slice after the other, in steps as large as the memory allows, which do
+    not decide what is written. So many `threads` read slices at once; closing the generator stops them."""
+    share = memory_bytes // (_READ_SHARES * threads)
+    read = [partial(_slice_rows, source, right, share) for source in sources]
+    if threads == 1:
+        return (table for rows in read for table in rows())
+    return in_order(read, ahead=threads, depth=1)
 
 
-def _read_by(file: FileGroupTask, memory_bytes: int) -> FileGroupTask:
-    """The file, read in small steps: what is written does not depend on them."""
-    return replace(file, settings=replace(file.settings, memory_bytes=memory_bytes // _READ_SHARES))
+def _slice_rows(source: CompactionTask, right: RightToWrite, memory_bytes: int) -> Iterator[pa.Table]:
+    right, logs = right.for_thread(), source.logs()
+    work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
+    if logs:
+        return slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
+    file = replace(source.file, settings=replace(source.file.settings, memory_bytes=memory_bytes))
+    return base_rows(replace(work, task=file), right)
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

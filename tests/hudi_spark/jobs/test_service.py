@@ -133,6 +133,15 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert run(tmp_path, spec(tmp_path))[1].error_class == "TableNotFound"
 
 
+def test_a_resize_that_a_lost_attempt_has_done_is_nothing_to_do(table: HudiTable, tmp_path: Path) -> None:
+    wanted: dict[str, Any] = {"type": "Resize", "options": {"hoodie.bucket.index.num.buckets": "4"}}
+    assert run(tmp_path, spec(tmp_path, **wanted))[1].outcome == "Succeeded"
+    code, result = run(tmp_path, spec(tmp_path, **wanted))
+    assert (code, result.outcome) == (0, "NothingToDo")
+    code, result = run(tmp_path, spec(tmp_path, mode="Plan", **wanted))
+    assert (code, result.outcome) == (0, "NothingToDo")
+
+
 def test_nothing_to_do_starts_no_jvm_and_claims_nothing(table: HudiTable, tmp_path: Path) -> None:
     """In a process of its own, asked for Spark: neither the gateway nor Spark is imported, no child is born."""
     before = sorted(path.name for path in (tmp_path / "lake" / ".hoodie").rglob("*"))

@@ -45,16 +45,14 @@ def wanted_buckets(options: Mapping[str, str]) -> int:
 
 
 def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choose:
-    """The plan for so many buckets, of any snapshot; none, unless for a `dry` run, if just that waits for its execution already.
-    Raises InvalidRequestError where there is none to make."""
+    """The plan for so many buckets, of any snapshot; none if the table has them, or, unless for a `dry` run, if just that plan
+    waits for its execution. Raises InvalidRequestError where none can be made."""
     _refuse(ctx)
 
     def choose(view: FileSystemView) -> Draft | None:
         before = _buckets_of(ctx, view.timeline)
         if before == buckets:
-            raise InvalidRequestError(
-                f"table {ctx.config.name!r} has {buckets} buckets already; give another number", base_path=ctx.base_path
-            )
+            return None
         waiting = [planned_resize(i.time, plan) for i, plan in live_clusterings(ctx, view.timeline).items()]
         if not dry and any(found is not None and found.after == buckets for found in waiting):
             return None
