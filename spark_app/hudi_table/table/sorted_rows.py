@@ -170,7 +170,6 @@ class SortedRows:
         for batch, codes, weights in LocalEngine(self._readers).imap(deal, self._taken.pieces(0)):
             np.add.at(totals, codes, weights)
             self._dealt.add(batch, codes)
-        self._dealt.flush()
         self._taken.close()
         self._totals = totals.tolist()
 
