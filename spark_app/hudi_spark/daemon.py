@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
+import pyarrow as pa
 from pyspark.daemon import manager
 
 import hudi_spark.datasource
 import hudi_spark.writer  # noqa: F401
 
 if __name__ == "__main__":
+    # Where pandas is installed, Arrow imports it for the first array that it takes from numpy: half a second.
+    pa.array(np.zeros(1))
     gc.collect()
     gc.freeze()
     manager()
