@@ -1,16 +1,19 @@
 """Thousands of commits with every service on: what grows is bounded, what is not needed goes, and a commit costs what it did.
 
 A merge-on-read table in memory takes one commit a simulated minute for a week: upserts, inserts and deletes. Services run
-as a person would set them up. `make test` runs a few hundred commits, `make test-full` ten thousand.
+as a person would set them up. `make test` runs a few hundred commits, `make test-full` ten thousand, in parts: each takes up
+the table where the one before left it, in a process of its own.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
 import statistics
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +28,12 @@ from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 from hudi_table.write.create import TableSpec, create
 from tests.support.scale import scaled
 from tests.support.simulated import SimulatedStorage
-from tests.support.tables import TestClock
+from tests.support.tables import TestClock, memory_storage
 
 COMMITS_LEAST = 240
 TIMELINE_FILES_MAX = 1_000
@@ -51,6 +53,8 @@ OPTIONS = {
     "hoodie.keep.min.commits": "20",
     "hoodie.keep.max.commits": "30",
 }
+STATE = Path(__file__).parents[2] / ".cache" / "test-full" / "endurance.pickle"
+PART, PARTS = map(int, os.environ.get("HUDI_ENDURANCE_PART", "1/1").split("/"))
 EVERY: dict[ServiceType, int] = {
     ServiceType.COMPACTION: 5,
     ServiceType.LOG_COMPACTION: 7,
@@ -105,19 +109,38 @@ class Life:
         for instant in service.pending(ctx) or ([""] if type_ is ServiceType.ARCHIVING else []):
             service.execute(ctx, instant, request, ENGINE)
 
+    def save(self) -> None:
+        """The table, its clock and its model, for the part that follows."""
+        storage = self.table.context.storage
+        assert isinstance(storage, SimulatedStorage)
+        objects = {info.path: storage.get(info.path) for info in storage.list()}
+        known = {name: value for name, value in vars(self).items() if name != "table"}
+        STATE.parent.mkdir(parents=True, exist_ok=True)
+        STATE.write_bytes(pickle.dumps((objects, storage.ages, known)))
+
     def read(self) -> dict[tuple[str, str], int]:
         """What the table holds."""
         found = self.table.scan().to_arrow().to_pylist()
         return {(row["id"], row["city"]): row["value"] for row in found}
 
 
-@pytest.fixture
-def life() -> Life:
+def begun() -> Life:
+    """A new table."""
     clock = TestClock()
-    storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), clock)
+    storage = SimulatedStorage(memory_storage(), clock)
     spec = TableSpec(SCHEMA, "id", partition_by=["city"], index="Simple", name="t", type="MergeOnRead")
     create(storage, spec)
     return Life(HudiTable(open_context(storage, clock)), clock)
+
+
+def taken_up() -> Life:
+    """The table as the part before left it."""
+    assert STATE.exists(), f"part {PART} of {PARTS} goes on from {STATE}: run the parts before it"
+    objects, ages, known = pickle.loads(STATE.read_bytes())
+    inner = memory_storage()
+    for path, data in objects.items():
+        inner.put(path, data)
+    return Life(HudiTable(open_context(SimulatedStorage(inner, known["clock"], ages), known["clock"])), **known)
 
 
 def orphans(life: Life) -> list[str]:
@@ -147,16 +170,27 @@ def mean_of(seconds: list[float], *, last: bool) -> float:
 
 @pytest.mark.timeout(1800)
 def test_a_table_that_is_served_stays_bounded_however_often_it_is_written(
-    life: Life, figure: Callable[[int, str], None]
+    figure: Callable[[int, str], None],
 ) -> None:
-    commits = scaled(COMMITS_LEAST, at_least=COMMITS_LEAST)
-    for number in range(commits):
+    total = scaled(COMMITS_LEAST, at_least=COMMITS_LEAST)
+    first, last = total * (PART - 1) // PARTS, total * PART // PARTS
+    life = begun() if PART == 1 else taken_up()
+    for number in range(first, last):
         life.minute(number)
     assert life.read() == life.rows
-    figure(commits, "commits with every service on")
+    figure(last - first, "commits with every service on")
     figure(life.files_most, "timeline files at the most")
     assert life.files_most < TIMELINE_FILES_MAX
-    slower = mean_of(life.cpu_seconds, last=True) / mean_of(life.cpu_seconds, last=False)
+    if PART < PARTS:
+        life.save()
+        return
+    start = life
+    if PARTS > 1:
+        # Times compare within a process only.
+        start = begun()
+        for number in range(COMMITS_LEAST):
+            start.minute(number)
+    slower = mean_of(life.cpu_seconds, last=True) / mean_of(start.cpu_seconds, last=False)
     figure(round(100 * slower), "per cent of a commit's CPU time at the start, at the end")
     assert slower <= TIMES_SLOWER_MAX, "a commit costs more and more"
     for type_ in (ServiceType.COMPACTION, ServiceType.CLEANING, ServiceType.ARCHIVING):
