@@ -116,7 +116,7 @@ class Life:
         objects = {info.path: storage.get(info.path) for info in storage.list()}
         known = {name: value for name, value in vars(self).items() if name != "table"}
         STATE.parent.mkdir(parents=True, exist_ok=True)
-        STATE.write_bytes(pickle.dumps((objects, storage.ages, known)))
+        STATE.write_bytes(pickle.dumps((objects, storage.infos, known)))
 
     def read(self) -> dict[tuple[str, str], int]:
         """What the table holds."""
@@ -136,11 +136,11 @@ def begun() -> Life:
 def taken_up() -> Life:
     """The table as the part before left it."""
     assert STATE.exists(), f"part {PART} of {PARTS} goes on from {STATE}: run the parts before it"
-    objects, ages, known = pickle.loads(STATE.read_bytes())
+    objects, infos, known = pickle.loads(STATE.read_bytes())
     inner = memory_storage()
     for path, data in objects.items():
         inner.put(path, data)
-    return Life(HudiTable(open_context(SimulatedStorage(inner, known["clock"], ages), known["clock"])), **known)
+    return Life(HudiTable(open_context(SimulatedStorage(inner, known["clock"], infos), known["clock"])), **known)
 
 
 def orphans(life: Life) -> list[str]:
@@ -175,6 +175,9 @@ def test_a_table_that_is_served_stays_bounded_however_often_it_is_written(
     total = scaled(COMMITS_LEAST, at_least=COMMITS_LEAST)
     first, last = total * (PART - 1) // PARTS, total * PART // PARTS
     life = begun() if PART == 1 else taken_up()
+    assert len(life.cpu_seconds) == first, (
+        f"part {PART} of {PARTS} goes on after {first} commits: run the parts before it"
+    )
     for number in range(first, last):
         life.minute(number)
     assert life.read() == life.rows

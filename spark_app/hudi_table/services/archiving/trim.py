@@ -11,7 +11,7 @@ from hudi_table.model.chain import ChainEntry, sequence_of
 from hudi_table.model.names import CHAIN
 from hudi_table.services.planning import SAVED
 from hudi_table.table import settle
-from hudi_table.table.chain import write_hint
+from hudi_table.table.chain import known_tail, write_hint
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import load_timeline
 
@@ -26,10 +26,11 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
     least_age = max(TRIM_AGE_SECONDS, 4 * ctx.settings.quarantine_seconds)
     timeline = load_timeline(ctx)
     present = {instant.time for instant in timeline.instants}.union(timeline.planner_claims)
-    infos = ctx.storage.list(CHAIN)
+    # The chain keeps days of entries, and this runs after every few commits: only those that may go are listed, and one more.
+    infos = ctx.storage.list(CHAIN, limit=TRIMMED_MAX + 1)
     entries = sorted((n, info) for info in infos if (n := sequence_of(info.path)) is not None)
     done = 0
-    for number, info in entries[:-1][:TRIMMED_MAX]:
+    for number, info in entries[:-1]:
         if (now - info.modified).total_seconds() < least_age:
             break
         if ChainEntry.from_json(ctx.storage.get(info.path)).instant in present:
@@ -37,9 +38,9 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
         settle.delete(ctx.storage, info.path)
         ctx.entries.pop(number, None)
         done += 1
-    for info in infos:
-        if info.path.startswith(f"{SAVED}/") and (now - info.modified).total_seconds() >= least_age:
+    for info in ctx.storage.list(SAVED):
+        if (now - info.modified).total_seconds() >= least_age:
             settle.delete(ctx.storage, info.path)
     if entries:
-        write_hint(ctx, entries[-1][0])
+        write_hint(ctx, known_tail(ctx).sequence)
     return done
