@@ -154,8 +154,8 @@ def _property(hint: Any, prop: Prop, default: Any) -> dict[str, Any]:
     }
     schema |= {name: limit for name, limit in limits.items() if limit is not None}
     if default is not dataclasses.MISSING and default is not None:
-        # An empty object is enough as the default of a part: the API server fills in the defaults inside.
-        schema["default"] = {} if dataclasses.is_dataclass(default) else to_document(default)
+        # In full: the API server judges a default by the rules of its part before it fills in the defaults inside.
+        schema["default"] = to_document(default)
     return schema
 
 
