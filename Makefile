@@ -20,10 +20,10 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 
 ##@ Develop
 .PHONY: test test-full check format bench acceptance-clustering lock interop-env clean
-test: setup interop-env ## Run every test (TESTS="tests/tidy -k name" runs some of them)
+test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
-test-full: setup interop-env ## Run the long version in shards of at most 10 minutes; goes on where it stopped
+test-full: setup interop-env setup-k8s ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
 
 check: setup ## Lint, format, types, layers, tidiness: all of them, then the verdict
@@ -45,6 +45,9 @@ acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, besi
 
 interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
+
+setup-k8s: setup ## Build etcd, the API server and kubectl with Go, for tests of the control plane (minutes, once)
+	@$(BIN)/python scripts/setup_k8s.py >/dev/null
 
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)

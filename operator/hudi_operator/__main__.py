@@ -1,12 +1,11 @@
-"""`python -m hudi_operator local FILE…`: the operator's verbs without `hudictl`."""
+"""`python -m hudi_operator run`: the operator's process; `local FILE…`: the same loop with no cluster."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-from hudi_operator.cli import local
-
-VERBS = {"local": local.main}
+VERBS = ("local", "run")
 INTERRUPTED = 130
 
 
@@ -15,8 +14,10 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in VERBS:
         sys.stderr.write(f"usage: python -m hudi_operator {{{','.join(VERBS)}}} …\n")
         return 2
+    # One at a time: the local runtime needs neither kopf nor a client of Kubernetes.
+    verb = import_module(f"hudi_operator.cli.{arguments[0]}")
     try:
-        return VERBS[arguments[0]](arguments[1:])
+        return int(verb.main(arguments[1:]))
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from tests.support.sharing import JVM_FOLDERS
+from tests.support.sharing import TOGETHER
 from tests.tidy.sources import ROOT, project_files
 
 
@@ -36,4 +36,4 @@ def test_tests_of_a_jvm_lie_together() -> None:
     files = [name for name in project_files() if name.startswith("tests/") and name.endswith(".py")]
     found = [name for name in files if marked.search((ROOT / name).read_text())]
     assert found
-    assert not [name for name in found if not name.startswith(JVM_FOLDERS)]
+    assert not [name for name in found if not name.startswith(TOGETHER)]

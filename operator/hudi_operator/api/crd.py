@@ -16,6 +16,7 @@ from hudi_operator.api.table import HudiTableSpec
 GROUP = "hudi.lakeops.dev"
 VERSION = "v1alpha1"
 CATEGORY = "hudi"
+PLURALS = {"HudiTable": "huditables", "TableService": "tableservices"}
 
 
 def _condition(name: str, column: str, priority: int = 0) -> dict[str, Any]:
@@ -62,10 +63,11 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {
 
 def definition(kind: str) -> dict[str, Any]:
     """The CustomResourceDefinition of `HudiTable` or `TableService`."""
-    spec, status, plural, short = {
-        "HudiTable": (HudiTableSpec, HudiTableStatus, "huditables", "ht"),
-        "TableService": (TableServiceSpec, TableServiceStatus, "tableservices", "tsvc"),
+    spec, status, short = {
+        "HudiTable": (HudiTableSpec, HudiTableStatus, "ht"),
+        "TableService": (TableServiceSpec, TableServiceStatus, "tsvc"),
     }[kind]
+    plural = PLURALS[kind]
     root = {
         "type": "object",
         "description": schema.openapi(spec)["description"],

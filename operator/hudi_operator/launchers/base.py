@@ -7,9 +7,11 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from hudi_operator.api.parsing import parse
+from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import camel
 from hudi_operator.api.status import DETAILS_MAX, PlanStatus, RunStatus
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_operator.plan.effects import Launch
+from hudi_table.model.jobspec import JobResult
 
 PHASE_OF_OUTCOME = {"Succeeded": "Succeeded", "NothingToDo": "NothingToDo", "Failed": "Failed"}
 REASON_OF_EXIT_CODE = {
@@ -27,18 +29,19 @@ REASON_OF_EXIT_CODE = {
 class Launcher(Protocol):
     """Runs jobs. Attempts are named by the plan, so a second launch of a name adopts the first."""
 
-    def launch(self, owner: str, run: RunStatus, spec: JobSpec, secret: Mapping[str, str]) -> bool:
-        """Start the attempt for the resource with uid `owner`; False if one of its name exists already.
+    def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
+        """Start the attempt for a resource; False if one of its name exists already.
 
-        `secret` becomes environment variables of the job and is written nowhere. Raises HudiError if it cannot start.
+        `secret`, the values of the wanted Secret, become environment variables of the job and are written nowhere. Raises
+        HudiError if it cannot start.
         """
         ...
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, owner: Identity, name: str) -> None:
         """End an attempt that runs, with all its children; nothing happens if it has ended."""
         ...
 
-    def runs(self, owner: str) -> tuple[RunStatus, ...]:
+    def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or Lost without a result."""
         ...
 

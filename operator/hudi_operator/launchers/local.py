@@ -19,12 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hudi_operator.api.parsing import parse
+from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import REASON_OF_EXIT_CODE, ended
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
+from hudi_operator.plan.effects import Launch
 from hudi_table.errors import CorruptTableError, UnavailableError
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.jobspec import JobResult
 
 JOB_MODULE = "hudi_spark.jobs"
 STOP_SECONDS_MAX = 10.0
@@ -41,8 +43,9 @@ class LocalLauncher:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._read: dict[str, int] = {}
 
-    def launch(self, owner: str, run: RunStatus, spec: JobSpec, secret: Mapping[str, str]) -> bool:
+    def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
         """Start the attempt, or return False if its folder exists. See `Launcher.launch`."""
+        run = wanted.run
         folder = self._folder / run.name
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -50,8 +53,8 @@ class LocalLauncher:
         except FileExistsError:
             return False
         self._forget_oldest()
-        _write(folder / "run.json", {"owner": owner, "run": to_document(run)})
-        spec = replace(spec, progress=str(folder / "progress.jsonl"))
+        _write(folder / "run.json", {"owner": owner.uid, "run": to_document(run)})
+        spec = replace(wanted.spec, progress=str(folder / "progress.jsonl"))
         (folder / "spec.json").write_text(spec.to_json(), encoding="utf-8")
         command = [sys.executable, "-m", self._module, str(folder / "spec.json"), str(folder / "result.json")]
         with (folder / "log.txt").open("wb") as log:
@@ -70,12 +73,12 @@ class LocalLauncher:
         _write(folder / "process.json", {"pid": child.pid, "born": _born(child.pid)})
         return True
 
-    def runs(self, owner: str) -> tuple[RunStatus, ...]:
+    def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts of a resource, newest first."""
         found = []
         for path in self._folder.glob("*/run.json"):
             document = json.loads(path.read_text(encoding="utf-8"))
-            if document["owner"] == owner:
+            if document["owner"] == owner.uid:
                 found.append(self._look(_run_of(document["run"], path), path.parent))
         return tuple(sorted(found, key=lambda r: (r.started or "", r.attempt), reverse=True))
 
@@ -99,8 +102,9 @@ class LocalLauncher:
                     with contextlib.suppress(ValueError):
                         yield str(json.loads(line).get("message", ""))
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, owner: Identity, name: str) -> None:
         """Ask a running job to end, with its children, and make it. It may be one that another launcher started."""
+        del owner
         child = self._children.get(name)
         if child is not None:
             _end(child)

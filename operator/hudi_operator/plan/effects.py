@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from hudi_operator.api.status import RunStatus
+from hudi_operator.api.table import SparkSpec
 from hudi_table.model.jobspec import JobSpec
 
 
@@ -26,12 +27,13 @@ class SetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Start the attempt, or adopt it if one of its name exists. `secret` fills the job's environment."""
+    """Start the attempt, or adopt it if one of its name exists. `secret`: name of the Secret that fills the job's environment;
+    `spark`: which launcher, and how large its pods are."""
 
     run: RunStatus
     spec: JobSpec
     secret: str | None = None
-    launcher: str = "Auto"
+    spark: SparkSpec = field(default_factory=SparkSpec)
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,7 @@ class _Judgement:
         )  # fmt: skip
         job = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
         secret = spec.storage.credentials_secret_ref
-        self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark.launcher.value))
+        self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark))
         self.progress.started(run)
         wanted = self.desired.spec
         if wanted is not None and wanted.active_deadline is not None:

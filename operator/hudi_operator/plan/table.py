@@ -159,8 +159,7 @@ class _Judgement:
                 name, work, "Running", identity.generation, found.number, batch=batch, started=rfc3339(self.now)
             )  # fmt: skip
             secret = spec.storage.credentials_secret_ref
-            launcher = spec.spark.launcher.value
-            self.launches.append(Launch(run, job(name), secret.name if secret is not None else None, launcher))
+            self.launches.append(Launch(run, job(name), secret.name if secret is not None else None, spec.spark))
             self.busy = doing
 
 

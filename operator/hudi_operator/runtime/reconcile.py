@@ -53,7 +53,7 @@ class Reconciler:
         desired = desired_table(document)
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
-        others = self._running([s.identity.uid for s in siblings])
+        others = self._running([s.identity for s in siblings])
         observed = replace(self._observe(desired, secret), others=others, keepers=_keepers(siblings))
         effects = plan_table(desired, observed, self.clock.now(), policy=self.policy)
         return self._execute(desired.identity, effects, secret)
@@ -61,7 +61,7 @@ class Reconciler:
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_service(document)
         identity, spec = desired.identity, desired.spec
-        runs = self.launcher.runs(identity.uid)
+        runs = self.launcher.runs(identity)
         table_key = Key("HudiTable", identity.key.namespace, spec.table_ref.name) if spec is not None else None
         found = self.cluster.get(table_key) if table_key is not None else None
         if found is None or table_key is None or spec is None:
@@ -73,13 +73,13 @@ class Reconciler:
         seen = self.observer.table(owner, secret, wanted) if not owner.errors else None
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
         self._failures[identity.key] = self._failures.get(identity.key, 0) + 1 if problem is not None else 0
-        uids = [s.identity.uid for s in self._siblings(table_key) if s.identity.uid != identity.uid]
+        siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
         observed = ObservedService(
             owner=owner,
             table=None if isinstance(seen, Problem) else seen,
             problem=problem,
             runs=tuple(replace(run, message=masked(run.message, secret)) for run in runs),
-            others=self._running([owner.identity.uid, *uids]),
+            others=self._running([owner.identity, *siblings]),
             failures=self._failures[identity.key],
         )
         effects = plan_service(desired, observed, self.clock.now(), policy=self.policy)
@@ -92,8 +92,8 @@ class Reconciler:
         found = [desired_service(document) for key in keys if (document := self.cluster.get(key)) is not None]
         return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
 
-    def _running(self, uids: list[str]) -> tuple[RunStatus, ...]:
-        return tuple(run for uid in uids for run in self.launcher.runs(uid) if run.phase == "Running")
+    def _running(self, owners: list[Identity]) -> tuple[RunStatus, ...]:
+        return tuple(run for owner in owners for run in self.launcher.runs(owner) if run.phase == "Running")
 
     def _secret(self, desired: DesiredTable) -> tuple[Mapping[str, str], DesiredTable]:
         """Credentials of the resource's Secret. One that is missing, or holds none, is an error of the spec."""
@@ -113,9 +113,7 @@ class Reconciler:
 
     def _observe(self, desired: DesiredTable, secret: Mapping[str, str]) -> Observed:
         key = desired.identity.key
-        runs = tuple(
-            replace(run, message=masked(run.message, secret)) for run in self.launcher.runs(desired.identity.uid)
-        )
+        runs = tuple(replace(run, message=masked(run.message, secret)) for run in self.launcher.runs(desired.identity))
         if desired.spec is None or desired.errors:
             return Observed(runs=runs)
         seen = self.observer.table(desired, secret)
@@ -136,9 +134,9 @@ class Reconciler:
         for effect in effects:
             match effect:
                 case Launch():
-                    self.launcher.launch(identity.uid, effect.run, effect.spec, secret)
+                    self.launcher.launch(identity, effect, secret)
                 case Stop():
-                    self.launcher.cancel(effect.name)
+                    self.launcher.cancel(identity, effect.name)
                 case SetStatus():
                     self.cluster.set_status(identity.key, effect.status)
                 case Emit():

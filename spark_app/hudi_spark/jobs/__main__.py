@@ -16,6 +16,8 @@ from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.model.services import ServiceType
 
 USAGE = 64
+TERMINATION_BYTES_MAX = 4096
+"""Of a container's termination message; the kubelet cuts what is longer."""
 WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {
     "Ingest": run_ingest,
     **dict.fromkeys((kind.value for kind in ServiceType), run_service),
@@ -62,7 +64,11 @@ def _run(spec: JobSpec) -> JobResult:
 
 
 def _write(path: Path, result: JobResult) -> None:
-    """The result appears whole: whoever finds it reads all of it."""
+    """The result appears whole: whoever finds it reads all of it. A file that is there already is what Kubernetes reads when the
+    container has ended, up to a bound; it can be written and not replaced."""
+    if path.exists():
+        path.write_text(result.within(TERMINATION_BYTES_MAX).to_json(), encoding="utf-8")
+        return
     part = path.with_name(f"{path.name}.part")
     part.write_text(result.to_json(), encoding="utf-8")
     part.replace(path)

@@ -7,7 +7,7 @@ Versioned JSON, camelCase keys. Golden files in `tests/contract/` pin them. Secr
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 VERSION = "hudi.lakeops.dev/v1alpha1"
@@ -65,6 +65,25 @@ class JobResult:
     def to_json(self) -> str:
         """Indented JSON with `apiVersion` and `kind`."""
         return _render("JobResult", self)
+
+    def within(self, max_bytes: int) -> JobResult:
+        """The same result in so many bytes of JSON, 1 KiB at least: the details of its plan go first, then the end of its message,
+        then all but the outcome, the error's class and the newest instant."""
+        found = self
+        if found._size() > max_bytes and "details" in found.plan:
+            found = replace(found, plan={**found.plan, "details": []})
+        over = found._size() - max_bytes
+        if over > 0:
+            # Each character that is cut away took a byte at least.
+            found = replace(found, message=found.message[: max(0, len(found.message) - over)])
+        if found._size() > max_bytes:
+            found = replace(
+                found, message=found.message[:64], checkpoint="", plan={}, figures={}, instants=found.instants[-1:]
+            )
+        return found
+
+    def _size(self) -> int:
+        return len(self.to_json().encode())
 
     @classmethod
     def from_json(cls, text: str) -> JobResult:

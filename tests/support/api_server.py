@@ -1,0 +1,251 @@
+"""A real API server with etcd and the controllers, on loopback, in a folder: no nodes. A test plays the kubelet.
+
+The binaries are those that `make setup-k8s` builds. Ports are free ones; each process must be alive when its port answers, so that
+nobody else's server is taken for it. Processes end with the context.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from kubernetes.client import ApiClient
+from kubernetes.config import new_client_from_config
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_SECONDS = 60.0
+POLL_SECONDS = 0.1
+STOP_SECONDS = 15.0
+ADMIN = "system:masters"
+
+
+def binaries() -> Path:
+    """The folder of the binaries. Raises AssertionError that says what to type."""
+    command = [sys.executable, str(ROOT / "scripts" / "setup_k8s.py"), "--folder"]
+    found = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    assert (found / "kubectl").exists(), "the API server is not built yet: type make setup-k8s"
+    return found
+
+
+def definitions() -> list[dict[str, Any]]:
+    """The CRDs as they are checked in."""
+    return [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
+
+
+@dataclass
+class ApiServer:
+    """A running control plane. `kubeconfig` is that of an administrator."""
+
+    folder: Path
+    programs: Path
+    etcd_url: str
+    port: int
+    token: str
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    def start(self) -> None:
+        """Start the API server and wait until it is ready."""
+        keys = self.folder / "service-accounts.pem"
+        self.process = _started(
+            self.folder / "kube-apiserver.log",
+            self.programs / "kube-apiserver",
+            f"--etcd-servers={self.etcd_url}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--cert-dir={self.folder / 'certificates'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={keys}",
+            f"--service-account-key-file={keys}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--allow-privileged=true",
+        )
+        _wait_for(self._is_ready, self.process, "kube-apiserver")
+        self._write_kubeconfig()
+
+    def stop(self) -> None:
+        """End the API server; etcd keeps what it holds."""
+        assert self.process is not None
+        _ended(self.process)
+
+    def client(self) -> ApiClient:
+        """The Python client of the administrator."""
+        return new_client_from_config(str(self.kubeconfig))
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the administrator; its exit code is the caller's to judge."""
+        command = [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+    def apply(self, *documents: dict[str, Any]) -> None:
+        """Server-side apply. Raises AssertionError with what the server said."""
+        done = self.kubectl("apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(documents))
+        assert done.returncode == 0, done.stderr
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        """`kubectl get … -o json`."""
+        done = self.kubectl("get", *arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+        """One request as the administrator: the status of the answer, and its document."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        asked = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(asked, timeout=10, context=self._trust()) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def _trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.folder / "certificates" / "apiserver.crt"))
+
+    def _is_ready(self) -> bool:
+        if not (self.folder / "certificates" / "apiserver.crt").exists():
+            return False
+        asked = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(asked, timeout=5, context=self._trust()) as answer:
+            return bool(answer.read() == b"ok")
+
+    def _write_kubeconfig(self) -> None:
+        trust = self.folder / "certificates" / "apiserver.crt"
+        here = {"cluster": "test", "user": "admin"}
+        self.kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "clusters": [
+                        {"name": "test", "cluster": {"server": self.url, "certificate-authority": str(trust)}}
+                    ],
+                    "users": [{"name": "admin", "user": {"token": self.token}}],
+                    "contexts": [{"name": "test", "context": here}],
+                    "current-context": "test",
+                }
+            )
+        )
+
+
+@contextmanager
+def api_server(folder: Path) -> Iterator[ApiServer]:
+    """etcd, the API server and the controllers in a new folder, ready; ended with the context."""
+    programs = binaries()
+    folder.mkdir(parents=True, exist_ok=True)
+    client, peer, port, controllers = _free_ports(4)
+    server = ApiServer(folder, programs, f"http://127.0.0.1:{client}", port, secrets.token_hex(16))
+    _write_keys(folder / "service-accounts.pem")
+    (folder / "tokens.csv").write_text(f'{server.token},admin,admin,"{ADMIN}"\n')
+    with ExitStack() as stack:
+        etcd = _started(
+            folder / "etcd.log",
+            programs / "etcd",
+            f"--data-dir={folder / 'etcd'}",
+            f"--listen-client-urls={server.etcd_url}",
+            f"--advertise-client-urls={server.etcd_url}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-cluster=default=http://127.0.0.1:{peer}",
+            "--unsafe-no-fsync",
+        )
+        stack.callback(_ended, etcd)
+        _wait_for(lambda: '"true"' in _answer(f"{server.etcd_url}/health"), etcd, "etcd")
+        server.start()
+        stack.callback(server.stop)
+        manager = _started(
+            folder / "kube-controller-manager.log",
+            programs / "kube-controller-manager",
+            f"--kubeconfig={server.kubeconfig}",
+            f"--service-account-private-key-file={folder / 'service-accounts.pem'}",
+            f"--root-ca-file={folder / 'certificates' / 'apiserver.crt'}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={controllers}",
+            "--leader-elect=false",
+        )
+        stack.callback(_ended, manager)
+        _wait_for(
+            lambda: server.kubectl("get", "serviceaccount", "default").returncode == 0,
+            manager,
+            "kube-controller-manager",
+        )
+        yield server
+
+
+def _started(log: Path, program: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen([str(program), *arguments], stdout=output, stderr=subprocess.STDOUT, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(ready: Any, process: subprocess.Popen[bytes], name: str) -> None:
+    limit = time.monotonic() + READY_SECONDS
+    while True:
+        assert process.poll() is None, f"{name} ended with exit code {process.returncode}"
+        try:
+            if ready():
+                return
+        except (urllib.error.URLError, OSError):
+            pass
+        assert time.monotonic() < limit, f"{name} was not ready after {READY_SECONDS:.0f} s"
+        time.sleep(POLL_SECONDS)
+
+
+def _answer(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _write_keys(path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    path.write_bytes(text)
+    path.chmod(0o600)

@@ -1,0 +1,63 @@
+"""The kubelet, played by a test: it runs the job of a pod in this process and reports its end as Kubernetes would."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hudi_operator.manifests.batch import CONTAINER, JOB_SPEC
+from hudi_spark.jobs.__main__ import main as run_job
+from tests.support.api_server import ApiServer
+
+T = TypeVar("T")
+WAIT_SECONDS = 30.0
+
+
+def eventually(found: Callable[[], T | None], what: str) -> T:
+    """What `found` gives once it is true. Raises AssertionError that says `what` is wrong."""
+    limit = time.monotonic() + WAIT_SECONDS
+    while not (value := found()):
+        assert time.monotonic() < limit, what
+        time.sleep(0.05)
+    return value
+
+
+def pods(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
+    """The pods of a namespace."""
+    return list(server.get("pods", "-n", namespace)["items"])
+
+
+def waiting(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
+    """Pods whose container has not run."""
+    return [pod for pod in pods(server, namespace) if pod["status"]["phase"] == "Pending"]
+
+
+def end(server: ApiServer, pod: dict[str, Any], code: int, message: str = "", reason: str = "Completed") -> None:
+    """Report that the container of a pod has ended."""
+    container = {
+        "name": CONTAINER,
+        "image": pod["spec"]["containers"][0]["image"],
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}},
+    }
+    status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    done = server.kubectl(
+        "patch", "pod", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def run(server: ApiServer, pod: dict[str, Any], folder: Path) -> None:
+    """Run what the pod is to run, with the real job, and report its end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    spec, message = folder / "job-spec.json", folder / "termination-log"
+    spec.write_text(pod["metadata"]["annotations"][JOB_SPEC])
+    message.write_text("")
+    code = run_job([str(spec), str(message)])
+    end(server, pod, code, message.read_text(), "Error" if code else "Completed")
