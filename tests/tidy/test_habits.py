@@ -30,6 +30,7 @@ MAY_PRINT = ("spark_app/hudi_table/cli/", "operator/hudi_operator/cli", "operato
 MAY_CATCH_ALL: dict[str, str] = {
     "spark_app/hudi_spark/jobs/__main__.py": "the rim of a job: whatever ends it becomes its JobResult and exit code",
     "spark_app/hudi_table/cli/program.py": "the rim of hudictl: a bug is reported in one line",
+    "operator/hudi_operator/runtime/operator.py": "the rim of a worker: a bug in one look must not stand still all tables",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
 }
 

@@ -75,11 +75,10 @@ def _guarded(work: Callable[[], None], stopping: threading.Event, lost: threadin
     """Without its watch or its lead the process is of no use: it ends, to be started anew."""
     try:
         work()
-    except Exception:  # noqa: BLE001 - whatever it was, it is told, and ends the process
-        _log.exception("%s has failed", threading.current_thread().name)
-    if not stopping.is_set():
-        lost.set()
-        stopping.set()
+    finally:
+        if not stopping.is_set():
+            lost.set()
+            stopping.set()
 
 
 def _elected(election: Election, stopping: threading.Event) -> bool:
