@@ -1,7 +1,7 @@
 """Runs the shards of tests/shards.toml, one pytest each, and writes docs/results/test-full.md and .json.
 
 A shard that passed with these very sources is not run again, so an interrupted run goes on where it stopped; a failed one is
-tried anew. Names on the command line choose shards; the report is written once every shard has a result.
+tried anew. Names on the command line choose shards; the report tells the last result of each, and the commit that it is of.
 
     python scripts/test_full.py [--again] [NAME ...]
 """
@@ -141,14 +141,14 @@ def figures(said: str) -> list[str]:
     return section.group(1).splitlines() if section else []
 
 
-def write_report(results: list[Result]) -> None:
+def write_report(results: list[Result], missing: list[str]) -> None:
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.with_suffix(".json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
     rows = [
         f"| {result.shard} | {'passed' if result.passed else '**failed**'} | {result.tests} | {result.scale:g} "
         f"| {result.seconds} s | `{result.commit[:12]}` |"
         for result in results
-    ]
+    ] + [f"| {name} | not run | | | | |" for name in missing]
     noted = [f"- {line}" for result in results for line in result.figures]
     lines = [
         "# Results of the long tests",
@@ -187,9 +187,8 @@ def main() -> None:
         print("passed" if result.passed else "FAILED", result.summary, flush=True)
     results = [load_result(shard) for shard in shards]
     known = [result for result in results if result is not None]
-    if len(known) == len(shards):
-        write_report(known)
-        print(f"Report: {REPORT.relative_to(ROOT)}.md")
+    write_report(known, [shard.name for shard, result in zip(shards, results, strict=True) if result is None])
+    print(f"Report: {REPORT.relative_to(ROOT)}.md")
     missing = len(shards) - len(known)
     failed = sum(not result.passed for result in known)
     print(f"{len(known) - failed} passed, {failed} failed" + (f", {missing} skipped" if missing else ""))
