@@ -322,3 +322,23 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
         figure(number, f"runs of {service} among them")
     rewrites = {ServiceType.COMPACTION} if logs else set() if buckets else {ServiceType.CLUSTERING}
     assert set(ran) >= {ServiceType.CLEANING, ServiceType.ARCHIVING, *rewrites}
+
+
+def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_deleted_is_archived() -> None:
+    """Found by a history: without the archived commit, the deleted file group looked as if it had never been replaced."""
+    machine = type("Served", (ServedTable,), {"buckets": False, "logs": True})()
+    machine.create()
+    machine.archive()
+    machine.overwrite([("a", "x", 19), ("a", "y", 25), ("b", "x", 55)])
+    machine.wait(hours=2.0)
+    machine.overwrite([("f", "y", 85)])
+    machine.archive()
+    machine.wait(hours=2.0)
+    machine.clean()
+    machine.upsert([("e", "y", 15), ("b", "x", 77), ("e", "x", 51)])
+    machine.rewrite()
+    machine.clean()
+    machine.archive()
+    machine.save()
+    machine.readers_agree()
+    machine.teardown()

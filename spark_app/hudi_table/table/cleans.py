@@ -168,10 +168,16 @@ def pending_cleans(ctx: TableContext, timeline: Timeline, since: str = "") -> di
 
 def taken_files(ctx: TableContext, timeline: Timeline, since: str = "") -> dict[str, Files]:
     """What each clean after the instant `since` deleted, or is to delete if it has not completed: names per partition, by its
-    instant."""
+    instant. Without those that kept what was current at `since`, as they say: a group that was replaced before may be told no more."""
     done = (i for i in timeline.completed if i.action is Action.CLEAN and comparable_time(i.time) > since)
-    found: dict[str, Files] = {i.time: read_record(ctx, i).deleted for i in done}
-    return found | {time: plan.files for time, plan in pending_cleans(ctx, timeline, since).items()}
+    records = (read_record(ctx, i) for i in done)
+    found: dict[str, Files] = {r.time: r.deleted for r in records if not _keeps(r.retains, since)}
+    waiting = pending_cleans(ctx, timeline, since).items()
+    return found | {time: p.files for time, p in waiting if not _keeps(p.retain.time if p.retain else "", since)}
+
+
+def _keeps(retains: str, since: str) -> bool:
+    return bool(retains and since) and comparable_time(retains) <= since
 
 
 def clean_of(ctx: TableContext, timeline: Timeline, path: str) -> str | None:
