@@ -342,3 +342,23 @@ def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_d
     machine.save()
     machine.readers_agree()
     machine.teardown()
+
+
+def test_a_savepoint_keeps_what_an_older_plan_made_of_its_rows_after_it() -> None:
+    """Found by a history: a clustering that was planned before a savepoint and executed after it is a part of its past, and a
+    clean deleted what it had written; the restore lost rows."""
+    machine = type("Served", (ServedTable,), {"buckets": False, "logs": False})()
+    machine.create()
+    machine.wait(hours=0.01)
+    machine.plan(ServiceType.CLUSTERING)
+    machine.archive()
+    machine.overwrite([("d", "z", 0)])
+    machine.save()
+    saved = dict(machine.rows)
+    machine.rewrite()
+    for value in range(RETAINED + 1):
+        machine.upsert([("a", "x", value), ("b", "x", value), ("c", "y", value)])
+    machine.clean()
+    machine.restore(0)
+    assert read(machine.table) == saved
+    machine.teardown()

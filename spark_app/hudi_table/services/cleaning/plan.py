@@ -114,12 +114,13 @@ _TOUCHES = frozenset({CLEANING})
 
 def rule_of(ctx: TableContext, timeline: Timeline, retain: str, versions: int) -> Rule:
     """The rule of a clean on this timeline: what savepoints and pending plans need."""
-    kept = {
-        name: found.instant
-        for found in savepoints(ctx, timeline)
-        for names in found.files.values()
-        for name in names
-    }  # fmt: skip
+    kept: dict[str, str] = {}
+    for found in savepoints(ctx, timeline):
+        kept |= {name: found.instant for names in found.files.values() for name in names}
+        # A plan that was older than the savepoint may have been executed since: its files are those of the moment now.
+        for item in FileSystemView(ctx, timeline, found.instant).latest_slices():
+            files = (item.base, *item.logs)
+            kept |= {file.path.rpartition("/")[2]: found.instant for file in files if file is not None}
     return Rule(retain, versions, kept, held_groups(ctx, timeline))
 
 
