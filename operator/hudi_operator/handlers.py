@@ -12,10 +12,10 @@ from typing import Any
 import kopf
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS
 from hudi_operator.manifests.batch import OWNER
 from hudi_operator.runtime.operator import Operator
 
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 WATCH_SECONDS = 300
 """How long one watch lasts; a new one begins with a listing, so that nothing that was missed stays missed."""
 

@@ -80,14 +80,15 @@ def source_rows(
     """The rows of planned slices, logs merged in, one slice after the other, in steps as large as the memory allows, which do
     not decide what is written. So many `threads` read slices at once; closing the generator stops them."""
     share = memory_bytes // (_READ_SHARES * threads)
-    read = [partial(_slice_rows, source, right, share) for source in sources]
     if threads == 1:
-        return (table for rows in read for table in rows())
+        return (table for source in sources for table in _slice_rows(source, right, share))
+    # A proof of the right is not shared between threads; one thread alone goes on with its own.
+    read = [partial(_slice_rows, source, right.for_thread(), share) for source in sources]
     return in_order(read, ahead=threads, depth=1)
 
 
 def _slice_rows(source: CompactionTask, right: RightToWrite, memory_bytes: int) -> Iterator[pa.Table]:
-    right, logs = right.for_thread(), source.logs()
+    logs = source.logs()
     work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
     if logs:
         return slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
