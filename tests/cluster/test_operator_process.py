@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
-from tests.support.manifests import ingest, manifest, spec
+from tests.support.operator_process import FedTable, operator
 
-ROOT = Path(__file__).resolve().parents[2]
 EXIT_SECONDS_MAX = 10.0
 TAKEOVER_SECONDS_MAX = 30.0
-IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
-
-
-@contextmanager
-def operator(server: ApiServer, namespace: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [
-        sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
-        "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
-    ]  # fmt: skip
-    paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": paths, "KUBECONFIG": str(server.kubeconfig)},
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
 
 
 @pytest.fixture
-def landing(tmp_path: Path) -> Path:
-    (tmp_path / "landing").mkdir()
-    return tmp_path / "landing"
-
-
-def lands(landing: Path, number: int) -> None:
-    rows = pa.table({"id": [f"k{number}-{i}" for i in range(5)], "ts": pa.array([number] * 5, pa.int64())})
-    pq.write_table(rows, landing / f"{number}.parquet")
-
-
-def applied(server: ApiServer, namespace: str, landing: Path) -> None:
-    document = spec(
-        location=f"file://{landing.parent / 'lake'}",
-        ingest=[ingest(source={"type": "Files", "path": f"file://{landing}/", "format": "parquet"})],
-    )
-    server.apply({**manifest("flights", **document), "metadata": {"name": "flights", "namespace": namespace}})
-
-
-def touched(server: ApiServer, namespace: str) -> None:
-    """A change that nobody reads, so that the table is looked at now."""
-    moment = str(time.monotonic())
-    done = server.kubectl("annotate", "ht", "flights", "-n", namespace, "--overwrite", f"example/touched={moment}")
-    assert done.returncode == 0, done.stderr
+def flights(server: ApiServer, namespace: str, tmp_path: Path) -> FedTable:
+    return FedTable(server, namespace, "flights", tmp_path)
 
 
 def status(server: ApiServer, namespace: str) -> dict[str, Any]:
@@ -94,11 +46,11 @@ def reasons(server: ApiServer, namespace: str) -> set[str]:
 
 
 def test_it_watches_reconciles_and_ends_in_time(
-    server: ApiServer, namespace: str, landing: Path, tmp_path: Path
+    server: ApiServer, namespace: str, flights: FedTable, tmp_path: Path
 ) -> None:
-    lands(landing, 1)
+    flights.lands(1)
     with operator(server, namespace, tmp_path / "log") as process:
-        applied(server, namespace, landing)
+        flights.create()
         pod_runs(server, namespace, tmp_path)
         kubelet.eventually(has_records(server, namespace, 5), "the end of the Job is not seen")
         kubelet.eventually(lambda: {"Started", "Succeeded"} <= reasons(server, namespace), "an event is missing")
@@ -114,16 +66,16 @@ def test_it_watches_reconciles_and_ends_in_time(
 
 @pytest.mark.timeout(180)
 def test_another_takes_over_from_one_that_was_killed_and_repeats_nothing(
-    server: ApiServer, namespace: str, landing: Path, tmp_path: Path
+    server: ApiServer, namespace: str, flights: FedTable, tmp_path: Path
 ) -> None:
-    lands(landing, 1)
+    flights.lands(1)
     with ExitStack() as stack:
         first = stack.enter_context(operator(server, namespace, tmp_path / "first.log"))
         kubelet.eventually(
             lambda: server.kubectl("get", "lease", "hudi-operator", "-n", namespace).returncode == 0, "no leader"
         )
         second = stack.enter_context(operator(server, namespace, tmp_path / "second.log"))
-        applied(server, namespace, landing)
+        flights.create()
         kubelet.eventually(lambda: kubelet.waiting(server, namespace), "no pod is started")
         first.kill()
         first.wait()
@@ -131,8 +83,8 @@ def test_another_takes_over_from_one_that_was_killed_and_repeats_nothing(
         pod_runs(server, namespace, tmp_path)
         kubelet.eventually(has_records(server, namespace, 5), "nobody has taken over")
         assert time.monotonic() - began < TAKEOVER_SECONDS_MAX
-        lands(landing, 2)
-        touched(server, namespace)
+        flights.lands(2)
+        flights.touch("now")
         pod_runs(server, namespace, tmp_path)
         kubelet.eventually(has_records(server, namespace, 10), "the second file is not taken")
         phases = ["Succeeded", "Succeeded"]

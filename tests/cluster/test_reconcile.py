@@ -1,4 +1,4 @@
-"""The reconcile loop on a real API server: files become rows through Jobs, whenever the operator is killed.
+"""The reconcile loop on a real API server: what is asked for is done through Jobs, once, whenever the operator is killed.
 
 The test plays the kubelet and runs the real job. Every kill is between two calls of the API, before or after one took effect;
 a new operator then goes on. Omitted: the watch, leader election.
@@ -7,33 +7,33 @@ a new operator then goes on. Omitted: the watch, leader election.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hudi_operator.api.resources import Key
 from hudi_operator.kube.rest import JSON, Document, Rest
 from hudi_operator.launchers.job import JobLauncher
 from hudi_operator.manifests.batch import PodSettings
+from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.api import open_table
 from hudi_table.table.clock import SystemClock
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
-from tests.support.manifests import ingest, manifest, spec
+from tests.support.manifests import manifest
+from tests.support.operator_process import ROWS_A_FILE, FedTable
 from tests.support.scale import scale
 
 SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64)
 LOOKS_MAX = 12
-STRIDE = 5
-"""The quick version tries every fifth call."""
+KINDS_OF = ("ht", "tsvc")
+STRIDE = 17
+"""The quick version tries every seventeenth call."""
 
 
 class Killed(BaseException):
@@ -45,50 +45,33 @@ class KilledRest(Rest):
 
     def __init__(self, server: ApiServer, at: int = 0, *, after: bool = False) -> None:
         super().__init__(server.client())
-        self._at, self._after = at, after
+        self.at, self.after = at, after
         self.calls = 0
 
     def _called(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
     ) -> Document:
         self.calls += 1
-        if self.calls == self._at and not self._after:
+        if self.calls == self.at and not self.after:
             raise Killed
         answer = super()._called(method, path, query, body, kind)
-        if self.calls == self._at:
+        if self.calls == self.at:
             raise Killed
         return answer
 
 
 @dataclass
 class Lake:
-    """A table with an ingest from a folder, its operator, and the kubelet."""
+    """A table fed from a folder, perhaps with a service, its operator, and the kubelet."""
 
     server: ApiServer
-    folder: Path
-    key: Key
+    table: FedTable
     rest: KilledRest
+    keys: list[Key]
     ran: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, server: ApiServer, namespace: str, folder: Path, rest: KilledRest) -> Lake:
-        name = f"t{rest._at}{'a' if rest._after else 'b'}"
-        landing = folder / name / "landing"
-        landing.mkdir(parents=True)
-        document = spec(
-            location=f"file://{folder / name / 'lake'}",
-            ingest=[ingest(source={"type": "Files", "path": f"file://{landing}/", "format": "parquet"})],
-        )
-        done = server.kubectl("create", "-n", namespace, "-f", "-", given=json.dumps(manifest(name, **document)))
-        assert done.returncode == 0, done.stderr
-        return cls(server, folder / name, Key("HudiTable", namespace, name), rest)
-
-    def lands(self, number: int) -> None:
-        rows = pa.table({"id": [f"k{number}-{i}" for i in range(5)], "ts": pa.array([number] * 5, pa.int64())})
-        pq.write_table(rows, self.folder / "landing" / f"{number}.parquet")
-
     def look(self) -> None:
-        """One look of an operator that has just started; one that is killed is started anew."""
+        """One look at each resource by an operator that has just started; one that is killed is started anew."""
         try:
             self._operator(self.rest)
         except Killed:
@@ -96,82 +79,164 @@ class Lake:
 
     def _operator(self, rest: Rest) -> None:
         cluster = ApiCluster(rest, SystemClock(), "test")
-        cluster.load(self.key.namespace)
-        Reconciler(cluster, JobLauncher(rest, SETTINGS), SystemClock()).reconcile(self.key)
+        cluster.load(self.table.namespace)
+        reconciler = Reconciler(
+            cluster, JobLauncher(rest, SETTINGS), SystemClock(), RetryPolicy(backoff_first_seconds=0)
+        )
+        for key in self.keys:
+            reconciler.reconcile(key)
 
-    def settles(self) -> dict[str, Any]:
-        """Look, and let pods run, until nothing is at work; what the resource says then."""
+    def status(self, kind: str = "ht") -> dict[str, Any]:
+        name = next(key.name for key in self.keys if (key.kind == "TableService") == (kind == "tsvc"))
+        found: dict[str, Any] = self.server.get(kind, name, "-n", self.table.namespace).get("status", {})
+        return found
+
+    def settles(self, done: Callable[[Lake], bool]) -> None:
+        """Look, and let pods run, until it is done and nothing is at work."""
         for _ in range(LOOKS_MAX):
             self.look()
-            status: dict[str, Any] = self.server.get("ht", self.key.name, "-n", self.key.namespace).get("status", {})
-            if (
-                status.get("runs")
-                and all(run["phase"] != "Running" for run in status["runs"])
-                and not self._pending(status)
-            ):
-                return status
-            self._run_pods()
-        raise AssertionError(f"it does not settle: {status}")
+            if done(self) and not any(run["phase"] == "Running" for key in KINDS_OF for run in self._runs(key)):
+                return
+            self.run_pods()
+        raise AssertionError(f"it does not settle: {[self.status(kind) for kind in KINDS_OF if self._has(kind)]}")
+
+    def _has(self, kind: str) -> bool:
+        return any((key.kind == "TableService") == (kind == "tsvc") for key in self.keys)
+
+    def _runs(self, kind: str) -> list[dict[str, Any]]:
+        return list(self.status(kind).get("runs", ())) if self._has(kind) else []
 
     def jobs(self) -> list[dict[str, Any]]:
-        found = self.server.get("jobs", "-n", self.key.namespace)["items"]
-        return [job for job in found if job["metadata"]["ownerReferences"][0]["name"] == self.key.name]
+        names = {key.name for key in self.keys}
+        found = self.server.get("jobs", "-n", self.table.namespace)["items"]
+        return [job for job in found if job["metadata"]["ownerReferences"][0]["name"] in names]
 
-    def _pending(self, status: dict[str, Any]) -> bool:
-        return any(each.get("pendingFiles") for each in status.get("ingest", ()))
-
-    def _run_pods(self) -> None:
+    def run_pods(self, ends: Callable[[dict[str, Any], Path], None] | None = None) -> None:
+        """Let every pod that has not run do so; with `ends` it only ends, as that says."""
         for job in self.jobs():
             name = job["metadata"]["name"]
             if name in self.ran:
                 continue
             self.ran.append(name)
             pod = kubelet.eventually(lambda name=name: self._pod(name), "the Job makes no pod")  # type: ignore[misc]
-            kubelet.run(self.server, pod, self.folder / name)
+            if ends is not None:
+                ends(pod, self.table.folder / name)
+            else:
+                kubelet.run(self.server, pod, self.table.folder / name)
             kubelet.eventually(lambda name=name: self._has_ended(name), "the Job does not end")  # type: ignore[misc]
 
     def _pod(self, job: str) -> dict[str, Any] | None:
         labels = "batch.kubernetes.io/job-name"
-        found = [p for p in kubelet.pods(self.server, self.key.namespace) if p["metadata"]["labels"].get(labels) == job]
+        found = [
+            p for p in kubelet.pods(self.server, self.table.namespace) if p["metadata"]["labels"].get(labels) == job
+        ]
         assert len(found) <= 1, "two drivers for one attempt"
         return found[0] if found else None
 
     def _has_ended(self, name: str) -> bool:
-        status = self.server.get("job", name, "-n", self.key.namespace).get("status", {})
+        status = self.server.get("job", name, "-n", self.table.namespace).get("status", {})
         return any(
             each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in status.get("conditions", ())
         )
 
+    def is_right(self, records: int, *phases: str) -> None:
+        """The table has so many rows and says so; its own attempts, newest first, have ended so, and there were no others."""
+        status = self.status()
+        conditions = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+        assert conditions["Ready"] == ("True", "TableReadable"), conditions
+        assert status["data"]["records"] == records
+        assert tuple(run["phase"] for run in status.get("runs", ())) == phases
+        assert [run["attempt"] for run in status.get("runs", ())] == list(range(len(phases), 0, -1))
+        assert open_table(str(self.table.lake)).scan().count() == records
 
-def life(lake: Lake) -> None:
-    """Two files, one after the other, become rows; everything is checked."""
-    lake.lands(1)
-    lake.settles()
-    lake.lands(2)
-    status = lake.settles()
-    conditions = {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
-    assert conditions["Ready"] == ("True", "TableReadable"), conditions
-    assert status["data"]["records"] == 10
-    assert [run["phase"] for run in status["runs"]] == ["Succeeded", "Succeeded"]
-    assert [run["attempt"] for run in status["runs"]] == [2, 1]
+
+def has_records(number: int) -> Callable[[Lake], bool]:
+    return lambda lake: (lake.status().get("data") or {}).get("records") == number
+
+
+def fed(lake: Lake) -> None:
+    """Two files, one after the other, become rows."""
+    for number in (1, 2):
+        lake.table.lands(number)
+        lake.settles(has_records(number * ROWS_A_FILE))
+    lake.is_right(2 * ROWS_A_FILE, "Succeeded", "Succeeded")
     assert len(lake.jobs()) == 2
-    assert open_table(str(lake.folder / "lake")).scan().count() == 10
 
 
-def test_files_become_rows_through_jobs(server: ApiServer, namespace: str, tmp_path: Path) -> None:
-    life(Lake.of(server, namespace, tmp_path, KilledRest(server)))
+def lost(lake: Lake) -> None:
+    """The first job dies before it has written anything, the second one after its commit, without a word."""
+
+    def dies_early(pod: dict[str, Any], folder: Path) -> None:
+        del folder
+        kubelet.end(lake.server, pod, 137, "", "OOMKilled")
+
+    def dies_late(pod: dict[str, Any], folder: Path) -> None:
+        kubelet.executed(pod, folder)
+        kubelet.end(lake.server, pod, 137, "", "OOMKilled")
+
+    lake.table.lands(1)
+    for ends in (dies_early, dies_late):
+        lake.look()
+        lake.look()
+        lake.run_pods(ends)
+    lake.settles(has_records(ROWS_A_FILE))
+    lake.is_right(ROWS_A_FILE, "Succeeded", "Failed")
+    assert len(lake.jobs()) == 2
+
+
+def cleaned(lake: Lake) -> None:
+    """A service plans, waits for its approval, and does exactly what was approved."""
+    written = {
+        "type": "Cleaning",
+        "mode": "Plan",
+        "tableRef": {"name": lake.table.name},
+        "cleaning": {"keepFileVersions": 1},
+    }
+    service = Key("TableService", lake.table.namespace, f"{lake.table.name}-clean")
+    lake.table.lands(1)
+    lake.settles(has_records(ROWS_A_FILE))
+    lake.table.lands(2)
+    lake.settles(has_records(2 * ROWS_A_FILE))
+    metadata = {"name": service.name, "namespace": service.namespace}
+    lake.server.apply({**manifest(service.name, "TableService", **written), "metadata": metadata})
+    lake.keys.append(service)
+    lake.settles(lambda lake: "plan" in lake.status("tsvc"))
+    digest = lake.status("tsvc")["plan"]["digest"]
+    lake.server.apply({**manifest(service.name, "TableService", **written, approve=digest), "metadata": metadata})
+    files = len(list(lake.table.lake.glob("*.parquet")))
+    lake.settles(lambda lake: len(lake.status("tsvc")["runs"]) > 1)
+    assert [run["phase"] for run in lake.status("tsvc")["runs"]] == ["Succeeded", "Succeeded"]
+    assert len(list(lake.table.lake.glob("*.parquet"))) < files
+    lake.is_right(2 * ROWS_A_FILE, "Succeeded", "Succeeded")
+    assert len(lake.jobs()) == 4
+
+
+LIVES = {life.__name__: life for life in (fed, lost, cleaned)}
+
+
+def lived(life: Callable[[Lake], None], server: ApiServer, namespace: str, folder: Path, rest: KilledRest) -> None:
+    name = f"t{rest.at}{'a' if rest.after else 'b'}"
+    table = FedTable(server, namespace, name, folder / name)
+    table.create()
+    life(Lake(server, table, rest, [Key("HudiTable", namespace, name)]))
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_jobs_do_what_is_asked_for(life: str, server: ApiServer, namespace: str, tmp_path: Path) -> None:
+    lived(LIVES[life], server, namespace, tmp_path, KilledRest(server))
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("life", LIVES)
 def test_an_operator_that_is_killed_anywhere_starts_nothing_twice_and_loses_nothing(
-    server: ApiServer, namespace: str, tmp_path: Path, figure: Callable[[int, str], None]
+    life: str, server: ApiServer, namespace: str, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
     points = 0
     for after in (False, True):
         for at in itertools.count(1, 1 if scale() > 1 else STRIDE):
             # One operator lives through all looks until it is killed, so its calls are counted through.
             rest = KilledRest(server, at, after=after)
-            life(Lake.of(server, namespace, tmp_path, rest))
+            lived(LIVES[life], server, namespace, tmp_path, rest)
             if rest.calls < at:
                 break
             points += 1

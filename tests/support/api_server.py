@@ -88,9 +88,11 @@ class ApiServer:
         _wait_for(self._is_ready, self.process, "kube-apiserver")
         self._write_kubeconfig()
 
-    def stop(self) -> None:
-        """End the API server; etcd keeps what it holds."""
+    def stop(self, *, kill: bool = False) -> None:
+        """End the API server, at once if it is to be killed; etcd keeps what it holds."""
         assert self.process is not None
+        if kill:
+            self.process.kill()
         _ended(self.process)
 
     def client(self) -> ApiClient:

@@ -55,9 +55,20 @@ def end(server: ApiServer, pod: dict[str, Any], code: int, message: str = "", re
 
 def run(server: ApiServer, pod: dict[str, Any], folder: Path) -> None:
     """Run what the pod is to run, with the real job, and report its end."""
+    executed(pod, folder)
+    reported(server, pod, folder)
+
+
+def executed(pod: dict[str, Any], folder: Path) -> None:
+    """Run what the pod is to run; what came of it stays in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     spec, message = folder / "job-spec.json", folder / "termination-log"
     spec.write_text(pod["metadata"]["annotations"][JOB_SPEC])
     message.write_text("")
-    code = run_job([str(spec), str(message)])
-    end(server, pod, code, message.read_text(), "Error" if code else "Completed")
+    (folder / "exit-code").write_text(str(run_job([str(spec), str(message)])))
+
+
+def reported(server: ApiServer, pod: dict[str, Any], folder: Path) -> None:
+    """Report the end of a pod that was executed there. Raises AssertionError if the API server does not take it."""
+    code = int((folder / "exit-code").read_text())
+    end(server, pod, code, (folder / "termination-log").read_text(), "Error" if code else "Completed")

@@ -1,0 +1,89 @@
+"""The operator as a process beside a test's API server, and tables that are fed from folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.api_server import ApiServer
+from tests.support.manifests import ingest, manifest, spec
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
+ROWS_A_FILE = 5
+
+
+def started(server: ApiServer, namespace: str, log: Path) -> subprocess.Popen[bytes]:
+    """An operator of one namespace, whose Lease lies there too; the caller ends it."""
+    command = [
+        sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
+        "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
+    ]  # fmt: skip
+    paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
+    environment = {**os.environ, "PYTHONPATH": paths, "KUBECONFIG": str(server.kubeconfig)}
+    with log.open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+
+
+@contextmanager
+def operator(server: ApiServer, namespace: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """An operator that is killed with the context, if it is still there."""
+    process = started(server, namespace, log)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@dataclass(frozen=True)
+class FedTable:
+    """A HudiTable whose rows come from the files of a folder."""
+
+    server: ApiServer
+    namespace: str
+    name: str
+    folder: Path
+
+    @property
+    def landing(self) -> Path:
+        return self.folder / "landing"
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def lands(self, number: int) -> None:
+        """A file of new rows arrives, whole."""
+        self.landing.mkdir(parents=True, exist_ok=True)
+        keys = [f"k{number}-{i}" for i in range(ROWS_A_FILE)]
+        rows = pa.table({"id": keys, "ts": pa.array([number] * ROWS_A_FILE, pa.int64())})
+        unfinished = self.folder / f"{number}.unfinished"
+        pq.write_table(rows, unfinished)
+        unfinished.rename(self.landing / f"{number}.parquet")
+
+    def create(self, **changes: Any) -> None:
+        """Apply the resource; `changes` are of its spec."""
+        self.landing.mkdir(parents=True, exist_ok=True)
+        source = {"type": "Files", "path": f"file://{self.landing}/", "format": "parquet"}
+        document = spec(location=f"file://{self.lake}", ingest=[ingest(source=source)], **changes)
+        self.server.apply(
+            {**manifest(self.name, **document), "metadata": {"name": self.name, "namespace": self.namespace}}
+        )
+
+    def touch(self, moment: object) -> None:
+        """A change that nobody reads, so that the table is looked at now."""
+        body = json.dumps({"metadata": {"annotations": {"example/touched": str(moment)}}})
+        done = self.server.kubectl("patch", "ht", self.name, "-n", self.namespace, "--type=merge", "-p", body)
+        assert done.returncode == 0, done.stderr
