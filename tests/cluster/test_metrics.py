@@ -24,7 +24,9 @@ from hudi_operator.api.resources import Identity, Key
 from hudi_operator.api.status import RunStatus
 from hudi_operator.kube.lease import Election
 from hudi_operator.kube.rest import Rest
-from hudi_operator.launchers.job import JobLauncher
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.counters import Counters, new_registry, request_counter
 from hudi_operator.metrics.health import Health, Limits
@@ -38,22 +40,22 @@ from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import UnavailableError
 from hudi_table.table.clock import SystemClock
-from tests.cluster.test_operator_process import operator as operator_process
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
+from tests.support.operator_process import operator as operator_process
 from tests.support.tables import TestClock
 
 LIMITS = Limits(look=0.3, queue=0.3, behind=0.3, election=5, answer=5)
 
 
-class SlowLauncher(JobLauncher):
+class SlowLauncher(ClusterLauncher):
     """Hangs while it is told to."""
 
     hangs = False
 
     def __init__(self, rest: Rest) -> None:
-        super().__init__(rest, None)  # type: ignore[arg-type]  # nothing is started
+        super().__init__(rest, PodSettings("none"), Served(rest, SystemClock()))
         self.let_go = threading.Event()
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:

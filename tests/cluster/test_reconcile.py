@@ -16,8 +16,9 @@ import pytest
 
 from hudi_operator.api.resources import Key
 from hudi_operator.kube.rest import JSON, Document, Rest
-from hudi_operator.launchers.job import JobLauncher
-from hudi_operator.manifests.batch import PodSettings
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
@@ -80,9 +81,8 @@ class Lake:
     def _operator(self, rest: Rest) -> None:
         cluster = ApiCluster(rest, SystemClock(), "test")
         cluster.load(self.table.namespace)
-        reconciler = Reconciler(
-            cluster, JobLauncher(rest, SETTINGS), SystemClock(), RetryPolicy(backoff_first_seconds=0)
-        )
+        launcher = ClusterLauncher(rest, SETTINGS, Served(rest, SystemClock()))
+        reconciler = Reconciler(cluster, launcher, SystemClock(), RetryPolicy(backoff_first_seconds=0))
         for key in self.keys:
             reconciler.reconcile(key)
 
