@@ -86,6 +86,10 @@ class Lake:
         for key in self.keys:
             reconciler.reconcile(key)
 
+    def is_there(self) -> bool:
+        found = self.server.kubectl("get", "ht", self.table.name, "-n", self.table.namespace, "--ignore-not-found")
+        return bool(found.stdout)
+
     def status(self, kind: str = "ht") -> dict[str, Any]:
         name = next(key.name for key in self.keys if (key.kind == "TableService") == (kind == "tsvc"))
         found: dict[str, Any] = self.server.get(kind, name, "-n", self.table.namespace).get("status", {})
@@ -111,11 +115,18 @@ class Lake:
         found = self.server.get("jobs", "-n", self.table.namespace)["items"]
         return [job for job in found if job["metadata"]["ownerReferences"][0]["name"] in names]
 
-    def run_pods(self, ends: Callable[[dict[str, Any], Path], None] | None = None) -> None:
-        """Let every pod that has not run do so; with `ends` it only ends, as that says."""
+    def stopped(self) -> None:
+        """Wait for the end of the Jobs that were told to end, whose pods never ran."""
         for job in self.jobs():
             name = job["metadata"]["name"]
-            if name in self.ran:
+            if job["spec"].get("activeDeadlineSeconds") is not None and name not in self.ran:
+                kubelet.eventually(lambda name=name: self._has_ended(name), "the Job does not end")  # type: ignore[misc]
+
+    def run_pods(self, ends: Callable[[dict[str, Any], Path], None] | None = None, of: str = "") -> None:
+        """Let every pod that has not run do so, of this work alone; with `ends` it only ends, as that says."""
+        for job in self.jobs():
+            name = job["metadata"]["name"]
+            if name in self.ran or of not in name:
                 continue
             self.ran.append(name)
             pod = kubelet.eventually(lambda name=name: self._pod(name), "the Job makes no pod")  # type: ignore[misc]
@@ -211,7 +222,27 @@ def cleaned(lake: Lake) -> None:
     assert len(lake.jobs()) == 4
 
 
-LIVES = {life.__name__: life for life in (fed, lost, cleaned)}
+def purged(lake: Lake) -> None:
+    """A table is deleted with its files, while its job is at work; other tables keep theirs."""
+    lake.table.create(deletionPolicy="Purge")
+    lake.table.lands(1)
+    lake.settles(has_records(ROWS_A_FILE))
+    lake.table.lands(2)
+    lake.look()
+    done = lake.server.kubectl("delete", "ht", lake.table.name, "-n", lake.table.namespace, "--wait=false")
+    assert done.returncode == 0, done.stderr
+    for _ in range(LOOKS_MAX):
+        if not lake.is_there():
+            break
+        lake.look()
+        lake.stopped()
+        lake.run_pods(of="purge")
+    assert not lake.is_there(), "the table is not let go"
+    assert not [path for path in lake.table.lake.rglob("*") if path.is_file()]
+    assert sorted(path.name for path in lake.table.landing.iterdir()) == ["1.parquet", "2.parquet"]
+
+
+LIVES = {life.__name__: life for life in (fed, lost, cleaned, purged)}
 
 
 def lived(life: Callable[[Lake], None], server: ApiServer, namespace: str, folder: Path, rest: KilledRest) -> None:

@@ -16,6 +16,8 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options import check_keys
 
 API_VERSION = f"{GROUP}/{VERSION}"
+FINALIZER = f"{GROUP}/purge"
+"""Of a HudiTable whose files go with it, and of no other."""
 DEFAULT_NAMESPACE = "default"
 SPECS: Mapping[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
 KINDS = tuple(SPECS)
@@ -35,12 +37,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the API server says of a resource: `uid` for ever, `generation` of its spec, `created` as RFC 3339."""
+    """What the API server says of a resource: `uid` for ever, `generation` of its spec, `created` and, if somebody has, `deleted` as
+    RFC 3339. `held`: it stays until we let go of it."""
 
     key: Key
     uid: str
     generation: int
     created: str = ""
+    deleted: str = ""
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,14 @@ def identity_of(document: Mapping[str, Any]) -> Identity:
     """Identity of a document as the API server stores it."""
     metadata = document["metadata"]
     key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
-    return Identity(key, metadata["uid"], int(metadata["generation"]), str(metadata.get("creationTimestamp", "")))
+    return Identity(
+        key,
+        metadata["uid"],
+        int(metadata["generation"]),
+        created=str(metadata.get("creationTimestamp", "")),
+        deleted=str(metadata.get("deletionTimestamp", "")),
+        held=FINALIZER in metadata.get("finalizers", ()),
+    )
 
 
 def desired_table(document: Mapping[str, Any]) -> DesiredTable:

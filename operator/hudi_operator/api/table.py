@@ -66,7 +66,8 @@ class Launcher(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What becomes of the table when its resource is deleted."""
+    """What becomes of the table when its resource is deleted: it stays; it stays, and leaves the catalogs that it was entered in (there
+    are none yet); it is deleted with all its files."""
 
     RETAIN = "Retain"
     UNREGISTER = "Unregister"

@@ -93,6 +93,11 @@ def service_job(
     return _job(attempt, table_of(name, spec, config), work.document(), spec, local=small)
 
 
+def purge_job(name: str, spec: HudiTableSpec, attempt: str) -> JobSpec:
+    """The job that deletes the table with its files."""
+    return _job(attempt, table_of(name, spec), {"type": "Purge"}, spec, local=True)
+
+
 def _job(attempt: str, table: dict[str, Any], work: dict[str, Any], spec: HudiTableSpec, *, local: bool) -> JobSpec:
     return JobSpec(
         attempt=attempt,

@@ -7,7 +7,6 @@ from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import (
-    DeletionPolicy,
     HudiTableSpec,
     IngestMode,
     IngestSpec,
@@ -24,6 +23,8 @@ from hudi_table.services.select_check import check_select
 
 def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem | None:
     """The one problem that keeps a table from being worked on, all its fields in one message; None if there is none."""
+    if desired.identity.deleted:
+        return Problem("Deleting", "it is being deleted")
     if desired.errors or desired.spec is None:
         return _problem(InvalidSpecError.name(), desired.errors)
     transforms = _transforms(desired.spec)
@@ -78,10 +79,18 @@ def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
         )
     for i, ingest in enumerate(spec.ingest):
         found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
-    if spec.deletion_policy is not DeletionPolicy.RETAIN:
-        policy = spec.deletion_policy.value
-        found.append(FieldError("spec.deletionPolicy", f"{policy} is not done by this release; use Retain"))
     return tuple(found)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two locations are the same, or one lies below the other."""
+    here, there = _folder(one), _folder(other)
+    return here.startswith(there) or there.startswith(here)
+
+
+def _folder(location: str) -> str:
+    plain = location.removeprefix("file://").replace("s3a://", "s3://", 1)
+    return plain.rstrip("/") + "/"
 
 
 def _unsupported_ingest(ingest: IngestSpec, path: str) -> list[FieldError]:

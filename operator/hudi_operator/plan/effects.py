@@ -44,6 +44,13 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold a resource back when it is deleted, or let go of it: our finalizer is there or not."""
+
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Tell people: an event of the resource."""
 
@@ -62,4 +69,4 @@ class RequeueAfter:
     appointment: bool = False
 
 
-Effect = SetStatus | Launch | Stop | Emit | RequeueAfter
+Effect = SetStatus | Launch | Stop | Hold | Emit | RequeueAfter

@@ -13,14 +13,14 @@ from datetime import datetime
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
-from hudi_operator.api.table import HudiTableSpec, IngestSpec
+from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, conditions, debts, events, report
 from hudi_operator.plan.conditions import Finding, waiting_of
 from hudi_operator.plan.due import Due, due_now
-from hudi_operator.plan.effects import Effect, Launch, RequeueAfter, SetStatus
+from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told, verdict
@@ -43,7 +43,16 @@ def plan_table(
     status = _status(judgement)
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
-    return [*judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
+    return [*_held(desired), *judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
+
+
+def _held(desired: DesiredTable) -> list[Effect]:
+    """A table whose files go with it is held back before it has any."""
+    spec, identity = desired.spec, desired.identity
+    if spec is None or identity.deleted:
+        return []
+    wanted = spec.deletion_policy is DeletionPolicy.PURGE
+    return [Hold(wanted)] if wanted != identity.held else []
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
-from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, KINDS, Key
+from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, FINALIZER, KINDS, Key
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
@@ -85,6 +85,28 @@ class ApiCluster:
         }
         body = {"apiVersion": API_VERSION, "kind": key.kind, "metadata": identity, "status": status}
         self.seen(self._rest.apply(f"{_path(key)}/status", body, MANAGER))
+
+    def hold(self, key: Key, *, held: bool) -> None:
+        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource."""
+        stored = self.get(key)
+        if stored is None:
+            return
+        with contextlib.suppress(ObjectNotFoundError):
+            try:
+                self._hold(key, stored, held=held)
+            except ObjectExistsError:
+                now = self._rest.get(_path(key))
+                if now["metadata"]["uid"] == stored["metadata"]["uid"]:
+                    self._hold(key, now, held=held)
+
+    def _hold(self, key: Key, stored: Mapping[str, Any], *, held: bool) -> None:
+        finalizers = list(stored["metadata"].get("finalizers", ()))
+        if (FINALIZER in finalizers) == held:
+            return
+        wanted = [*finalizers, FINALIZER] if held else [each for each in finalizers if each != FINALIZER]
+        version = stored["metadata"]["resourceVersion"]
+        # The version guards the list, which a merge replaces whole.
+        self.seen(self._rest.merge(_path(key), {"metadata": {"finalizers": wanted, "resourceVersion": version}}))
 
     def emit(self, key: Key, event: Emit) -> None:
         """Record an event; the same one again is counted, not repeated."""

@@ -102,6 +102,9 @@ class FolderCluster:
         if stored is not None and stored.get("status") != status:
             self._write(key, {**stored, "status": status})
 
+    def hold(self, key: Key, *, held: bool) -> None:
+        """Nothing: no resource of a folder is deleted."""
+
     def emit(self, key: Key, event: Emit) -> None:
         """Append to `events.jsonl`, and tell whoever watches. The file starts anew past its bound."""
         path = self._folder / "events.jsonl"

@@ -25,6 +25,10 @@ class Cluster(Protocol):
         """Write the status; nothing happens if it is the same, or if the resource is gone."""
         ...
 
+    def hold(self, key: Key, *, held: bool) -> None:
+        """Hold a resource back when it is deleted, or let go of it; nothing happens if it is so, or if the resource is gone."""
+        ...
+
     def emit(self, key: Key, event: Emit) -> None:
         """Record an event of the resource."""
         ...

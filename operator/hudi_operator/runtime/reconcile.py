@@ -13,7 +13,9 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
-from hudi_operator.plan.effects import Effect, Emit, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.checks import overlap
+from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
+from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
@@ -53,6 +55,8 @@ class Reconciler:
 
     def _table(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_table(document)
+        if desired.identity.deleted and desired.identity.held:
+            return self._deletion(desired)
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
         attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
@@ -63,6 +67,33 @@ class Reconciler:
             return plan_table(desired, seen, self.clock.now(), policy=self.policy)
 
         return self._carry_out(desired.identity, plan, secret)
+
+    def _deletion(self, desired: DesiredTable) -> RequeueAfter | None:
+        identity = desired.identity
+        others = [service.identity for service in self._siblings(identity.key)]
+        attempts = self._attempts(identity, desired.status.runs, others)
+        observed = ObservedDeletion(attempts.runs, attempts.others, self._sharer(desired))
+
+        def plan(unlaunchable: Problem | None) -> list[Effect]:
+            seen = replace(observed, unlaunchable=unlaunchable)
+            return plan_deletion(desired, seen, self.clock.now(), policy=self.policy)
+
+        return self._carry_out(identity, plan, {})
+
+    def _sharer(self, desired: DesiredTable) -> str | None:
+        """Another HudiTable that stays, and whose files lie where this one's do."""
+        if desired.spec is None:
+            return None
+        tables = [key for key in self.cluster.keys() if key.kind == "HudiTable" and key != desired.identity.key]  # noqa: SIM118 - it is no mapping
+        for document in filter(None, map(self.cluster.get, tables)):
+            other = desired_table(document)
+            if (
+                other.spec is not None
+                and not other.identity.deleted
+                and overlap(other.spec.location, desired.spec.location)
+            ):
+                return str(other.identity.key)
+        return None
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_service(document)
@@ -170,6 +201,8 @@ class Reconciler:
                     before = (self.cluster.get(identity.key) or {}).get("status") or {}
                     self.cluster.set_status(identity.key, effect.status)
                     self.meter.reported(identity.key, before, effect.status)
+                case Hold():
+                    self.cluster.hold(identity.key, held=effect.held)
                 case Emit():
                     self.cluster.emit(identity.key, effect)
                 case RequeueAfter():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hudi_spark.jobs.ingest import run_ingest
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.purge import run_purge
 from hudi_spark.jobs.service import run_service
 from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
 from hudi_table.model.jobspec import JobResult, JobSpec
@@ -20,6 +21,7 @@ TERMINATION_BYTES_MAX = 4096
 """Of a container's termination message; the kubelet cuts what is longer."""
 WORK: dict[str, Callable[[JobSpec, Progress], JobResult]] = {
     "Ingest": run_ingest,
+    "Purge": run_purge,
     **dict.fromkeys((kind.value for kind in ServiceType), run_service),
 }
 

@@ -19,7 +19,7 @@ class JobSpec:
 
     `table`: the table as `create_table` takes it (name, location, type, recordKey, partitionBy, paths, orderingFields,
     mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
-    "path", "format", "csv"}, "transform": [{"sql"}]}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
+    "path", "format", "csv"}, "transform": [{"sql"}]}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
     Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
     dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}.
     `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.

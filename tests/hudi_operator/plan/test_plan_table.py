@@ -102,7 +102,6 @@ class TestTheManifest:
             ({"ingest": [ingest(source={"type": "Kafka"})]}, "spec.ingest[0].source.type: Kafka"),
             ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: Continuous"),
             ({"ingest": [ingest(mode="Cron", schedule="* * * * *")]}, "spec.ingest[0].mode: Cron"),
-            ({"deletionPolicy": "Purge"}, "spec.deletionPolicy: Purge"),
             ({"orderingFields": ["a", "b"]}, "spec.orderingFields"),
         ],
     )
