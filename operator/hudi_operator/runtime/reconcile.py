@@ -19,7 +19,7 @@ from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
-from hudi_operator.runtime.ports import Cluster
+from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
 from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
@@ -35,6 +35,7 @@ class Reconciler:
     launcher: Launcher
     clock: Clock
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    meter: Meter = field(default_factory=NoMeter)
     observer: Observer = field(init=False)
     _failures: dict[Key, int] = field(default_factory=dict)
 
@@ -138,7 +139,9 @@ class Reconciler:
                 case Stop():
                     self.launcher.cancel(identity, effect.name)
                 case SetStatus():
+                    before = (self.cluster.get(identity.key) or {}).get("status") or {}
                     self.cluster.set_status(identity.key, effect.status)
+                    self.meter.reported(identity.key, before, effect.status)
                 case Emit():
                     self.cluster.emit(identity.key, effect)
                 case RequeueAfter():
