@@ -62,8 +62,9 @@ def resources(server: ApiServer, helm: Helm) -> None:
 
 
 @pytest.fixture
-def namespace(server: ApiServer) -> str:
-    """A new one, restricted, for tables."""
+def namespace(server: ApiServer) -> Iterator[str]:
+    """A new one, restricted, for tables. They go at the end: their stores are only here during the test."""
     name = f"lake-{next(_numbers)}"
     server.apply(namespace_of(name))
-    return name
+    yield name
+    server.kubectl("delete", "ht,tsvc", "--all", "-n", name)

@@ -68,7 +68,9 @@ def test_the_server_takes_every_object_and_the_pods_are_restricted(server: ApiSe
 
 def test_an_upgrade_and_a_rollback_change_what_is_there(server: ApiServer, helm: Helm) -> None:
     with installed(helm, {}):
-        helm.done("upgrade", RELEASE, CHART, "--namespace", NAMESPACE, "--set", "watchNamespaces={lake-a},replicaCount=2")
+        helm.done(
+            "upgrade", RELEASE, CHART, "--namespace", NAMESPACE, "--set", "watchNamespaces={lake-a},replicaCount=2"
+        )
         assert server.kubectl("get", "clusterrole", "hudi-operator").returncode != 0
         assert server.kubectl("get", "role,sa,rolebinding", "-n", "lake-a", "-l", OURS, "-o", "name").stdout.split() == [
             "role.rbac.authorization.k8s.io/hudi-driver", "role.rbac.authorization.k8s.io/hudi-operator",
@@ -122,7 +124,9 @@ def test_people_with_kubernetes_own_roles_may_what_these_say(
         for verb in verbs:
             for kind in ("huditables", "tableservices"):
                 asked = ("auth", "can-i", verb, f"{kind}.hudi.lakeops.dev", "--as=ann", "-n", namespace)
-                eventually(lambda asked=asked, answer=answer: server.kubectl(*asked).stdout.strip() == answer, str(asked))
+                eventually(
+                    lambda asked=asked, answer=answer: server.kubectl(*asked).stdout.strip() == answer, str(asked)
+                )
 
 
 def test_kustomize_brings_what_the_chart_does(server: ApiServer) -> None:
@@ -133,7 +137,9 @@ def test_kustomize_brings_what_the_chart_does(server: ApiServer) -> None:
     assert "would violate" not in done.stderr
     eventually(lambda: len(pods(server)) == 1, "no pod is admitted")
     # The namespace is everybody's here.
-    listed = [path for path in (ROOT / "config" / "default").glob("*.yaml") if path.stem not in ("namespace", "kustomization")]
+    listed = [
+        path for path in (ROOT / "config" / "default").glob("*.yaml") if path.stem not in ("namespace", "kustomization")
+    ]
     for path in listed:
         assert server.kubectl("delete", "-f", str(path)).returncode == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -85,6 +86,19 @@ def test_every_value_is_in_the_schema_and_has_a_word(helm: Helm) -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert set(values) | {"global"} == set(schema["properties"])
     assert schema["additionalProperties"] is False
+
+
+def test_every_value_that_the_page_names_exists() -> None:
+    page = (ROOT / "docs" / "install.md").read_text().partition("### Values that matter")[2].partition("\n## ")[0]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
+    assert len(names) > 10
+    for name in names:
+        found = values
+        for part in name.split("."):
+            assert part in found, name
+            found = found[part]
 
 
 def test_the_charts_have_the_version_of_the_project() -> None:

@@ -112,10 +112,10 @@ class ApiServer:
         assert done.returncode == 0, done.stderr
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`."""
+        """`kubectl get … -o json`; nothing where --ignore-not-found finds nothing."""
         done = self.kubectl("get", *arguments, "-o", "json")
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout or "{}")
         return found
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:

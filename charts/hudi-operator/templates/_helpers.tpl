@@ -57,7 +57,7 @@ default
 {{- end -}}
 {{- end -}}
 
-{{/* What the operator may do where tables lie. Each verb is one that it uses: tests/charts/test_rights.py. */}}
+{{/* What the operator may do where tables lie. Each verb is one that it uses: tests/charts/test_life.py. */}}
 {{- define "hudi-operator.rules" -}}
 - apiGroups: [hudi.lakeops.dev]
   resources: [huditables, tableservices]
