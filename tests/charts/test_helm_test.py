@@ -59,7 +59,11 @@ def runs(server: ApiServer, pod: dict[str, Any], folder: Path, **changed: str) -
     (folder / "test.py").write_text(server.get("configmap", config, "-n", NAMESPACE)["data"]["test.py"])
     assert container["command"] == ["python", "/etc/hudi/test.py"]
     given = {each["name"]: each["value"] for each in container["env"]}
-    reached = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.port), "ACCOUNT": str(account)}
+    reached = {
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+        "ACCOUNT": str(account),
+    }
     return subprocess.run(
         [sys.executable, "-S", str(folder / "test.py")], capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], **given, **reached, **changed},

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
 from tests.charts.conftest import namespace_of
-from tests.support import chart_operator, etcd
+from tests.support import chart_operator, etcd, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.audit import AuditLog, Right, granted
 from tests.support.helm import NAMESPACE, Helm
@@ -67,10 +68,12 @@ def lived(
     """A life with an account of its own, so that the log tells one from the other."""
     case, folder = request.param, tmp_path_factory.mktemp("life")
     namespace = f"life-{case}"
-    values = {"serviceAccount": {"name": f"operator-{case}"}}
+    spark = {"sparkOperator": {"enabled": True}, "apacheSparkOperator": {"enabled": True}}
+    values = {"serviceAccount": {"name": f"operator-{case}"}, "launchers": spark}
     rendered = helm.template(values | ({"watchNamespaces": [namespace]} if case == ROLE_ONLY else {}))
     objects = [each for each in rendered if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
     deployment = next(each for each in objects if each["kind"] == "Deployment")
+    spark_operators.install(server, KUBEFLOW, APACHE)
     server.apply(
         namespace_of(NAMESPACE), namespace_of(namespace), *(each for each in objects if each is not deployment)
     )
@@ -80,9 +83,8 @@ def lived(
         with running_s3() as store, chart_operator.operator(server, deployment, folder / "operator") as running:
             life = TableLife(server, namespace, store, folder, canaries, asked=asked_of(audit, found))
             lives(life, found, running)
-            found.stored = {
-                key: store.client().get_object(Bucket=store.bucket, Key=key)["Body"].read() for key in store.keys()
-            }
+            keys = store.keys()
+            found.stored = {key: store.client().get_object(Bucket=store.bucket, Key=key)["Body"].read() for key in keys}
         found.words |= {"the operator's log": running.log.read_text(), "a job's output": "\n".join(life.said)}
         yield found
     finally:
@@ -102,6 +104,8 @@ def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> Non
         life.meets_a_bad_file,
         life.loses_its_secret_for_a_while,
         life.stops_a_service,
+        lambda: life.stops_a_service_of("SparkOperator"),
+        lambda: life.stops_a_service_of("ApacheSparkOperator"),
         lambda: life.others_change_it("HudiTable", "flights"),
         lambda: life.others_change_it("TableService", "clean"),
         life.ends,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hudi_operator.manifests.batch import JOB_SPEC
+from hudi_operator.manifests.pods import JOB_SPEC
 from tests.support import kubelet
 from tests.support.api_server import ROOT, ApiServer
 

@@ -107,6 +107,14 @@ class TableLife:
         )
         eventually(lambda: "DeadlineExceeded" in self.reasons(), "the run is not stopped")
 
+    def stops_a_service_of(self, launcher: str) -> None:
+        """The same as a SparkApplication, which no Spark operator takes up here."""
+        self.applies(manifest("flights", **self.spec(spark={"launcher": launcher})))
+        name = f"clean-{launcher.lower()}"
+        self.applies(manifest(name, "TableService", tableRef={"name": "flights"}, type="Cleaning", activeDeadline="2s"))
+        eventually(lambda: "DeadlineExceeded" in self.reasons(name), f"the run of {name} is not stopped")
+        self.applies(manifest("flights", **self.spec()))
+
     def others_change_it(self, kind: str, name: str) -> None:
         """Just when the operator writes a status: it hears of the first change, and not yet of those that follow."""
         limit = time.monotonic() + SECONDS_MAX
@@ -132,8 +140,8 @@ class TableLife:
                 manifest(name, **self.spec(deletionPolicy=policy, ingest=None, location=f"{self.store.new_uri()}"))
             )
             eventually(lambda name=name: self.table(name).get("status", {}).get("conditions"), f"{name} is not seen")  # type: ignore[misc]
-        for kind, name in (("tsvc", "clean"), ("ht", "flights"), *(("ht", policy.lower()) for policy in POLICIES)):
-            done = self.server.kubectl("delete", kind, name, "-n", self.namespace, "--timeout=20s")
+        for kind, names in (("tsvc", ["--all"]), ("ht", ["flights", *map(str.lower, POLICIES)])):
+            done = self.server.kubectl("delete", kind, *names, "-n", self.namespace, "--timeout=60s")
             assert done.returncode == 0, done.stderr
         eventually(lambda: not kubelet.pods(self.server, self.namespace), "pods stay behind")
 
@@ -144,6 +152,7 @@ class TableLife:
             "storage": {
                 "endpoint": self.store.endpoint, "region": "us-east-1", "credentialsSecretRef": {"name": SECRET},
             },
+            "spark": {"launcher": "Job"},
             "ingest": [ingest(source={"type": "Files", "path": self.landing, "format": "parquet"})],
         }  # fmt: skip
         return spec(**here | changes)
@@ -196,5 +205,7 @@ class TableLife:
         found = self.table().get("status", {}).get("conditions", ())
         return next((each["status"] for each in found if each["type"] == kind), "")
 
-    def reasons(self) -> set[str]:
-        return {each["reason"] for each in self.server.get("events.events.k8s.io", "-n", self.namespace)["items"]}
+    def reasons(self, name: str | None = None) -> set[str]:
+        """Of all events, or of those of one resource."""
+        found = self.server.get("events.events.k8s.io", "-n", self.namespace)["items"]
+        return {each["reason"] for each in found if name in (None, each["regarding"]["name"])}

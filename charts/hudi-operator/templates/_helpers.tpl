@@ -84,7 +84,7 @@ default
 {{- if $launcher.enabled }}
 - apiGroups: [{{ $group }}]
   resources: [sparkapplications]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, delete]
 {{- end }}
 {{- end }}
 {{- end -}}
