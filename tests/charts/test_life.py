@@ -21,7 +21,7 @@ from tests.support.api_server import ApiServer
 from tests.support.audit import AuditLog, Right, granted
 from tests.support.helm import NAMESPACE, Helm
 from tests.support.s3 import running_s3
-from tests.support.table_life import SECRET, TableLife, eventually
+from tests.support.table_life import SECRET, Meddling, TableLife, eventually
 
 ROLE_ONLY, EVERYWHERE = "role-only", "everywhere"
 pytestmark = pytest.mark.timeout(900)
@@ -80,8 +80,9 @@ def lived(
     canaries = {name: f"canary-{secrets.token_hex(12)}" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     found = Lived(objects, namespace, chart_operator.user(deployment), canaries)
     try:
-        with running_s3() as store, chart_operator.operator(server, deployment, folder / "operator") as running:
-            life = TableLife(server, namespace, store, folder, canaries, asked=asked_of(audit, found))
+        meddling = Meddling()
+        with running_s3(meddling) as store, chart_operator.operator(server, deployment, folder / "operator") as running:
+            life = TableLife(server, namespace, store, folder, canaries, asked_of(audit, found), meddling)
             lives(life, found, running)
             keys = store.keys()
             found.stored = {key: store.client().get_object(Bucket=store.bucket, Key=key)["Body"].read() for key in keys}

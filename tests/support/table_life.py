@@ -7,6 +7,7 @@ The store is a real S3 protocol on loopback; the kubelet is played, and runs the
 from __future__ import annotations
 
 import io
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,13 +31,30 @@ SECRET = "s3"
 POLICIES = ("Retain", "Unregister", "Purge")
 SECONDS_MAX = 120.0
 T = TypeVar("T")
-HEARS_SECONDS, TOUCHES = 0.11, 40
-"""kopf waits for a tenth of a second of silence before it tells of a change."""
 
 
 def eventually(found: Callable[[], T | None], what: str) -> T:
     """With patience: many processes of one machine take part in a life."""
     return kubelet.eventually(found, what, SECONDS_MAX)
+
+
+def nothing() -> None:
+    """Nobody meddles."""
+
+
+def note(rest: Rest, path: str, number: int) -> None:
+    """A change that nobody reads."""
+    rest.merge(path, {"metadata": {"annotations": {"example/number": str(number)}}})
+
+
+@dataclass
+class Meddling:
+    """What somebody does whenever the store is asked."""
+
+    act: Callable[[], None] = nothing
+
+    def __call__(self) -> None:
+        self.act()
 
 
 @dataclass
@@ -50,6 +68,7 @@ class TableLife:
     credentials: dict[str, str]
     asked: Callable[[str, str, str], bool]
     """Whether the operator has asked the API server for a verb on a resource by name."""
+    meddling: Meddling
     said: list[str] = field(default_factory=list)
 
     def begins_without_its_secret(self) -> None:
@@ -116,20 +135,20 @@ class TableLife:
         self.applies(manifest("flights", **self.spec()))
 
     def others_change_it(self, kind: str, name: str) -> None:
-        """Just when the operator writes a status: it hears of the first change, and not yet of those that follow."""
+        """In the middle of a look, whenever the store is asked, so that its status is written of what has changed meanwhile."""
         limit = time.monotonic() + SECONDS_MAX
         path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
         rest = Rest(self.server.client())
-        suspended = False
-        while not self.asked("get", PLURALS[kind], name):
-            assert time.monotonic() < limit, "no change was in the way"
-            suspended = not suspended
-            rest.merge(path, {"spec": {"suspend": suspended}})
-            time.sleep(HEARS_SECONDS)
-            for number in range(TOUCHES):
-                rest.merge(path, {"metadata": {"annotations": {"example/touched": str(number)}}})
-                time.sleep(HEARS_SECONDS / 10)
-            time.sleep(5 * HEARS_SECONDS)
+        numbers = itertools.count()
+        self.meddling.act = lambda: note(rest, path, next(numbers))
+        try:
+            while not self.asked("get", PLURALS[kind], name):
+                assert time.monotonic() < limit, "no change was in the way"
+                # There is something to write.
+                rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
+                time.sleep(1)
+        finally:
+            self.meddling.act = nothing
         rest.merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
