@@ -19,7 +19,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-full check format bench acceptance-clustering lock interop-env clean
+.PHONY: test test-full check format bench acceptance-clustering lock interop-env manifests clean
 test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
@@ -46,8 +46,11 @@ acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, besi
 interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
 
-setup-k8s: setup ## Build etcd, the API server and kubectl with Go, for tests of the control plane (minutes, once)
+setup-k8s: setup ## Build etcd, the API server, kubectl and Helm with Go, for tests of the control plane (minutes, once)
 	@$(BIN)/python scripts/setup_k8s.py >/dev/null
+
+manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
+	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
 
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)
