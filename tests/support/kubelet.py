@@ -16,9 +16,9 @@ T = TypeVar("T")
 WAIT_SECONDS = 30.0
 
 
-def eventually(found: Callable[[], T | None], what: str) -> T:
+def eventually(found: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS) -> T:
     """What `found` gives once it is true. Raises AssertionError that says `what` is wrong."""
-    limit = time.monotonic() + WAIT_SECONDS
+    limit = time.monotonic() + seconds
     while not (value := found()):
         assert time.monotonic() < limit, what
         time.sleep(0.05)
