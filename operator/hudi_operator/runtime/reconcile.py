@@ -13,16 +13,18 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
-from hudi_operator.plan.effects import Effect, Emit, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
+from hudi_table.errors import HudiError
 from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
+LAUNCH_FAILED = "LaunchFailed"
 SECRET_LENGTH_MIN = 4
 """Shorter values are not masked in messages: they would mask ordinary words."""
 
@@ -135,7 +137,7 @@ class Reconciler:
         for effect in effects:
             match effect:
                 case Launch():
-                    self.launcher.launch(identity, effect, secret)
+                    self._launch(identity, effect, secret)
                 case Stop():
                     self.launcher.cancel(identity, effect.name)
                 case SetStatus():
@@ -149,6 +151,15 @@ class Reconciler:
                     order = (effect.appointment, effect.seconds)
                     again = effect if again is None or order < (again.appointment, again.seconds) else again
         return again
+
+    def _launch(self, identity: Identity, wanted: Launch, secret: Mapping[str, str]) -> None:
+        """Start an attempt. One that cannot be started is in no status, so it is told as an event."""
+        try:
+            self.launcher.launch(identity, wanted, secret)
+        except HudiError as error:
+            said = masked(f"{wanted.run.work}: {error.name()}: {error}", secret) or ""
+            self.cluster.emit(identity.key, Emit(EventType.WARNING, LAUNCH_FAILED, said))
+            raise
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:
