@@ -46,6 +46,7 @@ from tests.support.manifests import manifest, spec
 from tests.support.operator_process import operator as operator_process
 from tests.support.tables import TestClock
 
+START_SECONDS = 120.0
 LIMITS = Limits(look=0.3, queue=0.3, behind=0.3, election=5, answer=5)
 
 
@@ -321,8 +322,8 @@ def test_of_two_processes_both_are_ready_and_one_tells_of_the_tables(
         ports = []
         for name in ("first", "second"):
             stack.enter_context(operator_process(server, namespace, tmp_path / name))
-            port = eventually(probe_port(tmp_path / name), "no port is opened")
-            eventually(lambda port=port: get(port, "/readyz")[0] == 200, f"the {name} is not ready")  # type: ignore[misc]
+            port = eventually(probe_port(tmp_path / name), "no port is opened", START_SECONDS)
+            eventually(lambda port=port: get(port, "/readyz")[0] == 200, f"the {name} is not ready", START_SECONDS)  # type: ignore[misc]
             ports.append(port)
         assert [get(port, "/healthz")[0] for port in ports] == [200, 200]
         eventually(lambda: "hudi_table_condition" in get(ports[0], "/metrics")[1], "the table has no series")

@@ -60,6 +60,31 @@ class Rest:
                 return
             query["continue"] = more
 
+    def lines(self, path: str, **query: str) -> Iterator[str]:
+        """A text, line by line, as it comes; a line may take as long as it likes."""
+        request = self._api.param_serialize(
+            method="GET",
+            resource_path=path,
+            query_params=list(query.items()),
+            header_params={"Accept": "*/*"},
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECONDS, None))
+            if answer.status == HTTPStatus.NO_CONTENT:
+                return
+            if answer.status != HTTPStatus.OK:
+                answer.read()
+                raise _error(answer.status, _message(answer.data or b""), path)
+            rest = b""
+            for chunk in answer.response.stream(decode_content=True):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode("utf-8", "replace") for line in whole)
+            if rest:
+                yield rest.decode("utf-8", "replace")
+        except (HTTPError, OSError) as error:
+            raise UnavailableError(f"the API server cannot be reached: {error}", path=path) from error
+
     def create(self, path: str, body: Mapping[str, Any]) -> Document:
         """A new object in the collection at `path`."""
         return self._called("POST", path, {}, body, JSON)

@@ -109,6 +109,11 @@ SERVICES = (
     _gauge("hudi_service_failures", SERVICE, "attempts in a row, up to the newest, that failed"),
     _gauge("hudi_service_plan_waits", SERVICE, "1 if a plan waits for its approval"),
     _gauge("hudi_service_plan_bytes_freed", SERVICE, "bytes that the plan that waits would free"),
+    _gauge(
+        "hudi_service_bytes_to_clean",
+        SERVICE,
+        "debt to cleaning: bytes that it would free; where when.bytesToClean asks",
+    ),
     _gauge("hudi_service_last_run_timestamp_seconds", SERVICE, "when the newest run ended, Unix time"),
     _gauge("hudi_service_next_run_timestamp_seconds", SERVICE, "the next moment of the schedule, Unix time"),
 )

@@ -123,6 +123,8 @@ def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:
     yield "hudi_service_plan_waits", labels, float(plan is not None)
     if plan is not None:
         yield "hudi_service_plan_bytes_freed", labels, plan.get("bytesFreed", 0)
+    if status.get("bytesToClean") is not None:
+        yield "hudi_service_bytes_to_clean", labels, status["bytesToClean"]
     moments = {"last": status.get("lastRunTime"), "next": (status.get("schedule") or {}).get("next")}
     for which, text in moments.items():
         if text is not None:

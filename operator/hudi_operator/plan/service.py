@@ -81,6 +81,7 @@ class _Judgement:
         elif self.observed.table is None:
             self._wait("NoTable", f"{owner.identity.key} has no table yet; its first rows make it", appointment=True)
         else:
+            self.outcome.bytes_to_clean = self.observed.table.bytes_to_clean
             self._due(spec, schedule, owner, self.observed.table)
         self._appointment(schedule)
 

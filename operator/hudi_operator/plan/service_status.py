@@ -20,7 +20,7 @@ from hudi_operator.plan.runs import DONE
 @dataclass(slots=True)
 class Outcome:
     """What a judgement has come to: (reason, message) pairs. `stale`: why the approved plan is not run; `quiet`: why nothing
-    is due; `failed`: what went wrong with a run after which another one comes."""
+    is due; `failed`: what went wrong with a run after which another one comes; `bytes_to_clean`: as measured, where somebody asks."""
 
     stalled: tuple[str, str] | None = None
     unseen: Problem | None = None
@@ -28,6 +28,7 @@ class Outcome:
     failed: tuple[str, str] | None = None
     stale: str | None = None
     quiet: str | None = None
+    bytes_to_clean: int | None = None
 
 
 def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now: datetime) -> TableServiceStatus:
@@ -53,6 +54,7 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
         actual=progress.actual,
         done=progress.done,
         attempts=progress.attempts,
+        bytes_to_clean=outcome.bytes_to_clean,
         runs=kept(desired.spec, progress),
     )
 

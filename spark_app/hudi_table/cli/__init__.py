@@ -3,6 +3,6 @@
 Data goes to stdout, all else to stderr. Only this package prints.
 """
 
-from hudi_table.cli.program import main
+from hudi_table.cli.program import guarded, main
 
-__all__ = ["main"]
+__all__ = ["guarded", "main"]

@@ -38,8 +38,13 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; nothing a user does wrong ends in a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: _run(arguments))
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """The rim of a program: the exit code of `run`, or of the error in which it ends, told in one line."""
     try:
-        code = _run(arguments)
+        code = run()
         sys.stdout.flush()
     except HudiError as error:
         # Other libraries' texts, which an error may quote, can have several lines.

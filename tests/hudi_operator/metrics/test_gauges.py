@@ -44,6 +44,7 @@ def documents() -> Documents:
         "conditions": [{"type": "Ready", "status": "False"}],
         "runs": [{"phase": "Running"}, {"phase": "Failed"}, {"phase": "Failed"}, {"phase": "Succeeded"}, {"phase": "Failed"}],
         "plan": {"digest": "ab", "why": "", "bytesFreed": 77},
+        "bytesToClean": 99,
         "schedule": {"next": "2026-01-02T00:00:00Z"},
     })  # fmt: skip
     return Documents(
@@ -114,6 +115,7 @@ def test_a_service_is_told_as_its_status_says(documents: Documents) -> None:
     assert found["hudi_service_attempts_running"][labels] == 1
     assert found["hudi_service_plan_waits"][labels] == 1
     assert found["hudi_service_plan_bytes_freed"][labels] == 77
+    assert found["hudi_service_bytes_to_clean"][labels] == 99
     assert found["hudi_service_next_run_timestamp_seconds"][labels] == 1767312000
     assert labels not in found.get("hudi_service_last_run_timestamp_seconds", {})
 

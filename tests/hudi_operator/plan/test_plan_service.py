@@ -255,6 +255,12 @@ class TestNeed:
         story.look()
         assert bool(story.started) is due
 
+    def test_that_was_measured_for_it_stands_in_the_status(self) -> None:
+        when = {"bytesToClean": "> 1Gi"}
+        status = Story(logged(bytes_to_clean=2 << 20), type="Cleaning", when=when).look().status
+        assert status is not None
+        assert status["bytesToClean"] == 2 << 20
+
     def test_that_is_not_known_starts_nothing(self) -> None:
         assert Story(type="Cleaning", when={"bytesToClean": "> 1Mi"}).look().started == []
 

@@ -1,0 +1,33 @@
+"""What is found beside a table: its TableServices, pods, events, and who leads. What may not be seen is left out."""
+
+from __future__ import annotations
+
+from hudi_operator.api import documents
+from hudi_operator.api.documents import Document
+from hudi_operator.cli.kubectl.access import Access
+from hudi_operator.manifests.batch import OWNER
+from hudi_operator.plan.why import Facts
+
+
+def facts_of(cluster: Access, table: Document) -> Facts:
+    """Everything that `why` looks at."""
+    services = cluster.services_of(table)
+    pods = [pod for each in (table, *services) for pod in pods_of(cluster, each)]
+    names = [documents.name_of(each) for each in (table, *services)]
+    jobs = [str(run.get("name")) for each in (table, *services) for run in documents.running_of(each)]
+    events = [event for name in (*names, *jobs) for event in events_of(cluster, name)]
+    return Facts(services=services, pods=pods, events=events, holder=cluster.holder())
+
+
+def pods_of(cluster: Access, resource: Document) -> list[Document]:
+    """The pods that work for a resource, newest first."""
+    chosen = f"{OWNER}={resource['metadata']['uid']}"
+    found = cluster.objects(f"/api/v1/namespaces/{cluster.namespace}/pods", labelSelector=chosen)
+    return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+
+
+def events_of(cluster: Access, name: str) -> list[Document]:
+    """The events about an object, oldest first."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/events"
+    found = cluster.objects(path, fieldSelector=f"involvedObject.name={name}")
+    return sorted(found, key=documents.moment_of)

@@ -1,0 +1,113 @@
+"""TableServices that a person makes: their manifests, and how one is followed to its end."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from hudi_operator.api import documents
+from hudi_operator.api.documents import Document
+from hudi_operator.api.resources import API_VERSION
+from hudi_operator.cli.kubectl.access import Access
+from hudi_table.cli import exits
+from hudi_table.cli.output import note
+from hudi_table.errors import InvalidOptionError
+from hudi_table.table.clock import SystemClock
+
+POLL_SECONDS = 0.5
+MADE_BY = {"app.kubernetes.io/created-by": "kubectl-hudi"}
+_NAMED = {"Savepoint": "savepoint", "Restore": "restore", "Rollback": "rollback"}
+
+
+def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> dict[str, Any]:
+    """A TableService that runs once. It goes when its table goes."""
+    kind = args.type
+    spec: dict[str, Any] = {"tableRef": {"name": documents.name_of(table)}, "type": kind, "mode": mode}
+    if args.instant is not None:
+        if kind not in _NAMED:
+            raise InvalidOptionError(f"--instant is of {', '.join(_NAMED)}; {kind} takes none")
+        spec[_NAMED[kind]] = {"instant": args.instant}
+    elif kind in ("Restore", "Rollback"):
+        raise InvalidOptionError(
+            f"{kind} needs --instant; kubectl hudi timeline {documents.name_of(table)} --storage shows them"
+        )
+    if (args.days is not None) is not (kind == "PartitionTTL"):
+        raise InvalidOptionError("PartitionTTL needs --days, and nothing else takes it")
+    if args.days is not None:
+        spec["partitionTTL"] = {"days": args.days}
+    if args.option:
+        spec["options"] = _options(args.option)
+    owner = {name: table[name] for name in ("apiVersion", "kind")} | {
+        "name": documents.name_of(table), "uid": table["metadata"]["uid"],
+    }  # fmt: skip
+    head = f"{documents.name_of(table)[:40].rstrip('-.')}-{kind.lower()}-"
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "TableService",
+        "metadata": {"generateName": head, "labels": MADE_BY, "ownerReferences": [owner]},
+        "spec": spec,
+    }
+
+
+def _options(given: list[str]) -> dict[str, str]:
+    """`--option` arguments. Raises InvalidOptionError; whether a key is known, the operator says."""
+    pairs = [text.partition("=") for text in given]
+    for key, separator, _ in pairs:
+        if not separator:
+            raise InvalidOptionError(f"--option {key!r} has no '='; give hoodie.key=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Document], bool]) -> Document | None:
+    """The TableService once it has `ended`; None if it has not in so many seconds. What it says meanwhile goes to stderr."""
+    clock = SystemClock()
+    limit, told = clock.boot_seconds() + seconds, ""
+    while True:
+        found = cluster.service(name)
+        said = told_of(found)
+        if said != told:
+            note(said)
+            told = said
+        if ended(found):
+            return found
+        if clock.boot_seconds() > limit:
+            note(
+                f"it has not ended after {seconds:g} s; it goes on: kubectl hudi why {documents.table_of(found)} -n {cluster.namespace}"
+            )
+            return None
+        clock.sleep(POLL_SECONDS)
+
+
+def told_of(service: Document) -> str:
+    """Where a TableService is, in one line."""
+    phase = documents.status_of(service).get("phase")
+    if not documents.is_seen(service) or phase is None:
+        return f"{documents.name_of(service)}: waits for the operator"
+    busy, ready = documents.condition_of(service, "Reconciling"), documents.condition_of(service, "Ready")
+    said = busy if busy.get("status") == "True" else ready
+    return f"{documents.name_of(service)}: {phase}: {said.get('message')}"
+
+
+def is_over(service: Document) -> bool:
+    """Whether nothing more comes of its one run: it did well, failed for good, or waits for an approval or for `suspend`."""
+    if not documents.is_seen(service):
+        return False
+    if documents.is_true(service, "Stalled"):
+        return True
+    phase = documents.status_of(service).get("phase")
+    return phase in ("Succeeded", "Planned", "Suspended") and not documents.running_of(service)
+
+
+def verdict(service: Document | None) -> int:
+    """The exit code of what was followed; what went wrong goes to stderr."""
+    if service is None:
+        return exits.FAILED
+    if documents.status_of(service).get("phase") == "Succeeded" and not documents.is_true(service, "Stalled"):
+        return exits.GOOD
+    ready = documents.condition_of(service, "Ready")
+    where = f"-n {documents.namespace_of(service)}"
+    note(
+        f"error: {ready.get('reason')}: {ready.get('message')}\nkubectl hudi logs {documents.name_of(service)} {where} shows its pod"
+    )
+    return exits.FAILED

@@ -1,0 +1,255 @@
+"""Why a table stands still, in plain words, each cause with the next command. Pure: what is known comes in as documents.
+
+In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from hudi_operator.api import documents
+from hudi_operator.api.documents import Document
+from hudi_operator.plan import overview
+from hudi_operator.plan.pods import troubles
+
+SEEN_SECONDS_MAX = 60
+LEASE = "hudi-operator"
+_SERVICE_OF = {
+    "Compacted": "Compaction", "WellSized": "Clustering", "Clean": "Cleaning", "Archived": "Archiving",
+}  # fmt: skip
+
+
+class Level(StrEnum):
+    """How a cause stands to the table: it stops it, is the failure of one service, a wait that ends by itself or by an approval,
+    work that goes on, or a debt."""
+
+    BLOCKS = "blocks"
+    FAILED = "failed"
+    WAITS = "waits"
+    RUNS = "runs"
+    OWES = "owes"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause. `next` is a command, or empty where there is nothing to do."""
+
+    level: Level
+    what: str
+    why: str
+    next: str = ""
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found beside the table. `holder`: who leads, '' if nobody does, None if that could not be seen."""
+
+    services: Sequence[Document] = ()
+    pods: Sequence[Document] = ()
+    events: Sequence[Document] = ()
+    holder: str | None = None
+
+
+def causes(table: Document, facts: Facts, now: datetime) -> list[Cause]:
+    """Every cause, the gravest first."""
+    own = [each for each in facts.services if documents.table_of(each) == documents.name_of(table)]
+    found = [
+        *_unseen(table, facts, now),
+        *_standstill(table, facts.events),
+        *_suspended(table),
+        *troubles_of(table, facts),
+        *_work(table, own),
+        *(cause for service in own for cause in _service(table, service)),
+        *_debts(table, own),
+    ]
+    order = list(Level)
+    return sorted(dict.fromkeys(found), key=lambda cause: order.index(cause.level))
+
+
+def _unseen(table: Document, facts: Facts, now: datetime) -> Iterator[Cause]:
+    """Whether an operator looks at it at all."""
+    if table["metadata"].get("deletionTimestamp"):
+        held = ", ".join(table["metadata"].get("finalizers") or ()) or "nothing of ours"
+        yield Cause(Level.BLOCKS, "it is being deleted", f"finalizers that hold it: {held}", _get(table, "-o yaml"))
+    if documents.is_seen(table) and facts.holder != "":
+        return
+    generation = table["metadata"].get("generation", 1)
+    seen = documents.status_of(table).get("observedGeneration", 0)
+    leases = f"kubectl get lease -A --field-selector metadata.name={LEASE}"
+    if facts.holder == "":
+        yield Cause(
+            Level.BLOCKS, "no operator leads", f"nobody holds the Lease {LEASE}, so nothing is looked at", leases
+        )
+    elif (overview.since(_changed(table), now) or 0) > SEEN_SECONDS_MAX:
+        holder = f"{facts.holder} leads" if facts.holder else "who leads cannot be seen"
+        why = f"generation {generation} of the manifest was not looked at (the status speaks of {seen}); {holder}"
+        yield Cause(Level.BLOCKS, "the operator has not looked at it", why, leases)
+
+
+def _changed(document: Document) -> str | None:
+    """When somebody last changed the manifest."""
+    fields = document["metadata"].get("managedFields") or ()
+    moments = [str(each["time"]) for each in fields if not each.get("subresource") and each.get("time")]
+    created = document["metadata"].get("creationTimestamp")
+    return max([*moments, *([str(created)] if created else [])], default=None)
+
+
+def _standstill(table: Document, events: Sequence[Document]) -> Iterator[Cause]:
+    stalled, ready = documents.condition_of(table, "Stalled"), documents.condition_of(table, "Ready")
+    busy = documents.condition_of(table, "Reconciling")
+    if stalled.get("status") == "True":
+        reason, message = str(stalled.get("reason")), str(stalled.get("message"))
+        yield Cause(
+            Level.BLOCKS,
+            f"stalled: {reason}",
+            message,
+            _mend(table, reason, message),
+            stalled.get("lastTransitionTime"),
+        )
+    elif ready.get("status") == "Unknown":
+        next_ = f"hudictl explain {ready.get('reason')}"
+        yield Cause(Level.BLOCKS, f"it cannot be seen: {ready.get('reason')}", str(ready.get("message")), next_)
+    elif ready.get("reason") == "NoTable":
+        yield Cause(Level.WAITS, "there is no table yet", str(ready.get("message")), _get(table, "-o yaml"))
+    if busy.get("status") == "True" and busy.get("reason") == "Retrying":
+        why, began = str(busy.get("message")), busy.get("lastTransitionTime")
+        yield Cause(Level.WAITS, "it is tried again", why, _hudi(table, "logs"), began)
+    # What was refused before the newest attempt began is past.
+    newest = str(next(iter(documents.runs_of(table)), {}).get("started") or "")
+    refused = [each for each in events if each.get("reason") == "LaunchFailed" and documents.moment_of(each) > newest]
+    for event in refused[-1:]:
+        next_ = f"kubectl describe {_resource(table)}"
+        yield Cause(
+            Level.BLOCKS, "an attempt cannot be started", str(event.get("message")), next_, documents.moment_of(event)
+        )
+
+
+def _mend(table: Document, reason: str, message: str) -> str:
+    """The command that somebody would type next."""
+    namespace = documents.namespace_of(table)
+    secret = (table.get("spec", {}).get("storage", {}).get("credentialsSecretRef") or {}).get("name")
+    if "credentialsSecretRef" in message and secret:
+        values = "--from-literal=AWS_ACCESS_KEY_ID=… --from-literal=AWS_SECRET_ACCESS_KEY=…"
+        return f"kubectl create secret generic {secret} -n {namespace} {values}"
+    if reason in ("InvalidSpec", "UnsupportedSpec", "InvalidOption"):
+        return f"kubectl edit {_resource(table)}"
+    if reason == "AccessDenied" and secret:
+        return f"kubectl get secret {secret} -n {namespace}"
+    if reason in ("JobLost", "InvalidData", "InvalidSchema", "Invariant", "DeadlineExceeded"):
+        return _hudi(table, "logs")
+    return f"hudictl explain {reason}"
+
+
+def _suspended(resource: Document) -> Iterator[Cause]:
+    if documents.is_suspended(resource):
+        patch = """--type merge -p '{"spec":{"suspend":false}}'"""
+        of = "it" if resource.get("kind") == "HudiTable" else f"TableService {documents.name_of(resource)}"
+        level = Level.BLOCKS if resource.get("kind") == "HudiTable" else Level.WAITS
+        yield Cause(level, f"{of} is suspended", "spec.suspend is set: no new run is started", _patch(resource, patch))
+
+
+def troubles_of(table: Document, facts: Facts) -> Iterator[Cause]:
+    """Pods that cannot start."""
+    for pod in facts.pods:
+        for reason, message in troubles(pod):
+            name = documents.name_of(pod)
+            next_ = f"kubectl describe pod {name} -n {documents.namespace_of(pod)}"
+            yield Cause(Level.BLOCKS, f"pod {name} does not start: {reason}", message, next_)
+    for event in facts.events:
+        if event.get("reason") == "FailedCreate":
+            of = event.get("involvedObject") or {}
+            next_ = f"kubectl describe job {of.get('name')} -n {documents.namespace_of(table)}"
+            why = str(event.get("message"))
+            yield Cause(Level.BLOCKS, f"Job {of.get('name')} gets no pod", why, next_, event.get("lastTimestamp"))
+
+
+def _work(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
+    for resource in (table, *services):
+        for run in documents.running_of(resource):
+            why = f"attempt {run.get('attempt')} as {run.get('name')}; all else on this table waits for it"
+            yield Cause(
+                Level.RUNS, f"{run.get('work')} is at work", why, _hudi(table, "logs", "-f"), run.get("started")
+            )
+
+
+def _service(table: Document, service: Document) -> Iterator[Cause]:
+    name, plan = documents.name_of(service), documents.plan_of(service)
+    stalled, busy = documents.condition_of(service, "Stalled"), documents.condition_of(service, "Reconciling")
+    head = f"TableService {name} ({service.get('spec', {}).get('type')})"
+    yield from _suspended(service)
+    if stalled.get("status") == "True":
+        reason, why = str(stalled.get("reason")), str(stalled.get("message"))
+        edits = reason in ("InvalidSpec", "TableMissing", "TableNotReady")
+        next_ = _get(service, "-o yaml") if edits else _hudi(service, "logs")
+        began = stalled.get("lastTransitionTime")
+        yield Cause(Level.FAILED, f"{head} is stalled: {reason}", why, next_, began)
+    elif documents.condition_of(service, "Ready").get("status") == "False" and busy.get("status") != "True":
+        ready = documents.condition_of(service, "Ready")
+        why = str(ready.get("message"))
+        yield Cause(Level.FAILED, f"{head} failed: {ready.get('reason')}", why, _hudi(service, "logs"))
+    if busy.get("status") == "True" and busy.get("reason") in ("Waiting", "Retrying", "NoTable"):
+        why = str(busy.get("message"))
+        yield Cause(Level.WAITS, f"{head} waits", why, _hudi(table, "status"), busy.get("lastTransitionTime"))
+    if documents.is_true(service, "PlanStale"):
+        stale = documents.condition_of(service, "PlanStale")
+        why = f"{stale.get('message')}; a new plan wants a new approval"
+        yield Cause(Level.WAITS, f"the plan of {head} is stale", why, _hudi(table, "plan"))
+    elif overview.waits(service):
+        why = f"plan {plan.get('digest')}: {plan.get('why')}"
+        yield Cause(Level.WAITS, f"{head} waits for approval", why, _hudi(service, "approve"), plan.get("made"))
+
+
+def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
+    fresh = documents.condition_of(table, "Fresh")
+    idle = not any(documents.running_of(each) for each in (table, *services))
+    if fresh.get("status") == "False" and idle:
+        yield Cause(Level.OWES, "files wait to be taken", str(fresh.get("message")), _get(table, "-o yaml"))
+    elif fresh.get("status") == "Unknown":
+        next_ = f"hudictl explain {fresh.get('reason')}" if fresh.get("reason") != "SourceNotSeen" else ""
+        yield Cause(Level.BLOCKS, "a source cannot be seen", str(fresh.get("message")), next_ or _get(table, "-o yaml"))
+    for kind, service in _SERVICE_OF.items():
+        condition = documents.condition_of(table, kind)
+        if condition.get("status") != "False":
+            continue
+        verb = "plan" if service == "Clustering" else "run"
+        bucketed = (table.get("spec", {}).get("index") or {}).get("type") == "Bucket"
+        next_ = _hudi(table, verb, service) if not (service == "Clustering" and bucketed) else ""
+        next_ = "" if condition.get("reason") == "FailedWrites" else next_
+        began = condition.get("lastTransitionTime")
+        yield Cause(
+            Level.OWES, f"{service} is owed: {condition.get('reason')}", str(condition.get("message")), next_, began
+        )
+    if documents.is_true(table, "ResizeNeedsApproval"):
+        resize = documents.condition_of(table, "ResizeNeedsApproval")
+        yield Cause(
+            Level.WAITS, "a resize waits for a plan", str(resize.get("message")), _hudi(table, "plan", "Resize")
+        )
+
+
+def _resource(document: Document) -> str:
+    short = {"HudiTable": "ht", "TableService": "tsvc"}[str(document["kind"])]
+    return f"{short} {documents.name_of(document)} -n {documents.namespace_of(document)}"
+
+
+def _get(document: Document, *more: str) -> str:
+    return " ".join(["kubectl get", _resource(document), *more])
+
+
+def _patch(document: Document, patch: str) -> str:
+    return f"kubectl patch {_resource(document)} {patch}"
+
+
+def _hudi(document: Document, verb: str, *more: str) -> str:
+    return " ".join(["kubectl hudi", verb, documents.name_of(document), *more, "-n", documents.namespace_of(document)])
+
+
+def row(cause: Cause) -> dict[str, Any]:
+    """As a document has it."""
+    return {
+        "level": cause.level.value, "what": cause.what, "why": cause.why, "next": cause.next or None, "since": cause.since,
+    }  # fmt: skip

@@ -1,0 +1,81 @@
+"""`kubectl hudi` without a cluster: help, which program a verb belongs to, and what cannot be asked."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hudi_operator.cli.kubectl.program import TYPES, VERBS, main
+from hudi_table.model.services import ServiceType
+
+ROOT = Path(__file__).resolve().parents[4]
+FOLDER = ROOT / "operator" / "hudi_operator" / "cli" / "kubectl"
+HEAVY = ("kubernetes", "pyarrow", "numpy", "kopf", "yaml", "obstore", "prometheus_client")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["status", "--help"], ["report", "--help"], ["nonsense-of-hudictl"]])
+def test_help_and_usage_load_no_client_and_no_arrow(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom hudi_operator.cli.kubectl.program import main\n"
+        f"main({arguments!r})\nprint([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": f"{ROOT / 'spark_app'}:{ROOT / 'operator'}", "PATH": "/usr/bin"},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("verb", sorted({"status", "timeline", "plan", "approve", "run", "why", "logs", "report"}))
+def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: kubectl hudi {verb}")
+    assert all(flag in out for flag in ("--namespace", "--context", "--kubeconfig"))
+    assert "Exit codes: 0 good" in out
+
+
+def test_the_help_of_a_verb_is_the_first_line_of_its_module() -> None:
+    """`hudictl --help` takes it from there."""
+    told = {
+        name: (ast.get_docstring(ast.parse((FOLDER / f"verb_{name}.py").read_text())) or "").splitlines()[0]
+        for name in VERBS
+    }
+    assert told == VERBS
+
+
+def test_every_type_of_service_can_be_asked_for() -> None:
+    assert set(TYPES) == {kind.value for kind in ServiceType}
+
+
+def test_hudictl_has_the_verbs_but_those_of_its_own() -> None:
+    lines = (ROOT / "pyproject.toml").read_text()
+    added = {name for name in VERBS if f'{name} = "hudi_operator.cli.kubectl.verb_{name}:main"' in lines}
+    assert set(VERBS) - added == {"timeline"}
+    assert 'kubectl-hudi = "hudi_operator.cli.kubectl.program:main"' in lines
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status", "--nope"], ["plan"], ["run", "flights"], ["run", "flights", "Compact"], ["why"], ["logs"]]
+)
+def test_2_when_it_was_asked_wrongly(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: kubectl hudi" in captured.err
+
+
+def test_a_path_is_asked_of_hudictl_and_a_name_of_the_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["timeline", f"{tmp_path}/flights"]) == 1
+    assert "TableNotFound" in capsys.readouterr().err
+    assert main(["timeline", "flights", "--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "no cluster to ask" in capsys.readouterr().err
