@@ -10,7 +10,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
 ##@ Use
 .PHONY: help setup demo
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from the locked requirements (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py main
@@ -19,7 +19,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-full check format bench acceptance-clustering lock interop-env clean
+.PHONY: test test-full check format bench acceptance-clustering interop-env
 test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
@@ -49,6 +49,22 @@ interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and 
 setup-k8s: setup ## Build etcd, the API server and kubectl with Go, for tests of the control plane (minutes, once)
 	@$(BIN)/python scripts/setup_k8s.py >/dev/null
 
+##@ Images and a cluster
+.PHONY: image sbom cluster-up cluster-down e2e
+image: ## Build the images of operator and jobs with docker, podman or buildah (TAG=dev BASE=… TOOL=…)
+	@python=$$(scripts/find-python); "$$python" scripts/build_images.py >/dev/null
+
+cluster-up: setup ## Make a cluster: kind where Docker is, else the parts of a node, as root (instant when it runs)
+	@$(BIN)/python -m e2e.cluster up
+
+cluster-down: setup ## End and remove that cluster
+	@$(BIN)/python -m e2e.cluster down
+
+e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
+	@$(BIN)/python -m e2e $(E2E)
+
+##@ Keep
+.PHONY: lock clean
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)
 

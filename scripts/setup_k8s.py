@@ -79,13 +79,13 @@ def folder() -> Path:
     return CACHE / total.hexdigest()[:16]
 
 
-def build(go: Path, name: str, package: str, target: Path) -> None:
+def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE) -> None:
     """One binary, whole or not at all."""
     began = time.monotonic()
     stamps = " ".join(f"-X {package}.gitVersion={KUBERNETES}" for package in STAMPS)
     partial = target / f".{name}"
     command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {stamps}", "-o", partial, package]
-    done = subprocess.run(command, cwd=MODULE, env=go_environment(), check=False)
+    done = subprocess.run(command, cwd=module, env=go_environment(), check=False)
     if done.returncode:
         sys.exit(f"Set-up stopped: go build {package} failed with exit code {done.returncode}.")
     partial.rename(target / name)
