@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -92,10 +93,8 @@ def _began(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     if fields[0] == "Z":
-        try:
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
         return None
     return fields[_START_TIME]
 
