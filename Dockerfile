@@ -57,6 +57,8 @@ COPY --from=wheel /wheels /wheels
 RUN install-wheel hudi_spark.jobs.ingest_spark
 
 FROM python AS operator
+COPY --from=operator-packages /opt/hudi /opt/hudi
+COPY --from=operator-app /opt/app /opt/hudi
 ARG VERSION=0.0.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="hudi-operator" \
@@ -64,8 +66,6 @@ LABEL org.opencontainers.image.title="hudi-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=operator-packages /opt/hudi /opt/hudi
-COPY --from=operator-app /opt/app /opt/hudi
 USER 65532:65532
 ENTRYPOINT ["python", "-m", "hudi_operator"]
 
