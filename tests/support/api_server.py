@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ class ApiServer:
     port: int
     token: str
     process: subprocess.Popen[bytes] | None = None
+    arguments: tuple[str, ...] = ()
+    """More arguments of the API server."""
 
     @property
     def url(self) -> str:
@@ -84,9 +87,10 @@ class ApiServer:
             f"--service-account-key-file={keys}",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged=true",
+            *self.arguments,
         )
         _wait_for(self._is_ready, self.process, "kube-apiserver")
-        self._write_kubeconfig()
+        self.write_kubeconfig(self.kubeconfig, self.token)
 
     def stop(self) -> None:
         """End the API server; etcd keeps what it holds."""
@@ -108,10 +112,10 @@ class ApiServer:
         assert done.returncode == 0, done.stderr
 
     def get(self, *arguments: str) -> dict[str, Any]:
-        """`kubectl get … -o json`."""
+        """`kubectl get … -o json`; nothing where --ignore-not-found finds nothing."""
         done = self.kubectl("get", *arguments, "-o", "json")
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout or "{}")
         return found
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
@@ -126,27 +130,44 @@ class ApiServer:
             return error.code, json.loads(error.read())
 
     def _trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.folder / "certificates" / "apiserver.crt"))
+        return ssl.create_default_context(cafile=str(self.trust))
 
     def _is_ready(self) -> bool:
-        if not (self.folder / "certificates" / "apiserver.crt").exists():
+        if not self.trust.exists():
             return False
         asked = urllib.request.Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
         with urllib.request.urlopen(asked, timeout=5, context=self._trust()) as answer:
             return bool(answer.read() == b"ok")
 
-    def _write_kubeconfig(self) -> None:
-        trust = self.folder / "certificates" / "apiserver.crt"
-        here = {"cluster": "test", "user": "admin"}
-        self.kubeconfig.write_text(
+    @property
+    def trust(self) -> Path:
+        """The certificate that the server shows."""
+        return self.folder / "certificates" / "apiserver.crt"
+
+    def account_token(self, namespace: str, name: str) -> str:
+        """A token of a service account, as a pod gets it."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        status, said = self.call("POST", path, request)
+        assert status == HTTPStatus.CREATED, said
+        return str(said["status"]["token"])
+
+    def write_kubeconfig(self, path: Path, token: str) -> None:
+        """A kubeconfig for whoever has this token."""
+        here = {"cluster": "test", "user": "holder"}
+        path.write_text(
             yaml.safe_dump(
                 {
                     "apiVersion": "v1",
                     "kind": "Config",
                     "clusters": [
-                        {"name": "test", "cluster": {"server": self.url, "certificate-authority": str(trust)}}
+                        {"name": "test", "cluster": {"server": self.url, "certificate-authority": str(self.trust)}}
                     ],
-                    "users": [{"name": "admin", "user": {"token": self.token}}],
+                    "users": [{"name": "holder", "user": {"token": token}}],
                     "contexts": [{"name": "test", "context": here}],
                     "current-context": "test",
                 }
@@ -155,12 +176,12 @@ class ApiServer:
 
 
 @contextmanager
-def api_server(folder: Path) -> Iterator[ApiServer]:
-    """etcd, the API server and the controllers in a new folder, ready; ended with the context."""
+def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
+    """etcd, the API server (with more arguments) and the controllers in a new folder, ready; ended with the context."""
     programs = binaries()
     folder.mkdir(parents=True, exist_ok=True)
     client, peer, port, controllers = _free_ports(4)
-    server = ApiServer(folder, programs, f"http://127.0.0.1:{client}", port, secrets.token_hex(16))
+    server = ApiServer(folder, programs, f"http://127.0.0.1:{client}", port, secrets.token_hex(16), arguments=arguments)
     _write_keys(folder / "service-accounts.pem")
     (folder / "tokens.csv").write_text(f'{server.token},admin,admin,"{ADMIN}"\n')
     with ExitStack() as stack:

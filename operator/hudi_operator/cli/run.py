@@ -13,15 +13,23 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from kubernetes import config
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import ApiClient
+from prometheus_client import CollectorRegistry
 
 from hudi_operator import handlers
+from hudi_operator.kube.access import configuration
 from hudi_operator.kube.lease import Election
 from hudi_operator.kube.rest import Rest
-from hudi_operator.launchers.job import JobLauncher
-from hudi_operator.manifests.batch import PodSettings
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import NAMES, ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
+from hudi_operator.metrics.counters import Counters, new_registry, request_counter
+from hudi_operator.metrics.health import Health
+from hudi_operator.metrics.process import ProcessGauges
+from hudi_operator.metrics.resources import ResourceGauges
+from hudi_operator.metrics.server import ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
@@ -41,27 +49,38 @@ def main(arguments: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     clock = SystemClock()
-    rest = Rest(_client(parsed.kubeconfig))
+    registry = new_registry()
+    rest = Rest(ApiClient(configuration(parsed.kubeconfig)), request_counter(registry))
     identity = f"{socket.gethostname()}-{os.getpid()}"
     cluster = ApiCluster(rest, clock, identity)
-    settings = PodSettings(
-        parsed.image, parsed.image_pull_policy, tuple(parsed.image_pull_secret), parsed.job_service_account
-    )
+    launcher = ClusterLauncher(rest, _settings(parsed), Served(rest, clock), tuple(parsed.launcher) or NAMES)
     queue = WorkQueue(clock.boot_seconds)
-    operator = Operator(cluster, Reconciler(cluster, JobLauncher(rest, settings), clock), queue, parsed.workers)
+    meter = Counters(registry, cluster)
+    reconciler = Reconciler(cluster, launcher, clock, meter=meter)
+    operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter)
     queue.group = operator.group
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    election = Election(rest, clock, parsed.lease_namespace, LEASE, identity)
-    if not _elected(election, stopping):
+    health = Health(
+        operator=operator,
+        election=Election(rest, clock, parsed.lease_namespace, LEASE, identity),
+        hearing=Hearing(rest, cluster, clock, parsed.namespace),
+        clock=clock,
+    )
+    if not _answers(parsed.probe_host, parsed.probe_port, health, registry):
+        return LOST
+    election = health.election
+    if not _elected(health, stopping):
         return GOOD
     lost = threading.Event()
     operator.start()
+    health.leading = True
     # In threads that may be left behind: whatever hangs in them, the process ends in time.
     for name, work in (
         ("lease", lambda: _keep(election, stopping, lost)),
-        ("watch", lambda: handlers.watch(operator, parsed.namespace, stopping, parsed.kubeconfig)),
+        ("watch", lambda: handlers.watch(operator, launcher.served, parsed.namespace, stopping, parsed.kubeconfig)),
+        ("hearing", lambda: health.hearing.keep(stopping)),
     ):
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()
     stopping.wait()
@@ -81,9 +100,27 @@ def _guarded(work: Callable[[], None], stopping: threading.Event, lost: threadin
             stopping.set()
 
 
-def _elected(election: Election, stopping: threading.Event) -> bool:
+def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) -> bool:
+    """Begin to answer probes: before the lead is there, since one that waits for it has to be told from one that hangs."""
+    resources = ResourceGauges(health.operator.cluster, health.clock)
+    registry.register(resources)
+    registry.register(ProcessGauges(health, resources))
+    try:
+        server = ProbeServer(host, port, health, registry)
+    except OSError as error:
+        _log.error("port %d cannot be had: %s; give another one by --probe-port, or 0 for any", port, error.strerror)
+        return False
+    server.start()
+    _log.info("probes and metrics on port %d", server.server_address[1])
+    return True
+
+
+def _elected(health: Health, stopping: threading.Event) -> bool:
     """Wait for the lead; False if a signal came before."""
+    election = health.election
     while not stopping.is_set():
+        if not health.hearing.permitted:
+            health.hearing.ask()
         if election.attempt():
             _log.info("%s leads", election.identity)
             return True
@@ -101,13 +138,14 @@ def _keep(election: Election, stopping: threading.Event, lost: threading.Event) 
             return
 
 
-def _client(kubeconfig: str | None) -> ApiClient:
-    known = Configuration()
-    if kubeconfig:
-        config.load_kube_config(kubeconfig, client_configuration=known)
-    else:
-        config.load_incluster_config(client_configuration=known)
-    return ApiClient(known)
+def _settings(parsed: argparse.Namespace) -> PodSettings:
+    return PodSettings(
+        parsed.image,
+        parsed.image_pull_policy,
+        tuple(parsed.image_pull_secret),
+        parsed.job_service_account,
+        parsed.driver_service_account,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,9 +159,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--image-pull-secret", action="append", default=[], metavar="NAME")
     parser.add_argument("--job-service-account", default="default", metavar="NAME", help="account of the jobs' pods")
     parser.add_argument(
+        "--driver-service-account",
+        default="hudi-driver",
+        metavar="NAME",
+        help="account of drivers that start executors",
+    )
+    parser.add_argument(
+        "--launcher", action="append", default=[], choices=NAMES,
+        help="what may run jobs, if it is served; repeat for more; Job always may; else all"
+    )  # fmt: skip
+    parser.add_argument(
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"
     )
     parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="where the Lease of the lead lies")
     parser.add_argument("--workers", type=int, default=4, help="tables that are looked at at once (4)")
+    parser.add_argument(
+        "--probe-port", type=int, default=8080, metavar="PORT", help="of /healthz, /readyz and /metrics (8080; 0: any)"
+    )
+    parser.add_argument("--probe-host", default="", metavar="ADDRESS", help="address that they are bound to (all)")
     parser.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG"), help="file; else the pod's own account")
     return parser

@@ -21,7 +21,10 @@ RENEW_SHARE, GIVE_UP_SHARE, TRY_SHARE = 1 / 3, 2 / 3, 1 / 6
 
 @dataclass
 class Election:
-    """One candidate. `attempt` is called every few seconds and says whether this candidate leads now."""
+    """One candidate. `attempt` is called every few seconds and says whether this candidate leads now.
+
+    `attempted_at`, `answered_at`: when it last tried, and when the API server last answered, in seconds since boot.
+    """
 
     rest: Rest
     clock: Clock
@@ -29,6 +32,8 @@ class Election:
     name: str
     identity: str
     duration: int = DURATION_SECONDS
+    attempted_at: float | None = None
+    answered_at: float | None = None
     _seen: str = ""
     _seen_at: float = 0.0
     _renewed_at: float | None = field(default=None)
@@ -40,9 +45,10 @@ class Election:
 
     def attempt(self) -> bool:
         """Renew the Lease, or take it if it is free. Once this has been false for a leader, it must not work any more."""
-        began = self.clock.boot_seconds()
+        began = self.attempted_at = self.clock.boot_seconds()
         try:
             held = self._taken(began)
+            self.answered_at = began
         except HudiError:
             # Nobody else can have taken it before its duration has passed.
             return self._renewed_at is not None and began - self._renewed_at < self.duration * GIVE_UP_SHARE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +21,16 @@ from hudi_table.errors import (
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "application/merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PAGE = 500
+UNREACHABLE = "unreachable"
 Document = dict[str, Any]
+Told = Callable[[str, str], None]
+"""Is told of every call: the HTTP method, and the status of the answer or `unreachable`."""
+
+
+def _nobody(method: str, code: str) -> None:
+    """Where nobody counts."""
 
 
 class Rest:
@@ -31,12 +40,25 @@ class Rest:
     for what the server does not take, and UnavailableError for whatever may go better later.
     """
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: ApiClient, told: Told = _nobody) -> None:
         self._api = api
+        self._told = told
 
     def get(self, path: str, **query: str) -> Document:
         """One object, or a list of them."""
         return self._called("GET", path, query)
+
+    def metadata(self, path: str) -> Iterator[Document]:
+        """The metadata of every object of a collection, asked for page by page."""
+        query = {"limit": str(PAGE)}
+        while True:
+            found = self._asked("GET", path, query, None, JSON, METADATA)
+            # Without an item it is null.
+            yield from (item["metadata"] for item in found["items"] or ())
+            more = found["metadata"].get("continue")
+            if not more:
+                return
+            query["continue"] = more
 
     def create(self, path: str, body: Mapping[str, Any]) -> Document:
         """A new object in the collection at `path`."""
@@ -54,19 +76,27 @@ class Rest:
         """A JSON merge patch."""
         return self._called("PATCH", path, {}, patch, MERGE)
 
-    def delete(self, path: str, *, uid: str) -> Document:
-        """Delete the object of this uid, its dependents in the background. ObjectExistsError says that another has its name."""
+    def delete(self, path: str, *, uid: str, wait: bool = False) -> Document:
+        """Delete the object of this uid, its dependents in the background; with `wait` it stays until they are gone.
+        ObjectExistsError says that another has its name."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
-        return self._called("DELETE", path, {}, {**options, "propagationPolicy": "Background"}, JSON)
+        return self._called(
+            "DELETE", path, {}, {**options, "propagationPolicy": "Foreground" if wait else "Background"}, JSON
+        )
 
     def _called(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
+    ) -> Document:
+        return self._asked(method, path, query, body, kind, JSON)
+
+    def _asked(
+        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None, kind: str, accept: str
     ) -> Document:
         request = self._api.param_serialize(
             method=method,
             resource_path=path,
             query_params=list(query.items()),
-            header_params={"Accept": JSON, **({"Content-Type": kind} if body is not None else {})},
+            header_params={"Accept": accept, **({"Content-Type": kind} if body is not None else {})},
             body=body,
             auth_settings=["BearerToken"],
         )
@@ -74,7 +104,9 @@ class Rest:
             answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECONDS, ANSWER_SECONDS))
             answer.read()
         except (HTTPError, OSError) as error:
+            self._told(method, UNREACHABLE)
             raise UnavailableError(f"the API server cannot be reached: {error}", path=path) from error
+        self._told(method, str(answer.status))
         text = answer.data or b""
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, _message(text), path)

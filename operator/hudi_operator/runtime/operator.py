@@ -10,9 +10,10 @@ from typing import Any
 
 from hudi_operator.api.resources import Key
 from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.ports import Meter, NoMeter
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
-from hudi_table.errors import HudiError
+from hudi_table.errors import HudiError, InvariantError
 
 PATIENCE_SECONDS = 1.0
 RESYNC_SECONDS = 600.0
@@ -22,13 +23,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Operator:
-    """Looks at resources with some threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads."""
+    """Looks at resources with some threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads.
+
+    `last_look`: when a look last ended, or the work began, on the queue's clock.
+    """
 
     cluster: ApiCluster
     reconciler: Reconciler
     queue: WorkQueue
     workers: int = 4
     resync_seconds: float = RESYNC_SECONDS
+    meter: Meter = field(default_factory=NoMeter)
+    last_look: float = 0.0
+    _looks: dict[str, tuple[Key, float]] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
@@ -66,6 +73,7 @@ class Operator:
 
     def start(self) -> None:
         """Begin to work."""
+        self.last_look = self.queue.clock()
         self._threads = [threading.Thread(target=self._work, name=f"worker-{n}") for n in range(self.workers)]
         for thread in self._threads:
             thread.start()
@@ -77,21 +85,39 @@ class Operator:
             thread.join(seconds / max(1, len(self._threads)))
         return not any(thread.is_alive() for thread in self._threads)
 
+    def looks(self) -> list[tuple[Key, float]]:
+        """What is being looked at, and for how many seconds."""
+        now = self.queue.clock()
+        return [(key, now - began) for key, began in list(self._looks.values())]
+
+    def working(self) -> int:
+        """How many workers are alive."""
+        return sum(thread.is_alive() for thread in self._threads)
+
     def _work(self) -> None:
         while not self.queue.closed:
             key = self.queue.take(PATIENCE_SECONDS)
             if key is not None:
-                self._look(key)
+                began = self.queue.clock()
+                self._looks[threading.current_thread().name] = (key, began)
+                error = self._look(key)
+                del self._looks[threading.current_thread().name]
+                self.last_look = self.queue.clock()
+                self.meter.looked(key, self.last_look - began, error)
 
-    def _look(self, key: Key) -> None:
+    def _look(self, key: Key) -> str | None:
+        """One look; the name of the error in which it ended."""
         try:
             again = self.reconciler.reconcile(key)
         except HudiError as error:
             wait = self.queue.failed(key)
             _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
+            return error.name()
         except Exception:  # noqa: BLE001 - a bug in one look must not end the worker, or all tables would stand still
             _log.exception("%s: next look in %.0f s", key, self.queue.failed(key))
+            return InvariantError.name()
         else:
             known = self.cluster.get(key) is not None
             wait = min(self.resync_seconds, again.seconds) if again is not None else self.resync_seconds
             self.queue.done(key, wait if known else None)
+            return None

@@ -1,4 +1,5 @@
-"""The Cluster port: what the reconcile loop needs of an API server. The local runtime keeps the same in a folder."""
+"""The ports of the reconcile loop: `Cluster`, what it needs of an API server (the local runtime keeps the same in a folder), and
+`Meter`, who counts what it does."""
 
 from __future__ import annotations
 
@@ -31,3 +32,25 @@ class Cluster(Protocol):
     def secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """Decoded values of a Secret, or None if there is none."""
         ...
+
+
+class Meter(Protocol):
+    """Is told what happens, to count it. Called by several threads at once."""
+
+    def looked(self, key: Key, seconds: float, error: str | None) -> None:
+        """A look at a resource has ended, well or with the named error."""
+        ...
+
+    def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """The status of a resource was `before` and is `after` now."""
+        ...
+
+
+class NoMeter:
+    """Where nobody counts."""
+
+    def looked(self, key: Key, seconds: float, error: str | None) -> None:
+        """Nothing."""
+
+    def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Nothing."""

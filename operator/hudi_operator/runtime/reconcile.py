@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
-from hudi_operator.runtime.ports import Cluster
+from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
+from hudi_table.errors import HudiError
 from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
@@ -35,6 +36,7 @@ class Reconciler:
     launcher: Launcher
     clock: Clock
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    meter: Meter = field(default_factory=NoMeter)
     observer: Observer = field(init=False)
     _failures: dict[Key, int] = field(default_factory=dict)
 
@@ -53,37 +55,55 @@ class Reconciler:
         desired = desired_table(document)
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
-        others = self._running([s.identity for s in siblings])
-        observed = replace(self._observe(desired, secret), others=others, keepers=_keepers(siblings))
-        effects = plan_table(desired, observed, self.clock.now(), policy=self.policy)
-        return self._execute(desired.identity, effects, secret)
+        attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
+        observed = replace(self._observe(desired, secret, attempts), others=attempts.others, keepers=_keepers(siblings))
+
+        def plan(unlaunchable: Problem | None) -> list[Effect]:
+            seen = replace(observed, unlaunchable=unlaunchable)
+            return plan_table(desired, seen, self.clock.now(), policy=self.policy)
+
+        return self._carry_out(desired.identity, plan, secret)
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_service(document)
         identity, spec = desired.identity, desired.spec
-        runs = self.launcher.runs(identity)
         table_key = Key("HudiTable", identity.key.namespace, spec.table_ref.name) if spec is not None else None
         found = self.cluster.get(table_key) if table_key is not None else None
         if found is None or table_key is None or spec is None:
+            runs = self._attempts(identity, desired.status.runs, []).runs
             effects = plan_service(desired, ObservedService(runs=runs), self.clock.now(), policy=self.policy)
             return self._execute(identity, effects, {})
         secret, owner = self._secret(desired_table(found))
+        siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
+        attempts = self._attempts(identity, desired.status.runs, [owner.identity, *siblings])
         cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
         wanted = cleaning if spec.when is not None and spec.when.bytes_to_clean is not None else None
         seen = self.observer.table(owner, secret, wanted) if not owner.errors else None
-        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
+        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         self._failures[identity.key] = self._failures.get(identity.key, 0) + 1 if problem is not None else 0
-        siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
         observed = ObservedService(
             owner=owner,
             table=None if isinstance(seen, Problem) else seen,
             problem=problem,
-            runs=tuple(replace(run, message=masked(run.message, secret)) for run in runs),
-            others=self._running([owner.identity, *siblings]),
+            runs=tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs),
+            others=attempts.others,
             failures=self._failures[identity.key],
         )
-        effects = plan_service(desired, observed, self.clock.now(), policy=self.policy)
-        return self._execute(identity, effects, secret)
+
+        def plan(unlaunchable: Problem | None) -> list[Effect]:
+            told = replace(observed, unlaunchable=unlaunchable)
+            return plan_service(desired, told, self.clock.now(), policy=self.policy)
+
+        return self._carry_out(identity, plan, secret)
+
+    def _attempts(self, owner: Identity, recorded: tuple[RunStatus, ...], others: list[Identity]) -> _Attempts:
+        """What the launcher tells. Where it is refused, what was last known: nothing is taken for lost that cannot be seen."""
+        try:
+            return _Attempts(self.launcher.runs(owner), self._running(others))
+        except HudiError as error:
+            if error.retryable:
+                raise
+            return _Attempts(recorded, (), Problem(error.name(), str(error), retryable=True))
 
     def _siblings(self, table: Key) -> list[DesiredService]:
         """The TableServices of a table."""
@@ -111,13 +131,13 @@ class Reconciler:
             return {}, replace(desired, errors=(*desired.errors, FieldError(path, message)))
         return usable, desired
 
-    def _observe(self, desired: DesiredTable, secret: Mapping[str, str]) -> Observed:
+    def _observe(self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts) -> Observed:
         key = desired.identity.key
-        runs = tuple(replace(run, message=masked(run.message, secret)) for run in self.launcher.runs(desired.identity))
+        runs = tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs)
         if desired.spec is None or desired.errors:
             return Observed(runs=runs)
         seen = self.observer.table(desired, secret)
-        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
+        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         table = None if isinstance(seen, Problem) else seen
         sources: tuple[SourceObservation, ...] = ()
         if problem is None:
@@ -129,16 +149,27 @@ class Reconciler:
         self._failures[key] = self._failures.get(key, 0) + 1 if bad else 0
         return Observed(table, problem, sources, runs, self._failures[key])
 
+    def _carry_out(
+        self, identity: Identity, plan: Callable[[Problem | None], list[Effect]], secret: Mapping[str, str]
+    ) -> RequeueAfter | None:
+        """Execute a plan. If its attempt cannot be started, that is told in the status, by a plan that knows of it."""
+        try:
+            return self._execute(identity, plan(None), secret)
+        except _NotLaunchedError as failed:
+            return self._execute(identity, plan(failed.problem), secret)
+
     def _execute(self, identity: Identity, effects: list[Effect], secret: Mapping[str, str]) -> RequeueAfter | None:
         again: RequeueAfter | None = None
         for effect in effects:
             match effect:
                 case Launch():
-                    self.launcher.launch(identity, effect, secret)
+                    self._launch(identity, effect, secret)
                 case Stop():
                     self.launcher.cancel(identity, effect.name)
                 case SetStatus():
+                    before = (self.cluster.get(identity.key) or {}).get("status") or {}
                     self.cluster.set_status(identity.key, effect.status)
+                    self.meter.reported(identity.key, before, effect.status)
                 case Emit():
                     self.cluster.emit(identity.key, effect)
                 case RequeueAfter():
@@ -146,6 +177,31 @@ class Reconciler:
                     order = (effect.appointment, effect.seconds)
                     again = effect if again is None or order < (again.appointment, again.seconds) else again
         return again
+
+    def _launch(self, identity: Identity, wanted: Launch, secret: Mapping[str, str]) -> None:
+        try:
+            self.launcher.launch(identity, wanted, secret)
+        except HudiError as error:
+            if error.retryable:
+                raise
+            raise _NotLaunchedError(masked_problem(Problem(error.name(), str(error)), secret)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """What the launcher tells of a resource's runs and of others' that are at work, or why it does not."""
+
+    runs: tuple[RunStatus, ...]
+    others: tuple[RunStatus, ...]
+    problem: Problem | None = None
+
+
+class _NotLaunchedError(Exception):
+    """An attempt could not be started, and the same call would fail again."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:

@@ -1,0 +1,1 @@
+"""What the operator's process tells of itself and of its resources, over HTTP: metrics and probes. It decides nothing."""

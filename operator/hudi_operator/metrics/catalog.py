@@ -1,0 +1,120 @@
+"""Every metric: name, type, labels, meaning. docs/metrics.md says the same, and a test holds them together.
+
+The labels of a resource are bounded by the number of resources, all others by lists that stand in the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RECONCILE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+ATTEMPT_BUCKETS = (1, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 21600)
+TABLE = ("namespace", "table")
+SERVICE = ("namespace", "service", "table", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One family of series. `kind` is counter, gauge or histogram."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    says: str
+
+
+def _counter(name: str, labels: tuple[str, ...], says: str) -> Metric:
+    return Metric(name, "counter", labels, says)
+
+
+def _gauge(name: str, labels: tuple[str, ...], says: str) -> Metric:
+    return Metric(name, "gauge", labels, says)
+
+
+RECONCILE_SECONDS = Metric(
+    "hudi_operator_reconcile_seconds", "histogram", ("kind",), "how long a look at one resource took"
+)
+RECONCILE_ERRORS = _counter(
+    "hudi_operator_reconcile_errors_total",
+    ("kind", "error"),
+    "looks that ended in an error and are repeated, by its name",
+)
+API_REQUESTS = _counter(
+    "hudi_operator_api_requests_total",
+    ("verb", "code"),
+    "calls of the API server, without those of the watch; code is the HTTP status or unreachable",
+)
+ATTEMPTS_STARTED = _counter("hudi_operator_attempts_started_total", ("work", "launcher"), "attempts that were started")
+ATTEMPTS_REPEATED = _counter(
+    "hudi_operator_attempts_repeated_total", ("work",), "attempts that were started because an earlier one failed"
+)
+ATTEMPTS_ENDED = _counter(
+    "hudi_operator_attempts_ended_total",
+    ("work", "launcher", "outcome"),
+    "attempts that have ended; outcome is Succeeded, NothingToDo or Failed",
+)
+ATTEMPT_SECONDS = Metric(
+    "hudi_operator_attempt_seconds", "histogram", ("work",), "from the start of an attempt to its end"
+)
+COUNTED = (
+    RECONCILE_SECONDS, RECONCILE_ERRORS, API_REQUESTS, ATTEMPTS_STARTED, ATTEMPTS_REPEATED, ATTEMPTS_ENDED, ATTEMPT_SECONDS,
+)  # fmt: skip
+
+PROCESS = (
+    _gauge("hudi_operator_leader", (), "1 if this process leads, 0 if it waits for the lead"),
+    _gauge("hudi_operator_resources", ("kind",), "resources that are known"),
+    _gauge("hudi_operator_queue_depth", (), "resources that are due to be looked at"),
+    _gauge("hudi_operator_queue_oldest_seconds", (), "for how long the first of them has been due"),
+    _gauge("hudi_operator_workers", (), "workers that are alive"),
+    _gauge("hudi_operator_workers_busy", (), "workers that look at a resource now"),
+    _gauge("hudi_operator_look_oldest_seconds", (), "for how long the longest look of now has lasted"),
+    _gauge("hudi_operator_watch_behind_seconds", (), "for how long the watch has not brought something that is there"),
+    _gauge("hudi_operator_tables_left_out", (), "tables without series of their own, for there are too many"),
+)
+
+TABLES = (
+    _gauge(
+        "hudi_table_condition", (*TABLE, "condition"), "1 if the condition is True, 0 if it is False, Unknown or absent"
+    ),
+    _gauge("hudi_table_suspended", TABLE, "1 if suspend is set"),
+    _gauge("hudi_table_last_commit_timestamp_seconds", TABLE, "when the newest write was completed, Unix time"),
+    _gauge("hudi_table_freshness_seconds", TABLE, "time since then, as of the scrape"),
+    _gauge(
+        "hudi_table_ingest_lag_seconds", (*TABLE, "ingest"), "age of the oldest file that waits, as of the last look"
+    ),
+    _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
+    _gauge("hudi_table_ingest_pending_bytes", (*TABLE, "ingest"), "their size"),
+    _gauge("hudi_table_records", TABLE, "rows; absent if they are not known"),
+    _gauge("hudi_table_files", TABLE, "base files"),
+    _gauge("hudi_table_partitions", TABLE, "partitions"),
+    _gauge("hudi_table_bytes", TABLE, "size of the base files"),
+    _gauge("hudi_table_log_bytes", TABLE, "debt to compaction: size of the log files"),
+    _gauge("hudi_table_small_file_ratio", TABLE, "debt to clustering: share of base files below files.smallFileLimit"),
+    _gauge("hudi_table_commits_since", (*TABLE, "service"), "debt to a service: writes since it last completed"),
+    _gauge("hudi_table_pending_plans", (*TABLE, "service"), "plans of a service that wait to be carried out"),
+    _gauge("hudi_table_pending_instants", TABLE, "instants of the timeline that are not completed"),
+    _gauge("hudi_table_timeline_commits", TABLE, "debt to archiving: completed writes in the active timeline"),
+    _gauge("hudi_table_timeline_files", TABLE, "files of the active timeline"),
+    _gauge("hudi_table_attempts_running", TABLE, "attempts of the table itself that are at work"),
+)
+
+SERVICES = (
+    _gauge(
+        "hudi_service_condition",
+        (*SERVICE, "condition"),
+        "1 if the condition is True, 0 if it is False, Unknown or absent",
+    ),
+    _gauge("hudi_service_suspended", SERVICE, "1 if suspend is set"),
+    _gauge("hudi_service_attempts_running", SERVICE, "attempts that are at work"),
+    _gauge("hudi_service_failures", SERVICE, "attempts in a row, up to the newest, that failed"),
+    _gauge("hudi_service_plan_waits", SERVICE, "1 if a plan waits for its approval"),
+    _gauge("hudi_service_plan_bytes_freed", SERVICE, "bytes that the plan that waits would free"),
+    _gauge("hudi_service_last_run_timestamp_seconds", SERVICE, "when the newest run ended, Unix time"),
+    _gauge("hudi_service_next_run_timestamp_seconds", SERVICE, "the next moment of the schedule, Unix time"),
+)
+
+TABLE_CONDITIONS = (
+    "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
+)  # fmt: skip
+SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale")
+EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)

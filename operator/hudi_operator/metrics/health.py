@@ -1,0 +1,91 @@
+"""Whether the process does its work (`alive`: if not, only a new process can), and whether it could lead (`ready`).
+
+A limit is passed only by what never ends by itself. An operator that is merely slow, or whose API server or store does not answer,
+is not ended: a restart would make it slower. One that loses the lead ends by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from hudi_operator.kube.lease import Election
+from hudi_operator.runtime.hearing import Hearing
+from hudi_operator.runtime.operator import Operator
+from hudi_table.table.ports import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """In seconds. One look has calls that are bounded in time, and some hundreds of them at most."""
+
+    look: float = 900.0
+    queue: float = 900.0
+    behind: float = 300.0
+    election: float = 120.0
+    answer: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    good: bool
+    said: str
+
+
+@dataclass
+class Health:
+    """Reads the parts of the process; keeps nothing but whether it leads."""
+
+    operator: Operator
+    election: Election
+    hearing: Hearing
+    clock: Clock
+    limits: Limits = field(default_factory=Limits)
+    leading: bool = False
+
+    def alive(self) -> list[Check]:
+        """For the liveness probe."""
+        # Before the first attempt the process is young: that is no fault.
+        tried = self._since(self.election.attempted_at, 0.0)
+        lead = Check("lead", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
+        return [lead, *([self._workers(), self._look(), self._queue(), self._watch()] if self.leading else [])]
+
+    def ready(self) -> list[Check]:
+        """For the readiness probe. One that waits for the lead is ready when it could take it: a Deployment that is rolled out ends
+        the old leader only when the new process is ready."""
+        answered = self._since(self.election.answered_at, math.inf)
+        lead = "leads" if self.leading else "waits for the lead"
+        said = f"{lead}; the API server answered {answered:.0f} s ago"
+        found = [Check("lead", answered <= self.limits.answer, said)]
+        if self.leading:
+            found.append(Check("listed", self.hearing.listed, "all resources that were there at the start are known"))
+        else:
+            found.append(Check("permitted", self.hearing.permitted, "the resources may be listed"))
+        return found
+
+    def _workers(self) -> Check:
+        working, wanted = self.operator.working(), self.operator.workers
+        return Check("workers", working >= wanted, f"{working} of {wanted} are alive")
+
+    def _look(self) -> Check:
+        key, seconds = max(self.operator.looks(), key=lambda look: look[1], default=(None, 0.0))
+        said = "none lasts" if key is None else f"{key} is being looked at for {seconds:.0f} s"
+        return Check("look", seconds <= self.limits.look, said)
+
+    def _queue(self) -> Check:
+        """A long queue that moves is load; one that does not is a fault."""
+        depth, oldest = self.operator.queue.waiting()
+        still = self.operator.queue.clock() - self.operator.last_look
+        good = oldest <= self.limits.queue or still <= self.limits.queue
+        return Check("queue", good, f"{depth} due, the first for {oldest:.0f} s; a look ended {still:.0f} s ago")
+
+    def _watch(self) -> Check:
+        behind = self.hearing.behind_seconds()
+        said = "brings what is there" if not behind else f"has not brought a change for {behind:.0f} s"
+        return Check("watch", behind <= self.limits.behind, said)
+
+    def _since(self, moment: float | None, never: float) -> float:
+        return self.clock.boot_seconds() - moment if moment is not None else never

@@ -1,0 +1,169 @@
+"""Gauges of the resources, computed from their documents at each scrape: of what is deleted nothing remains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from hudi_operator.api.resources import Key
+from hudi_operator.metrics import catalog
+from hudi_operator.metrics.catalog import Metric
+from hudi_operator.plan.runs import DONE
+from hudi_table.table.ports import Clock
+
+TABLES_MAX = 2_000
+"""Tables with series of their own: some forty each."""
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+Sample = tuple[str, tuple[str, ...], float]
+"""Name, labels, value."""
+
+
+class Documents(Protocol):
+    """Resources as they were last seen."""
+
+    def keys(self) -> list[Key]:
+        """Every resource, sorted."""
+        ...
+
+    def get(self, key: Key) -> Mapping[str, Any] | None:
+        """Its document, or None."""
+        ...
+
+
+class ResourceGauges(Collector):
+    """The series of all HudiTables and TableServices; of the first `most` tables, if there are more."""
+
+    def __init__(self, documents: Documents, clock: Clock, most: int = TABLES_MAX) -> None:
+        self._documents = documents
+        self._clock = clock
+        self._most = most
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Nothing: names are known without a look."""
+        return ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """All families, with the samples of now."""
+        families = {metric.name: family(metric) for metric in (*catalog.TABLES, *catalog.SERVICES)}
+        tables = {(key.namespace, key.name) for key in self._chosen()}
+        for key in self._documents.keys():  # noqa: SIM118 - it is no mapping
+            document = self._documents.get(key)
+            if document is None:
+                continue
+            if key.kind == "HudiTable" and (key.namespace, key.name) in tables:
+                samples = table_samples(key, document, self._clock.now())
+            elif key.kind == "TableService" and (key.namespace, _table_of(document)) in tables:
+                samples = service_samples(key, document)
+            else:
+                continue
+            for name, labels, value in samples:
+                families[name].add_metric(labels, value)
+        yield from families.values()
+
+    def left_out(self) -> int:
+        """How many tables have no series."""
+        return max(0, len(self._tables()) - self._most)
+
+    def _tables(self) -> list[Key]:
+        return [key for key in self._documents.keys() if key.kind == "HudiTable"]  # noqa: SIM118 - it is no mapping
+
+    def _chosen(self) -> list[Key]:
+        return self._tables()[: self._most]
+
+
+def family(metric: Metric) -> GaugeMetricFamily:
+    """A family without samples."""
+    return GaugeMetricFamily(metric.name, metric.says, labels=metric.labels)
+
+
+def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Iterator[Sample]:
+    """The samples of one HudiTable. What its status does not say has none."""
+    labels = (key.namespace, key.name)
+    status = document.get("status") or {}
+    yield from _conditions("hudi_table_condition", labels, status, catalog.TABLE_CONDITIONS)
+    yield "hudi_table_suspended", labels, float(bool(document["spec"].get("suspend")))
+    yield "hudi_table_attempts_running", labels, _running(status)
+    timeline, data = status.get("timeline"), status.get("data")
+    if timeline is not None:
+        yield "hudi_table_pending_instants", labels, len(timeline.get("pending", ()))
+        yield "hudi_table_timeline_commits", labels, timeline.get("commits", 0)
+        yield "hudi_table_timeline_files", labels, timeline.get("files", 0)
+        last = timeline.get("lastTime")
+        if last is not None:
+            moment = datetime.fromisoformat(last)
+            yield "hudi_table_last_commit_timestamp_seconds", labels, moment.timestamp()
+            yield "hudi_table_freshness_seconds", labels, max(0.0, (now - moment).total_seconds())
+    if data is not None:
+        yield from _data(labels, data)
+    for service in status.get("services", ()):
+        of = (*labels, service["type"])
+        yield "hudi_table_commits_since", of, service.get("commitsSince", 0)
+        yield "hudi_table_pending_plans", of, len(service.get("pending", ()))
+    for ingest in status.get("ingest", ()):
+        of = (*labels, ingest["name"])
+        yield "hudi_table_ingest_lag_seconds", of, seconds_of(ingest.get("lag", "0s"))
+        yield "hudi_table_ingest_pending_files", of, ingest.get("pendingFiles", 0)
+        yield "hudi_table_ingest_pending_bytes", of, ingest.get("pendingBytes", 0)
+
+
+def service_samples(key: Key, document: Mapping[str, Any]) -> Iterator[Sample]:
+    """The samples of one TableService."""
+    spec, status = document["spec"], document.get("status") or {}
+    labels = (key.namespace, key.name, _table_of(document), str(spec.get("type", "")))
+    yield from _conditions("hudi_service_condition", labels, status, catalog.SERVICE_CONDITIONS)
+    yield "hudi_service_suspended", labels, float(bool(spec.get("suspend")))
+    yield "hudi_service_attempts_running", labels, _running(status)
+    yield "hudi_service_failures", labels, _failures(status)
+    plan = status.get("plan")
+    yield "hudi_service_plan_waits", labels, float(plan is not None)
+    if plan is not None:
+        yield "hudi_service_plan_bytes_freed", labels, plan.get("bytesFreed", 0)
+    moments = {"last": status.get("lastRunTime"), "next": (status.get("schedule") or {}).get("next")}
+    for which, text in moments.items():
+        if text is not None:
+            yield f"hudi_service_{which}_run_timestamp_seconds", labels, datetime.fromisoformat(text).timestamp()
+
+
+def seconds_of(duration: str) -> float:
+    """`5m12s` → 312, as `human_duration` writes it."""
+    return float(sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([dhms])", duration)))
+
+
+def _data(labels: tuple[str, ...], data: Mapping[str, Any]) -> Iterator[Sample]:
+    for field in ("records", "files", "partitions", "bytes"):
+        if data.get(field) is not None:
+            yield f"hudi_table_{field}", labels, data[field]
+    yield "hudi_table_log_bytes", labels, data.get("logBytes", 0)
+    if data.get("smallFileRatio") is not None:
+        yield "hudi_table_small_file_ratio", labels, float(data["smallFileRatio"])
+
+
+def _conditions(
+    name: str, labels: tuple[str, ...], status: Mapping[str, Any], known: tuple[str, ...]
+) -> Iterator[Sample]:
+    true = {each["type"] for each in status.get("conditions", ()) if each["status"] == "True"}
+    for condition in known:
+        yield name, (*labels, condition), float(condition in true)
+
+
+def _running(status: Mapping[str, Any]) -> float:
+    return len([run for run in status.get("runs", ()) if run["phase"] == "Running"])
+
+
+def _failures(status: Mapping[str, Any]) -> float:
+    """How many attempts in a row have failed, the one at work left out."""
+    found = 0
+    for run in status.get("runs", ()):
+        if run["phase"] in DONE:
+            break
+        found += run["phase"] != "Running"
+    return found
+
+
+def _table_of(document: Mapping[str, Any]) -> str:
+    return str(document.get("spec", {}).get("tableRef", {}).get("name", ""))

@@ -1,0 +1,234 @@
+"""What the charts give: well formed for every set of values, checked by their schema, with no more rights or freedom than is needed."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from hudi_operator.api import crd
+from scripts import render_manifests
+from tests.support.api_server import ROOT
+from tests.support.audit import granted
+from tests.support.chart_values import DIGEST, MATRIX
+from tests.support.helm import CHART, CRDS, KUBERNETES, NAMESPACE, RELEASE, Helm
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"watchNamespace": ["lake"]}, "watchNamespace"),
+    ({"watchNamespaces": "lake"}, "watchNamespaces"),
+    ({"watchNamespaces": ["Lake"]}, "watchNamespaces"),
+    ({"watchNamespaces": ["lake", "lake"]}, "watchNamespaces"),
+    ({"image": "hudi-operator:1.2"}, "image"),
+    ({"image": {"operator": {"digest": "latest"}}}, "image.operator.digest"),
+    ({"image": {"spark": {"name": "hudi-spark"}}}, "image.spark"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "image.pullPolicy"),
+    ({"replicas": 2}, "replicas"),
+    ({"replicaCount": "2"}, "replicaCount"),
+    ({"workers": 0}, "workers"),
+    ({"metrics": {"port": 80}}, "metrics.port"),
+    ({"metrics": {"podMonitor": {"interval": "often"}}}, "metrics.podMonitor.interval"),
+    ({"networkPolicy": {"enable": False}}, "networkPolicy"),
+    ({"launchers": {"sparkOperator": True}}, "launchers.sparkOperator"),
+    ({"jobs": {"driverServiceAccount": {"name": ""}}}, "jobs.driverServiceAccount"),
+    ({"terminationGracePeriodSeconds": 5}, "terminationGracePeriodSeconds"),
+]
+FORBIDDEN_VERBS = {"*", "escalate", "bind", "impersonate"}
+WRITES = {"create", "update", "patch", "delete", "deletecollection"}
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """No server is needed here."""
+    return Helm(tmp_path_factory.mktemp("helm"))
+
+
+def only(objects: list[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
+    (found,) = [each for each in objects if each["kind"] == kind and name in (None, each["metadata"]["name"])]
+    return found
+
+
+def roles(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in objects if each["kind"] in ("Role", "ClusterRole")]
+
+
+def pods(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The specs of all pods."""
+    found = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+    return found + [each["spec"] for each in objects if each["kind"] == "Pod"]
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_the_chart_passes_the_strict_lint(helm: Helm, case: str) -> None:
+    helm.done(
+        "lint", "--strict", "--kube-version", KUBERNETES, CHART, "--values", "-", given=yaml.safe_dump(MATRIX[case])
+    )
+
+
+def test_the_chart_of_the_definitions_passes_the_strict_lint(helm: Helm) -> None:
+    helm.done("lint", "--strict", "--kube-version", KUBERNETES, CRDS)
+
+
+@pytest.mark.parametrize(("values", "name"), WRONG, ids=lambda each: each if isinstance(each, str) else "")
+def test_a_wrong_value_is_refused_by_its_name(helm: Helm, values: dict[str, Any], name: str) -> None:
+    ended = helm(
+        "template", RELEASE, CHART, "--kube-version", KUBERNETES, "--values", "-", given=yaml.safe_dump(values)
+    )
+    assert ended.returncode != 0, "it was taken"
+    assert name in ended.stderr.replace("/", "."), ended.stderr
+
+
+def test_every_value_is_in_the_schema_and_has_a_word(helm: Helm) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) | {"global"} == set(schema["properties"])
+    assert schema["additionalProperties"] is False
+
+
+def test_every_value_that_the_page_names_exists() -> None:
+    page = (ROOT / "docs" / "install.md").read_text().partition("### Values that matter")[2].partition("\n## ")[0]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
+    assert len(names) > 10
+    for name in names:
+        found = values
+        for part in name.split("."):
+            assert part in found, name
+            found = found[part]
+
+
+def test_the_charts_have_the_version_of_the_project() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for chart in (CHART, CRDS):
+        said = yaml.safe_load((chart / "Chart.yaml").read_text())
+        assert said["appVersion"] == version
+        assert said["version"].replace("-dev.", ".dev") == version
+
+
+def test_what_is_derived_is_as_it_was_written() -> None:
+    """`python -m scripts.render_manifests` writes it anew."""
+    wanted = render_manifests.definitions() | render_manifests.config()
+    for name, text in wanted.items():
+        assert (ROOT / name).read_text() == text, f"{name}: type python -m scripts.render_manifests"
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "config").rglob("*") if path.is_file()}
+    assert there == {name for name in wanted if name.startswith("config/")}
+
+
+def test_the_definitions_of_the_chart_are_those_of_crds_and_stay(helm: Helm) -> None:
+    found = [each for each in helm.template(chart=CRDS) if each["kind"] == "CustomResourceDefinition"]
+    for each in found:
+        assert each["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+    assert {each["spec"]["names"]["kind"]: each for each in found} == {
+        kind: yaml.safe_load(yaml.safe_dump(crd.definition(kind))) for kind in crd.PLURALS
+    }
+
+
+def test_the_roles_of_people_add_to_those_of_kubernetes(helm: Helm) -> None:
+    view, edit = (only(helm.template(chart=CRDS), "ClusterRole", f"hudi-{name}") for name in ("view", "edit"))
+    assert {right.verb for right in granted(view["rules"])} == {"get", "list", "watch"}
+    assert {right.verb for right in granted(edit["rules"])} == WRITES
+    assert {right.resource for right in granted(edit["rules"])} == set(crd.PLURALS.values())
+    assert [each["kind"] for each in helm.template({"aggregateRoles": False}, CRDS)] == ["CustomResourceDefinition"] * 2
+
+
+@pytest.mark.parametrize("case", [name for name, values in MATRIX.items() if values.get("watchNamespaces")])
+def test_with_chosen_namespaces_nothing_belongs_to_the_whole_cluster(helm: Helm, case: str) -> None:
+    objects = helm.template(MATRIX[case])
+    assert not [each["kind"] for each in objects if each["kind"].startswith("Cluster")]
+    assert {each["metadata"]["namespace"] for each in objects} == {NAMESPACE, *MATRIX[case]["watchNamespaces"]}
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_no_right_is_wider_than_its_use(helm: Helm, case: str) -> None:
+    for role in roles(helm.template(MATRIX[case])):
+        for right in granted(role["rules"]):
+            assert "*" not in (right.group, right.resource), right
+            assert right.verb not in FORBIDDEN_VERBS, right
+            assert right.resource not in ("pods/exec", "pods/attach", "serviceaccounts/token"), right
+            assert "webhookconfigurations" not in right.resource, right
+            assert right.group != "rbac.authorization.k8s.io", right
+            if right.resource == "secrets":
+                assert right.verb == "get", right
+            if "hudi-driver" not in role["metadata"]["name"] and right.resource in ("pods", "configmaps", "secrets"):
+                assert right.verb not in WRITES, right
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_every_container_is_restricted_and_more(helm: Helm, case: str) -> None:
+    found = pods(helm.template(MATRIX[case]))
+    assert len(found) == 2, "the operator's and the test's"
+    for pod in found:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["securityContext"]["runAsUser"] > 0
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+            }  # fmt: skip
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+            assert "memory" in container["resources"]["limits"]
+        assert not any("hostPath" in volume for volume in pod.get("volumes", ()))
+
+
+def test_jobs_have_an_account_without_rights_and_token(helm: Helm) -> None:
+    objects = helm.template({"watchNamespaces": ["lake-a", "lake-b"]})
+    accounts = [each for each in objects if each["kind"] == "ServiceAccount" and each["metadata"]["name"] == "hudi-job"]
+    assert {each["metadata"]["namespace"] for each in accounts} == {"lake-a", "lake-b"}
+    assert not any(each["automountServiceAccountToken"] for each in accounts)
+    bound = {subject["name"] for each in objects if each["kind"] == "RoleBinding" for subject in each["subjects"]}
+    assert "hudi-job" not in bound
+
+
+@pytest.mark.parametrize(
+    ("values", "account"),
+    [
+        ({}, "default"),
+        ({"watchNamespaces": ["lake-a"]}, "hudi-job"),
+        ({"jobs": {"namespaces": ["lake-b"]}}, "hudi-job"),
+        ({"jobs": {"serviceAccount": {"name": "writer"}}}, "writer"),
+        ({"watchNamespaces": ["lake-a"], "jobs": {"serviceAccount": {"create": False}}}, "default"),
+    ],
+)
+def test_jobs_run_under_the_account_that_is_there(helm: Helm, values: dict[str, Any], account: str) -> None:
+    (pod,) = pods([only(helm.template(values), "Deployment")])
+    assert f"--job-service-account={account}" in pod["containers"][0]["args"]
+
+
+def test_a_digest_wins_over_a_tag_and_the_version_is_the_default(helm: Helm) -> None:
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    for values, operator, spark in (
+        ({}, f"hudi-operator:{version}", f"hudi-spark:{version}"),
+        (MATRIX["digests"], f"hudi-operator@{DIGEST}", f"hudi-spark@{DIGEST}"),
+        (MATRIX["private-registry"], "registry.example:5000/team/hudi-operator:1.2", f"hudi-spark:{version}"),
+    ):
+        container = pods([only(helm.template(values), "Deployment")])[0]["containers"][0]
+        assert container["image"] == operator
+        assert {"name": "SPARK_IMAGE", "value": spark} in container["env"]
+
+
+def test_a_budget_is_there_when_there_is_more_than_one(helm: Helm) -> None:
+    kinds = {count: [each["kind"] for each in helm.template({"replicaCount": count})] for count in (1, 2)}
+    assert "PodDisruptionBudget" not in kinds[1]
+    assert "PodDisruptionBudget" in kinds[2]
+
+
+def test_what_needs_other_definitions_is_off_until_it_is_asked_for(helm: Helm) -> None:
+    groups = {each["apiVersion"].partition("/")[0] for each in helm.template()}
+    assert "monitoring.coreos.com" not in groups
+    kinds = [each["kind"] for each in helm.template(MATRIX["monitored"])]
+    assert {"PodMonitor", "PrometheusRule"} <= set(kinds)
+
+
+def test_nothing_but_one_port_is_reached(helm: Helm) -> None:
+    policy = only(helm.template({"metrics": {"port": 9090}}), "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == [{"ports": [{"port": "http", "protocol": "TCP"}]}]
+    closed = only(helm.template(MATRIX["closed-network"]), "NetworkPolicy")["spec"]
+    assert closed["policyTypes"] == ["Ingress", "Egress"]
+    assert len(closed["egress"]) == 2
+    off = helm.template({"networkPolicy": {"enabled": False}})
+    assert "NetworkPolicy" not in {each["kind"] for each in off}

@@ -1,0 +1,333 @@
+"""Probes and metrics of a real operator on a real API server: what a scrape tells, and which fault turns which probe red.
+
+The gauges of each field have tests of their own (tests/hudi_operator/metrics); here it is what the watch brings.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from hudi_operator.api.resources import Identity, Key
+from hudi_operator.api.status import RunStatus
+from hudi_operator.kube.lease import Election
+from hudi_operator.kube.rest import Rest
+from hudi_operator.launchers.job import JobLauncher
+from hudi_operator.metrics import catalog
+from hudi_operator.metrics.counters import Counters, new_registry, request_counter
+from hudi_operator.metrics.health import Health, Limits
+from hudi_operator.metrics.process import ProcessGauges
+from hudi_operator.metrics.resources import ResourceGauges
+from hudi_operator.metrics.server import CONNECTIONS_MAX, ProbeServer
+from hudi_operator.runtime.api_cluster import ApiCluster
+from hudi_operator.runtime.hearing import Hearing
+from hudi_operator.runtime.operator import Operator
+from hudi_operator.runtime.queue import WorkQueue
+from hudi_operator.runtime.reconcile import Reconciler
+from hudi_table.errors import UnavailableError
+from hudi_table.table.clock import SystemClock
+from tests.cluster.test_operator_process import operator as operator_process
+from tests.support.api_server import ApiServer
+from tests.support.kubelet import eventually
+from tests.support.manifests import manifest, spec
+from tests.support.tables import TestClock
+
+LIMITS = Limits(look=0.3, queue=0.3, behind=0.3, election=5, answer=5)
+
+
+class SlowLauncher(JobLauncher):
+    """Hangs while it is told to."""
+
+    hangs = False
+
+    def __init__(self, rest: Rest) -> None:
+        super().__init__(rest, None)  # type: ignore[arg-type]  # nothing is started
+        self.let_go = threading.Event()
+
+    def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
+        if self.hangs:
+            self.let_go.wait(60)
+        return super().runs(owner)
+
+
+@dataclass
+class Process:
+    """An operator with its probes, without a watch: the test brings it what it hears."""
+
+    health: Health
+    launcher: SlowLauncher
+    server: ProbeServer
+    registry: CollectorRegistry
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def get(self, path: str) -> tuple[int, str]:
+        return get(self.server.server_address[1], path)
+
+    def samples(self) -> dict[str, list[dict[str, str]]]:
+        return samples(self.get("/metrics")[1])
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def samples(text: str) -> dict[str, list[dict[str, str]]]:
+    """Family → labels of its samples, with the value."""
+    return {
+        family.name: [{**sample.labels, "": str(sample.value)} for sample in family.samples]
+        for family in text_string_to_metric_families(text)
+    }
+
+
+@pytest.fixture
+def process(server: ApiServer, namespace: str) -> Iterator[Process]:
+    registry, clock = new_registry(), SystemClock()
+    rest = Rest(server.client(), request_counter(registry))
+    cluster = ApiCluster(rest, clock, "test")
+    meter, launcher, queue = Counters(registry, cluster), SlowLauncher(rest), WorkQueue(clock.boot_seconds)
+    operator = Operator(cluster, Reconciler(cluster, launcher, clock, meter=meter), queue, 2, meter=meter)
+    queue.group = operator.group
+    election = Election(rest, clock, namespace, "hudi-operator", "test")
+    health = Health(operator, election, Hearing(rest, cluster, clock, [namespace]), clock, LIMITS)
+    resources = ResourceGauges(cluster, clock)
+    registry.register(resources)
+    registry.register(ProcessGauges(health, resources))
+    probes = ProbeServer("127.0.0.1", 0, health, registry)
+    probes.start()
+    yield Process(health, launcher, probes, registry)
+    launcher.let_go.set()
+    operator.stop(10)
+    probes.shutdown()
+    probes.server_close()
+
+
+def leads(process: Process) -> None:
+    assert process.health.election.attempt()
+    process.health.operator.start()
+    process.health.leading = True
+
+
+def made(server: ApiServer, namespace: str, name: str = "flights") -> Key:
+    document = {**manifest(name, **spec(location=f"file:///nowhere/{name}", ingest=[]))}
+    server.apply({**document, "metadata": {"name": name, "namespace": namespace}})
+    return Key("HudiTable", namespace, name)
+
+
+def heard(process: Process, server: ApiServer, key: Key, *, deleted: bool = False) -> None:
+    document = server.get("ht", key.name, "-n", key.namespace)
+    process.health.operator.heard(document, deleted=deleted)
+
+
+def test_one_that_waits_for_the_lead_is_alive_and_ready_once_the_server_answers(
+    server: ApiServer, namespace: str, process: Process
+) -> None:
+    assert process.get("/healthz")[0] == 200
+    code, said = process.get("/readyz")
+    assert (code, "[-] lead" in said, "[-] permitted" in said) == (503, True, True)
+    other = Election(Rest(server.client()), SystemClock(), namespace, "hudi-operator", "other")
+    assert other.attempt()
+    assert not process.health.election.attempt()
+    process.health.hearing.ask()
+    assert process.get("/readyz") == (
+        200,
+        "[+] lead: waits for the lead; the API server answered 0 s ago\n[+] permitted: the resources may be listed\nok\n",
+    )
+    assert {"": "0.0"} in process.samples()["hudi_operator_leader"]
+
+
+def test_one_whose_server_does_not_answer_is_not_ready_but_alive(process: Process) -> None:
+    process.health.hearing.ask()
+    assert process.health.election.attempt()
+    clock = TestClock()
+    process.health.clock = clock
+    process.health.election.clock = clock
+    clock.advance(process.health.clock.boot_seconds() + 1e6)
+    process.health.election.attempted_at = clock.boot_seconds()
+    assert process.get("/readyz")[0] == 503
+    assert process.get("/healthz")[0] == 200
+
+
+def test_one_that_leads_is_ready_when_it_knows_all_that_was_there(
+    server: ApiServer, namespace: str, process: Process
+) -> None:
+    key = made(server, namespace)
+    leads(process)
+    process.health.hearing.compare()
+    code, said = process.get("/readyz")
+    assert (code, "[-] listed" in said) == (503, True)
+    heard(process, server, key)
+    process.health.hearing.compare()
+    assert process.get("/readyz")[0] == 200
+
+
+def test_a_scrape_parses_and_tells_every_family_of_the_catalog(
+    server: ApiServer, namespace: str, process: Process
+) -> None:
+    key = made(server, namespace)
+    leads(process)
+    heard(process, server, key)
+    eventually(lambda: "status" in server.get("ht", key.name, "-n", namespace), "it is not looked at")
+    eventually(lambda: not process.health.operator.looks(), "the look does not end")
+    found = process.samples()
+    assert {each.name.removesuffix("_total") for each in catalog.EVERY} == {
+        name for name in found if name.startswith("hudi_")
+    }
+    ready = {"namespace": namespace, "table": "flights", "condition": "Ready", "": "0.0"}
+    assert ready in found["hudi_table_condition"]
+    assert {"kind": "HudiTable", "": "1.0"} in found["hudi_operator_resources"]
+    assert any(each["verb"] == "patch" and each["code"] == "200" for each in found["hudi_operator_api_requests"])
+    assert any(each.get("kind") == "HudiTable" for each in found["hudi_operator_reconcile_seconds"])
+    assert "process_resident_memory_bytes" in found
+
+
+def test_the_series_of_a_table_that_is_deleted_vanish(server: ApiServer, namespace: str, process: Process) -> None:
+    keys = [made(server, namespace, name) for name in ("flights", "planes")]
+    leads(process)
+    for key in keys:
+        heard(process, server, key)
+    document = server.get("ht", "flights", "-n", namespace)
+    assert {each["table"] for each in process.samples()["hudi_table_condition"]} == {"flights", "planes"}
+    assert server.kubectl("delete", "ht", "flights", "-n", namespace).returncode == 0
+    process.health.operator.heard(document, deleted=True)
+    found = process.samples()
+    told = {
+        each.get("table")
+        for name, each_family in found.items()
+        if name.startswith("hudi_table")
+        for each in each_family
+    }
+    assert told == {"planes"}
+    assert {"kind": "HudiTable", "": "1.0"} in found["hudi_operator_resources"]
+
+
+def test_a_stuck_worker_turns_the_liveness_probe_red(server: ApiServer, namespace: str, process: Process) -> None:
+    key = made(server, namespace)
+    leads(process)
+    assert process.get("/healthz")[0] == 200
+    process.launcher.hangs = True
+    heard(process, server, key)
+    eventually(lambda: process.get("/healthz")[0] == 503, "the stuck worker is not seen")
+    code, said = process.get("/healthz")
+    assert (code, f"[-] look: HudiTable {namespace}/flights is being looked at for" in said) == (503, True)
+    assert float(process.samples()["hudi_operator_look_oldest_seconds"][0][""]) > LIMITS.look
+    process.launcher.hangs = False
+    process.launcher.let_go.set()
+    eventually(lambda: process.get("/healthz")[0] == 200, "it does not recover")
+
+
+def test_a_queue_that_does_not_move_is_red_and_one_that_is_long_is_not(
+    server: ApiServer, namespace: str, process: Process
+) -> None:
+    key = made(server, namespace)
+    leads(process)
+    process.health.operator.stop(10)
+    process.health.operator.queue.closed = False
+    heard(process, server, key)
+    eventually(lambda: "[-] queue: 1 due" in process.get("/healthz")[1], "a queue that stands still is not seen")
+    process.health.operator.last_look = process.health.operator.queue.clock()
+    assert "[+] queue: 1 due" in process.get("/healthz")[1], "it moves"
+    assert "[-] workers: 0 of 2 are alive" in process.get("/healthz")[1]
+
+
+def test_a_watch_that_is_deaf_turns_the_liveness_probe_red_and_a_silent_one_does_not(
+    server: ApiServer, namespace: str, process: Process
+) -> None:
+    key = made(server, namespace)
+    leads(process)
+    process.launcher.hangs = True  # nobody writes a status, whose answer would be heard of
+    heard(process, server, key)
+    compare = process.health.hearing.compare
+    for _ in range(3):
+        compare()
+        time.sleep(0.2)
+    assert "[+] watch" in process.get("/healthz")[1], "silence is no deafness"
+    server.kubectl("annotate", "ht", "flights", "-n", namespace, "example/touched=1")
+    compare()
+    time.sleep(0.5)
+    compare()
+    assert "[-] watch: has not brought a change for" in process.get("/healthz")[1]
+    heard(process, server, key)
+    compare()
+    assert "[+] watch" in process.get("/healthz")[1]
+
+
+def test_a_server_that_does_not_answer_is_no_deafness(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise UnavailableError("cut off")
+
+    leads(process)
+    monkeypatch.setattr(process.health.hearing.rest, "metadata", refuse)
+    process.health.hearing.compare()
+    assert process.health.hearing.behind_seconds() == 0
+
+
+def test_whoever_holds_connections_open_cannot_have_them_all_for_long(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_operator.metrics.server.CONNECTION_SECONDS_MAX", 1.0)
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS_MAX):
+            stack.enter_context(socket.create_connection(("127.0.0.1", process.server.server_address[1])))
+
+        def answers() -> bool:
+            try:
+                return process.get("/healthz")[0] == 200
+            except OSError:
+                return False
+
+        assert not answers(), "there is no bound"
+        eventually(answers, "idle connections are not cut off")
+
+
+def test_anything_else_is_not_found_and_nothing_but_get_is_done(process: Process) -> None:
+    assert process.get("/debug")[0] == 404
+    asked = urllib.request.Request(f"http://127.0.0.1:{process.server.server_address[1]}/metrics", b"x", method="POST")
+    with pytest.raises(urllib.error.HTTPError, match="501"):
+        urllib.request.urlopen(asked, timeout=10)
+
+
+def probe_port(log: Path) -> Callable[[], int | None]:
+    def found() -> int | None:
+        line = re.search(r"probes and metrics on port (\d+)", log.read_text()) if log.exists() else None
+        return int(line[1]) if line else None
+
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_of_two_processes_both_are_ready_and_one_tells_of_the_tables(
+    server: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    made(server, namespace)
+    with ExitStack() as stack:
+        ports = []
+        for name in ("first", "second"):
+            stack.enter_context(operator_process(server, namespace, tmp_path / name))
+            port = eventually(probe_port(tmp_path / name), "no port is opened")
+            eventually(lambda port=port: get(port, "/readyz")[0] == 200, f"the {name} is not ready")  # type: ignore[misc]
+            ports.append(port)
+        assert [get(port, "/healthz")[0] for port in ports] == [200, 200]
+        eventually(lambda: "hudi_table_condition" in get(ports[0], "/metrics")[1], "the table has no series")
+        scrapes = [samples(get(port, "/metrics")[1]) for port in ports]
+        assert [scrape["hudi_operator_leader"][0][""] for scrape in scrapes] == ["1.0", "0.0"]
+        assert [bool(scrape["hudi_table_condition"]) for scrape in scrapes] == [True, False]
+        assert server.kubectl("delete", "ht", "flights", "-n", namespace).returncode == 0
+        eventually(
+            lambda: not samples(get(ports[0], "/metrics")[1])["hudi_table_condition"], "series of a deleted table stay"
+        )
