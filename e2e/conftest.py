@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from e2e.cluster.places import KUBECONFIG
 from e2e.support import operator, times
@@ -27,15 +26,12 @@ def kube() -> Kube:
 @pytest.fixture(scope="session")
 def lake(kube: Kube) -> Iterator[Lake]:
     """The S3 server, with credentials that nothing but Secrets may hold."""
-    kube.need("apply", "-f", "-", given=_namespaces())
+    kube.apply_file(operator.MANIFESTS / "namespaces.yaml")
     access, secret = _credentials(kube)
     kube.apply_file(operator.MANIFESTS / "storage.yaml")
     kube.rollout("deployment/s3", "storage")
     with kube.forwarded("service/s3", "storage", 7070) as port:
-        found = Lake(f"http://127.0.0.1:{port}", access, secret)
-        for bucket in ("lake", "landing"):
-            found.make_bucket(bucket)
-        yield found
+        yield Lake(f"http://127.0.0.1:{port}", access, secret)
 
 
 @pytest.fixture(scope="session")
@@ -64,14 +60,6 @@ def _credentials(kube: Kube) -> tuple[str, str]:
             }
         )
     return data["AWS_ACCESS_KEY_ID"], data["AWS_SECRET_ACCESS_KEY"]
-
-
-def _namespaces() -> str:
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return yaml.safe_dump_all(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        for name in ("storage", operator.NAMESPACE)
-    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,7 @@ import pytest
 from e2e.support.cluster import restart_api
 from e2e.support.kube import Document, Kube, eventually
 from e2e.support.lake import Lake
-from e2e.support.operator import NAMESPACE, OWNER, Resource, operator_pods
+from e2e.support.operator import INSTALLED, NAMESPACE, OWNER, Resource, operator_pods
 from e2e.support.tables import flights
 from examples.flights import generate
 
@@ -72,7 +72,7 @@ def test_an_operator_killed_again_and_again_starts_nothing_twice(kube: Kube, lak
     table = Resource(kube, "huditable", "orphaned")
     for _ in range(3):
         names = [pod["metadata"]["name"] for pod in operator_pods(kube)]
-        kube.run("delete", "pod", *names, "-n", NAMESPACE, "--grace-period=0", "--force")
+        kube.run("delete", "pod", *names, "-n", INSTALLED, "--grace-period=0", "--force")
         eventually(functools.partial(others, kube, names), "another operator")
         time.sleep(2)
     is_whole(kube, lake, "orphaned", rows)

@@ -14,25 +14,26 @@ import pytest
 from e2e.cluster.places import AUDIT
 from e2e.support.kube import Kube
 from e2e.support.lake import Lake
-from e2e.support.operator import NAMESPACE, Resource
+from e2e.support.operator import INSTALLED, NAMESPACE, Resource
 
 pytestmark = pytest.mark.usefixtures("installed")
-OPERATOR = f"system:serviceaccount:{NAMESPACE}:hudi-operator"
+OPERATOR = f"system:serviceaccount:{INSTALLED}:hudi-operator"
 _NOT_KINDS = ("secrets", "bindings", "localsubjectaccessreviews.authorization.k8s.io")
 
 
 def test_credentials_stand_in_no_object_but_their_secrets(kube: Kube, lake: Lake) -> None:
     kinds = kube.need("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
     for kind in sorted(set(kinds) - set(_NOT_KINDS)):
-        for namespace in (NAMESPACE, "storage"):
+        for namespace in (NAMESPACE, INSTALLED, "storage"):
             found = kube.need("get", kind, "-n", namespace, "-o", "json", "--show-managed-fields")
             assert not leaks(found, lake), f"{kind} in {namespace} hold a credential"
 
 
 def test_credentials_stand_in_no_log(kube: Kube, lake: Lake) -> None:
-    for pod in kube.items("pods", "-n", NAMESPACE):
-        name = pod["metadata"]["name"]
-        assert not leaks(kube.run("logs", name, "-n", NAMESPACE, "--all-containers").stdout, lake), name
+    for namespace in (NAMESPACE, INSTALLED):
+        for pod in kube.items("pods", "-n", namespace):
+            name = pod["metadata"]["name"]
+            assert not leaks(kube.run("logs", name, "-n", namespace, "--all-containers").stdout, lake), name
 
 
 def test_credentials_stand_in_no_file_of_a_timeline(lake: Lake) -> None:
@@ -77,7 +78,8 @@ def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
     }
     granted = {
         (group, resource, verb)
-        for role in kube.items("roles", "-n", NAMESPACE)
+        for namespace in (NAMESPACE, INSTALLED)
+        for role in kube.items("roles", "-n", namespace)
         if role["metadata"]["name"].startswith("hudi-operator")
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -98,7 +100,8 @@ def audited() -> list[dict[str, Any]]:
     if not AUDIT.exists():
         pytest.skip("the audit log of a foreign cluster")
     events = [json.loads(line) for line in AUDIT.read_text().splitlines()]
-    return [e for e in events if e["user"]["username"].startswith(f"system:serviceaccount:{NAMESPACE}:")]
+    ours = tuple(f"system:serviceaccount:{namespace}:" for namespace in (NAMESPACE, INSTALLED))
+    return [e for e in events if e["user"]["username"].startswith(ours)]
 
 
 def leaks(text: str, lake: Lake) -> bool:

@@ -62,9 +62,12 @@ def load(names: Sequence[str]) -> None:
         loaded = DATA / "loaded" / hashlib.sha256(name.encode()).hexdigest()[:16]
         if loaded.exists() and loaded.read_text() == identity:
             continue
-        with tempfile.TemporaryDirectory(dir=DATA) as folder:
-            say(f"loading {name}")
-            images.load(images.export(tool, name, Path(folder, "image.tar")))
+        say(f"loading {name}")
+        if tool == "buildah":
+            images.hand_over(name, DATA / "oci")
+        else:
+            with tempfile.TemporaryDirectory(dir=DATA) as folder:
+                images.load(images.export(tool, name, Path(folder, "image.tar")))
         loaded.parent.mkdir(exist_ok=True)
         loaded.write_text(identity)
 

@@ -49,6 +49,33 @@ def load(archive: Path) -> None:
     ctr("images", "import", str(archive))
 
 
+def hand_over(image: str, folder: Path) -> None:
+    """Give the node an image that buildah holds: only the layers that it lacks. `folder` keeps what was handed over before."""
+    name = hashlib.sha256(image.encode()).hexdigest()[:16]
+    # Not compressed: nobody downloads it.
+    command = ["buildah", "push", "--quiet", "--disable-compression", image, f"oci:{folder}:{name}"]
+    subprocess.run(command, check=True)
+    index = json.loads((folder / "index.json").read_text())
+    tagged = [m for m in index["manifests"] if m["annotations"]["org.opencontainers.image.ref.name"] == name]
+    tagged[0]["annotations"] = {"io.containerd.image.name": image}
+    has = set(ctr("content", "list", "--quiet").split())
+    with tempfile.TemporaryDirectory(dir=DATA) as made:
+        archive = Path(made, "image.tar")
+        with tarfile.open(archive, "w") as tar:
+            for wanted in ("oci-layout", *_blobs(folder, tagged[0]["digest"], has)):
+                tar.add(folder / wanted, arcname=wanted)
+            _add(tar, "index.json", json.dumps({**index, "manifests": tagged}).encode())
+        load(archive)
+
+
+def _blobs(folder: Path, manifest: str, has: set[str]) -> list[str]:
+    """Files of an image's manifest, its config and the layers that are not there yet."""
+    path = "blobs/" + manifest.replace(":", "/")
+    listed = json.loads((folder / path).read_text())
+    layers = [layer["digest"] for layer in listed["layers"] if layer["digest"] not in has]
+    return [path, *("blobs/" + digest.replace(":", "/") for digest in (listed["config"]["digest"], *layers))]
+
+
 def program_image(name: str, program: Path, archive: Path) -> Path:
     """An image of one static program, as `docker save` would write it."""
     layer = io.BytesIO()
@@ -68,10 +95,14 @@ def program_image(name: str, program: Path, archive: Path) -> Path:
             ("config.json", json.dumps(config).encode()),
             ("manifest.json", json.dumps(manifest).encode()),
         ):
-            info = tarfile.TarInfo(entry)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
+            _add(tar, entry, content)
     return archive
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    tar.addfile(info, io.BytesIO(content))
 
 
 def identity(tool: str, image: str) -> str:

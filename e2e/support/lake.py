@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from examples.flights import generate
+from examples.flights.generate import Landing
+from examples.kubernetes.land import land
 
 REGION = "us-east-1"
 
@@ -39,19 +38,9 @@ class Lake:
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
-    def make_bucket(self, name: str) -> None:
-        """A bucket, unless it is there."""
-        client = self.client()
-        if name not in [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]:
-            client.create_bucket(Bucket=name)
-
-    def land(self, phase: str, prefix: str = "flights/") -> generate.Landing:
-        """Put the files of a phase of the demo into the landing bucket."""
-        with tempfile.TemporaryDirectory() as folder:
-            landed = {"first": generate.first, "later": generate.later}[phase](Path(folder))
-            for path in sorted(Path(folder).iterdir()):
-                self.client().upload_file(str(path), "landing", prefix + path.name)
-        return landed
+    def land(self, phase: str, prefix: str = "flights/") -> Landing:
+        """Put the files of a phase of the demo into the landing bucket, as the tour does."""
+        return land(self.client(), phase, prefix)
 
     def rows(self, uri: str) -> pa.Table:
         """The table's snapshot, as hudi-rs reads it."""

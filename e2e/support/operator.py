@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.support.kube import Document, Kube, eventually
+from scripts import setup_k8s
 
-NAMESPACE = "lake"
+NAMESPACE, INSTALLED = "lake", "hudi-operator"
+"""Where tables are, and where the operator is."""
 OPERATOR = "app.kubernetes.io/name=hudi-operator"
 OWNER = "hudi.lakeops.dev/owner"
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,14 +23,23 @@ SPARK_IMAGE = os.environ.get("E2E_SPARK_IMAGE", "localhost/hudi-spark:dev")
 
 
 def install(kube: Kube) -> None:
-    """Definitions, operator, accounts; return once it runs."""
-    for path in sorted((ROOT / "crds").glob("*.yaml")):
-        kube.need("apply", "--server-side", "-f", str(path))
-    kube.need("wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "", "--all")
-    text = (ROOT / "e2e" / "manifests" / "operator.yaml").read_text()
-    given = text.replace("${OPERATOR_IMAGE}", OPERATOR_IMAGE).replace("${SPARK_IMAGE}", SPARK_IMAGE)
-    kube.need("apply", "-f", "-", given=given)
-    kube.rollout("deployment/hudi-operator", NAMESPACE)
+    """Both charts, as the README installs them, with the images of the suite; return once the operator runs."""
+    helm(kube, "upgrade", "--install", "hudi-operator-crds", "charts/hudi-operator-crds")
+    images = []
+    for name, image in (("operator", OPERATOR_IMAGE), ("spark", SPARK_IMAGE)):
+        repository, _, tag = image.rpartition(":")
+        images += ["--set", f"image.{name}.repository={repository},image.{name}.tag={tag}"]
+    helm(kube, "upgrade", "--install", "hudi-operator", "charts/hudi-operator", "--set", f"watchNamespaces={{{NAMESPACE}}}", *images)
+    kube.rollout("deployment/hudi-operator", INSTALLED)
+
+
+def helm(kube: Kube, *arguments: str) -> None:
+    """Helm in the operator's namespace. Raises AssertionError with what it said."""
+    built = setup_k8s.helm_folder() / "helm"
+    program = str(built) if built.exists() else "helm"
+    command = [program, f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +96,4 @@ class Resource:
 
 def operator_pods(kube: Kube) -> list[Document]:
     """Pods of the operator."""
-    return kube.items("pods", "-n", NAMESPACE, "-l", OPERATOR)
+    return kube.items("pods", "-n", INSTALLED, "-l", OPERATOR)
