@@ -44,13 +44,13 @@ def test_credentials_stand_in_no_file_of_a_timeline(lake: Lake) -> None:
         assert not leaks(client.get_object(Bucket="lake", Key=key)["Body"].read().decode("latin-1"), lake), key
 
 
-def test_the_pods_of_jobs_hold_no_token_and_write_nowhere(kube: Kube) -> None:
+def test_the_pods_of_jobs_write_nowhere_and_only_drivers_of_executors_hold_a_token(kube: Kube) -> None:
     pods = kube.items("pods", "-n", NAMESPACE, "-l", "hudi.lakeops.dev/owner")
     assert pods
     for pod in pods:
         spec = pod["spec"]
-        assert spec["serviceAccountName"] == "hudi-job"
-        assert not [v for v in spec["volumes"] if "projected" in v]
+        has_token = any("projected" in volume for volume in spec["volumes"])
+        assert spec["serviceAccountName"] == ("hudi-driver" if has_token else "hudi-job")
         assert all(c["securityContext"]["readOnlyRootFilesystem"] for c in spec["containers"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import subprocess
 import time
@@ -22,14 +23,25 @@ OPERATOR_IMAGE = os.environ.get("E2E_OPERATOR_IMAGE", "localhost/hudi-operator:d
 SPARK_IMAGE = os.environ.get("E2E_SPARK_IMAGE", "localhost/hudi-spark:dev")
 
 
+SETTINGS = (
+    f"watchNamespaces={{{NAMESPACE}}}",
+    "launchers.sparkOperator.enabled=true,launchers.apacheSparkOperator.enabled=true",
+    # A driver and an executor of a core each are all that fits on a machine of two.
+    "resources.requests.cpu=0",
+)
+
+
 def install(kube: Kube) -> None:
-    """Both charts, as the README installs them, with the images of the suite; return once the operator runs."""
+    """Both charts, as the README installs them, with the images of the suite and the definitions of the public Spark operators;
+    return once the operator runs."""
+    for path in sorted((ROOT / "tests" / "data" / "crds").glob("*.yaml.xz")):
+        kube.need("apply", "--server-side", "-f", "-", given=lzma.decompress(path.read_bytes()).decode())
     helm(kube, "upgrade", "--install", "hudi-operator-crds", "charts/hudi-operator-crds")
     images = []
     for name, image in (("operator", OPERATOR_IMAGE), ("spark", SPARK_IMAGE)):
         repository, _, tag = image.rpartition(":")
         images += ["--set", f"image.{name}.repository={repository},image.{name}.tag={tag}"]
-    helm(kube, "upgrade", "--install", "hudi-operator", "charts/hudi-operator", "--set", f"watchNamespaces={{{NAMESPACE}}}", *images)
+    helm(kube, "upgrade", "--install", "hudi-operator", "charts/hudi-operator", "--set", ",".join(SETTINGS), *images)
     kube.rollout("deployment/hudi-operator", INSTALLED)
 
 
