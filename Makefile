@@ -10,7 +10,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
 ##@ Use
 .PHONY: help setup demo
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from the locked requirements (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py main
@@ -19,7 +19,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-full check format bench acceptance-clustering lock interop-env manifests clean
+.PHONY: test test-full check format bench acceptance-clustering interop-env
 test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
@@ -49,6 +49,30 @@ interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and 
 setup-k8s: setup ## Build etcd, the API server, kubectl and Helm with Go, for tests of the control plane (minutes, once)
 	@$(BIN)/python scripts/setup_k8s.py >/dev/null
 
+##@ Images and a cluster
+.PHONY: image sbom cluster-up cluster-images cluster-down e2e
+image: ## Build the images of operator and jobs with docker, podman or buildah (TAG=dev BASE=… TOOL=…)
+	@python=$$(scripts/find-python); "$$python" scripts/build_images.py >/dev/null
+
+cluster-up: setup ## Make a cluster: kind where Docker is, else the parts of a node, as root (instant when it runs)
+	@$(BIN)/python -m e2e.cluster up
+
+cluster-images: image cluster-up ## Build the images and give them to that cluster
+	@$(BIN)/python -m e2e.cluster load localhost/hudi-operator:dev localhost/hudi-spark:dev
+
+cluster-down: setup ## End and remove that cluster
+	@$(BIN)/python -m e2e.cluster down
+
+sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom
+	@test -x .venv-sbom/bin/python || { python=$$(scripts/find-python); "$$python" -m venv .venv-sbom; }
+	@.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/sbom.txt
+	@for name in operator spark; do .venv-sbom/bin/python scripts/sbom.py localhost/hudi-$$name:dev build/sbom/hudi-$$name.cdx.json; done
+
+e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
+	@$(BIN)/python -m e2e $(E2E)
+
+##@ Keep
+.PHONY: manifests lock clean
 manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
 	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
 
@@ -56,4 +80,4 @@ lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer ve
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-hudi .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
+	rm -rf .venv .venv-hudi .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo

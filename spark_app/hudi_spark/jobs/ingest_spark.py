@@ -31,6 +31,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.services.select_check import SOURCE
+from hudi_table.table.clock import SystemClock
 from hudi_table.table.ports import Storage
 from hudi_table.table.storage import open_storage
 
@@ -53,7 +54,9 @@ class Split:
 def write_spark(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
     """Read, transform, write. Raises HudiError; a transform that Spark refuses is an InvalidRequestError."""
     progress.say("starting Spark")
+    began = SystemClock().now().timestamp()
     spark = session(spec, short=batch.size <= SHORT_BYTES_MAX)
+    progress.say(f"Spark runs; its JVM was there after {spark.sparkContext.startTime / 1000 - began:.1f} s")
     try:
         with as_hudi_errors():
             return _write(spark, spec, table, batch, progress)

@@ -1,13 +1,14 @@
-"""What a job says while it works: one JSON object a line, for whoever follows the file."""
+"""What a job says while it works: one JSON object a line, for whoever follows the file, or the log of a pod."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Self, TextIO
 
 
 class Progress:
-    """Appends lines to a file; without a path it says nothing."""
+    """Appends lines to a file; without a path it tells the process's log, beginning with that it has begun."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -16,10 +17,13 @@ class Progress:
     def __enter__(self) -> Self:
         if self._path:
             self._file = open(self._path, "a", encoding="utf-8")
+        else:
+            self._file = sys.stderr
+            self.say("the job begins")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
+        if self._path and self._file is not None:
             self._file.close()
 
     def say(self, message: str) -> None:

@@ -24,7 +24,7 @@ class JobSpec:
     dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}.
     `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and `spark.fixed`, the launcher's, which win).
-    `progress`: path of a JSON-lines file, or "".
+    `progress`: path of a JSON-lines file, or "" for the log.
     """
 
     attempt: str

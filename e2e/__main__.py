@@ -1,0 +1,30 @@
+"""`make e2e`: the suite against a cluster; the images are given to it unless it is told that it has them.
+
+    python -m e2e [PYTEST ARGUMENTS, such as -k tour e2e]
+
+With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and E2E_S3_IMAGE
+name them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from e2e.cluster import by_hand, kind
+from e2e.support.operator import OPERATOR_IMAGE, ROOT, SPARK_IMAGE
+
+
+def main() -> int:
+    """Give the cluster its images, run pytest."""
+    if not os.environ.get("E2E_KUBECONFIG"):
+        cluster = kind if kind.is_chosen() else by_hand
+        cluster.up()
+        cluster.load([OPERATOR_IMAGE, SPARK_IMAGE])
+    command = [sys.executable, "-m", "pytest", *(sys.argv[1:] or ["e2e"])]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

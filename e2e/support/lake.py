@@ -1,0 +1,58 @@
+"""The object store, seen from outside by clients that are not ours: boto3 and hudi-rs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from examples.flights.generate import Landing
+from examples.kubernetes.land import land
+
+REGION = "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """An S3 server at a port of this machine, with its credentials."""
+
+    endpoint: str
+    access_key: str
+    secret_key: str
+
+    def client(self) -> Any:
+        """boto3's."""
+        import boto3  # type: ignore[import-untyped]
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+        )
+
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        """Every key, as boto3 lists them."""
+        pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+
+    def land(self, phase: str, prefix: str = "flights/") -> Landing:
+        """Put the files of a phase of the demo into the landing bucket, as the tour does."""
+        return land(self.client(), phase, prefix)
+
+    def rows(self, uri: str) -> pa.Table:
+        """The table's snapshot, as hudi-rs reads it."""
+        from hudi import HudiTableBuilder
+
+        options = {
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
+            "aws_region": REGION,
+            "aws_endpoint": self.endpoint,
+            "aws_allow_http": "true",
+        }
+        table = HudiTableBuilder.from_base_uri(uri).with_options(options).build()
+        batches = [pa.record_batch(batch) for batch in table.read()]
+        return pa.Table.from_batches(batches)
