@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cluster.test_operator_process import operator as operator_process
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.kubelet_logs import bind, node_with_logs
 from tests.support.living import pods_run
 from tests.support.manifests import ingest, manifest, spec
+from tests.support.operator_process import operator as operator_process
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0

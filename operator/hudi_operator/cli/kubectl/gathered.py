@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl.access import Access
-from hudi_operator.manifests.batch import OWNER
+from hudi_operator.manifests.pods import OWNER
 from hudi_operator.plan.why import Facts
 
 

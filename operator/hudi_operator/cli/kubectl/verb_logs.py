@@ -13,7 +13,7 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.gathered import pods_of
-from hudi_operator.manifests.batch import CONTAINER
+from hudi_operator.manifests.pods import CONTAINER
 from hudi_operator.plan.pods import troubles
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
