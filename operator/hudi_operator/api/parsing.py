@@ -6,12 +6,12 @@ import dataclasses
 import difflib
 import re
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from hudi_operator.api.schema import Prop, bare, camel, default_of, hints, prop_of, rules_of
+from hudi_operator.api.schema import Prop, bare_hints, default_of, fields_of, prop_of, rules_of
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class _Parser:
         if not isinstance(raw, Mapping):
             self.errors.append(FieldError(path, f"must be an object, not {_shown(raw)}"))
             return None
-        fields = {camel(f.name): f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # T is a dataclass
+        fields = fields_of(cls)
         self._unknown(raw, fields, path)
         values: dict[str, Any] = {}
         complete = True
@@ -76,7 +76,7 @@ class _Parser:
             return default
         prop = prop_of(field)
         before = len(self.errors)
-        value = self._value(bare(hints(cls)[field.name]), raw, path, prop)
+        value = self._value(bare_hints(cls)[field.name], raw, path, prop)
         if len(self.errors) == before:
             self._limits(value, path, prop)
         # A part with errors inside is left out, so that rules over it do not speak of what is already reported.
@@ -126,26 +126,31 @@ class _Parser:
         return {str(key): value for key, value in raw.items()}
 
     def _limits(self, value: Any, path: str, prop: Prop) -> None:
-        checks = (
-            (prop.minimum is not None and value < prop.minimum, f"must be at least {prop.minimum}"),
-            (prop.maximum is not None and value > prop.maximum, f"must be at most {prop.maximum}"),
-            (prop.min_length is not None and len(value) < (prop.min_length or 0), "must not be empty"),
-            (
-                prop.max_length is not None and len(value) > (prop.max_length or 0),
-                f"has more than {prop.max_length} characters",
-            ),
-            (prop.pattern is not None and not re.search(prop.pattern, str(value)), f"must be {prop.doc}"),
-            (prop.min_items is not None and len(value) < (prop.min_items or 0), f"needs {prop.min_items} or more"),
-            (prop.max_items is not None and len(value) > (prop.max_items or 0), f"takes at most {prop.max_items}"),
-        )
-        for wrong, message in checks:
-            if wrong:
-                self.errors.append(FieldError(path, f"is {_shown(value)}, {message}"))
+        for message in _broken(value, prop):
+            self.errors.append(FieldError(path, f"is {_shown(value)}, {message}"))
 
     def _rules(self, part: object, path: str) -> None:
         for rule in rules_of(type(part)):
             if rule.holds is not None and not rule.holds(part):
                 self.errors.append(FieldError(f"{path}.{rule.path}" if rule.path else path, rule.message))
+
+
+def _broken(value: Any, prop: Prop) -> Iterator[str]:
+    """What a value must be and is not."""
+    if prop.minimum is not None and value < prop.minimum:
+        yield f"must be at least {prop.minimum}"
+    if prop.maximum is not None and value > prop.maximum:
+        yield f"must be at most {prop.maximum}"
+    if prop.min_length is not None and len(value) < prop.min_length:
+        yield "must not be empty"
+    if prop.max_length is not None and len(value) > prop.max_length:
+        yield f"has more than {prop.max_length} characters"
+    if prop.pattern is not None and not re.search(prop.pattern, str(value)):
+        yield f"must be {prop.doc}"
+    if prop.min_items is not None and len(value) < prop.min_items:
+        yield f"needs {prop.min_items} or more"
+    if prop.max_items is not None and len(value) > prop.max_items:
+        yield f"takes at most {prop.max_items}"
 
 
 def _is_a(kind: type, value: object) -> bool:

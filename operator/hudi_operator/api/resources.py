@@ -82,6 +82,18 @@ def identity_of(document: Mapping[str, Any]) -> Identity:
     )
 
 
+def table_of(document: Mapping[str, Any]) -> tuple[str, str]:
+    """(namespace, name) of the HudiTable that a resource is about. A TableService that names none is about itself alone."""
+    metadata = document["metadata"]
+    namespace, name = metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"]
+    if document["kind"] != "TableService":
+        return namespace, name
+    spec = document.get("spec")
+    ref = spec.get("tableRef") if isinstance(spec, Mapping) else None
+    found = ref.get("name") if isinstance(ref, Mapping) else None
+    return namespace, str(found) if found else f"?{name}"
+
+
 def desired_table(document: Mapping[str, Any]) -> DesiredTable:
     """The HudiTable of a stored document."""
     spec, errors = parse(HudiTableSpec, document.get("spec"), "spec")

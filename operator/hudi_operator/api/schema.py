@@ -61,6 +61,7 @@ def prop(doc: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
 _ACRONYMS = {"ttl": "TTL"}
 
 
+@cache
 def camel(name: str) -> str:
     """`record_key` → `recordKey`, `partition_ttl` → `partitionTTL`: an acronym keeps one case."""
     head, *rest = name.split("_")
@@ -68,9 +69,21 @@ def camel(name: str) -> str:
 
 
 @cache
+def fields_of(cls: type) -> Mapping[str, dataclasses.Field[Any]]:
+    """The fields of a part by their names in documents."""
+    return {camel(field.name): field for field in dataclasses.fields(cls)}
+
+
+@cache
 def hints(cls: type) -> Mapping[str, Any]:
     """Resolved types of a part's fields."""
     return typing.get_type_hints(cls)
+
+
+@cache
+def bare_hints(cls: type) -> Mapping[str, Any]:
+    """The same, `X` for `X | None`."""
+    return {name: bare(hint) for name, hint in hints(cls).items() if name != RULES}
 
 
 def prop_of(field: dataclasses.Field[Any]) -> Prop:

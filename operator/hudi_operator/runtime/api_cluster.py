@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
-from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, FINALIZER, KINDS, Key
+from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, FINALIZER, KINDS, Key, table_of
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
@@ -31,6 +31,8 @@ class ApiCluster:
         self._instance = instance
         self._lock = threading.Lock()
         self._known: dict[Key, Mapping[str, Any]] = {}
+        self._tables: dict[tuple[str, str], set[Key]] = {}
+        self._uids: dict[str, Key] = {}
 
     def load(self, namespace: str = "") -> None:
         """List every resource of our kinds, in one namespace or in all."""
@@ -44,13 +46,35 @@ class ApiCluster:
         metadata = document["metadata"]
         key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
         with self._lock:
+            self._forget(key)
             self._known[key] = document
+            self._uids[metadata["uid"]] = key
+            self._tables.setdefault(table_of(document), set()).add(key)
         return key
 
     def gone(self, key: Key) -> None:
         """The watch says that a resource was deleted."""
         with self._lock:
-            self._known.pop(key, None)
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        before = self._known.pop(key, None)
+        if before is not None:
+            self._uids.pop(before["metadata"]["uid"], None)
+            table = table_of(before)
+            self._tables[table].discard(key)
+            if not self._tables[table]:
+                del self._tables[table]
+
+    def of_uid(self, uid: str) -> Key | None:
+        """The resource of this uid, if it is known."""
+        with self._lock:
+            return self._uids.get(uid)
+
+    def about(self, namespace: str, table: str) -> list[Key]:
+        """The resources of one table, sorted."""
+        with self._lock:
+            return sorted(self._tables.get((namespace, table), ()))
 
     def keys(self) -> list[Key]:
         """Every known resource, sorted."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key, with_defaults
+from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key, table_of, with_defaults
 from hudi_operator.plan.effects import Emit
 from hudi_operator.plan.runs import rfc3339
 from hudi_table.errors import CorruptTableError, WriteConflictError
@@ -90,6 +90,10 @@ class FolderCluster:
             metadata = self._read(path)["metadata"]
             found.append(Key(path.name.partition(".")[0], metadata["namespace"], metadata["name"]))
         return sorted(key for key in found if key.kind in KINDS)
+
+    def about(self, namespace: str, table: str) -> list[Key]:
+        """The resources of one table, sorted."""
+        return [key for key in self.keys() if table_of(self._read(self._path(key))) == (namespace, table)]
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document, or None."""

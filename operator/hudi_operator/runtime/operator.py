@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.resources import Key
+from hudi_operator.api.resources import DEFAULT_NAMESPACE, Key, table_of
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.ports import Meter, NoMeter
 from hudi_operator.runtime.queue import WorkQueue
@@ -40,36 +40,34 @@ class Operator:
 
     def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
         """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
+        before = self._version(document)
         key = self.cluster.seen(document)
-        others = [other for other in self._keys() if self.group(other) == self.group(key)]
+        others = self.cluster.about(*table_of(document))
         if deleted:
             self.cluster.gone(key)
             self.queue.forget(key)
             others.remove(key)
+        elif before == document["metadata"]["resourceVersion"]:
+            others.remove(key)  # what we wrote ourselves comes back
         for other in others:
             self.queue.add(other)
 
-    def ended(self, uid: str, namespace: str) -> None:
+    def _version(self, document: Mapping[str, Any]) -> str | None:
+        """The version of a resource as it is known."""
+        metadata = document["metadata"]
+        known = self.cluster.get(Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"]))
+        return None if known is None else str(known["metadata"]["resourceVersion"])
+
+    def ended(self, uid: str) -> None:
         """Something has become of an attempt that works for the resource of this uid."""
-        known = [key for key in self._keys() if key.namespace == namespace]
-        owner = next((key for key in known if self._uid(key) == uid), None)
-        for key in known:
-            if owner is not None and self.group(key) == self.group(owner):
-                self.queue.add(key)
+        owner = self.cluster.of_uid(uid)
+        for key in self.cluster.about(*self.group(owner)) if owner is not None else ():
+            self.queue.add(key)
 
-    def _keys(self) -> list[Key]:
-        return self.cluster.keys()
-
-    def _uid(self, key: Key) -> str | None:
-        uid = (self.cluster.get(key) or {}).get("metadata", {}).get("uid")
-        return uid if isinstance(uid, str) else None
-
-    def group(self, key: Key) -> Hashable:
+    def group(self, key: Key) -> tuple[str, str]:
         """The table that a resource is about: its attempts exclude each other."""
-        if key.kind == "TableService":
-            spec = (self.cluster.get(key) or {}).get("spec", {})
-            return key.namespace, spec.get("tableRef", {}).get("name", f"?{key.name}")
-        return key.namespace, key.name
+        document = self.cluster.get(key)
+        return table_of(document) if document is not None else (key.namespace, f"?{key.name}")
 
     def start(self) -> None:
         """Begin to work."""

@@ -17,6 +17,10 @@ class Cluster(Protocol):
         """Every resource of our kinds, sorted."""
         ...
 
+    def about(self, namespace: str, table: str) -> list[Key]:
+        """The HudiTable of this name, if there is one, and the TableServices that refer to it, sorted."""
+        ...
+
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document with uid and generation, or None."""
         ...

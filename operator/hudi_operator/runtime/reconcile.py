@@ -84,15 +84,13 @@ class Reconciler:
         """Another HudiTable that stays, and whose files lie where this one's do."""
         if desired.spec is None:
             return None
-        tables = [key for key in self.cluster.keys() if key.kind == "HudiTable" and key != desired.identity.key]  # noqa: SIM118 - it is no mapping
-        for document in filter(None, map(self.cluster.get, tables)):
-            other = desired_table(document)
-            if (
-                other.spec is not None
-                and not other.identity.deleted
-                and overlap(other.spec.location, desired.spec.location)
-            ):
-                return str(other.identity.key)
+        for key in self.cluster.keys():  # noqa: SIM118 - it is no mapping
+            document = self.cluster.get(key)
+            if key.kind != "HudiTable" or key == desired.identity.key or document is None:
+                continue
+            stays = "deletionTimestamp" not in document["metadata"]
+            if stays and overlap(str(document["spec"]["location"]), desired.spec.location):
+                return str(key)
         return None
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
@@ -138,8 +136,7 @@ class Reconciler:
 
     def _siblings(self, table: Key) -> list[DesiredService]:
         """The TableServices of a table."""
-        known = self.cluster.keys()
-        keys = [key for key in known if (key.kind, key.namespace) == ("TableService", table.namespace)]
+        keys = [key for key in self.cluster.about(table.namespace, table.name) if key.kind == "TableService"]
         found = [desired_service(document) for key in keys if (document := self.cluster.get(key)) is not None]
         return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
 
