@@ -18,9 +18,9 @@ WAIT_SECONDS = 30.0
 FINISHED = "2026-01-01T00:05:00Z"
 
 
-def eventually(found: Callable[[], T | None], what: str) -> T:
+def eventually(found: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS) -> T:
     """What `found` gives once it is true. Raises AssertionError that says `what` is wrong."""
-    limit = time.monotonic() + WAIT_SECONDS
+    limit = time.monotonic() + seconds
     while not (value := found()):
         assert time.monotonic() < limit, what
         time.sleep(0.05)
