@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_operator.api.resources import Key
+from hudi_operator.api.resources import API_VERSION, Key
 from hudi_operator.api.table import Launcher as Choice
 from hudi_operator.errors import InvalidSpecError, LauncherNotServedError
 from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
-from hudi_operator.launchers.cluster import ClusterLauncher
+from hudi_operator.launchers.cluster import KINDS, ClusterLauncher
 from hudi_operator.launchers.job import JOB
 from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
 from hudi_operator.plan.effects import Launch
@@ -69,12 +70,11 @@ def served_open(server: ApiServer, *versions: str) -> None:
 
 def carriers(server: ApiServer, namespace: str) -> dict[str, str]:
     """Attempt → the kind that carries it."""
-    found = {job["metadata"]["name"]: "Job" for job in server.get("jobs", "-n", namespace)["items"]}
-    for name, version in (("SparkOperator", KUBEFLOW), ("ApacheSparkOperator", APACHE)):
-        if spark_operators.is_served(server, version):
-            group, _, release = version.partition("/")
-            items = server.get(f"sparkapplications.{release}.{group}", "-n", namespace)["items"]
-            found |= {item["metadata"]["name"]: name for item in items}
+    found = {}
+    for kind in KINDS:
+        status, listed = server.call("GET", kind.path(namespace))
+        if status == HTTPStatus.OK:
+            found |= {item["metadata"]["name"]: kind.name for item in listed["items"]}
     return found
 
 
@@ -186,7 +186,8 @@ def looked_at(bare: ApiServer, namespace: str, tmp_path: Path) -> Callable[..., 
         cluster.load(namespace)
         again = Reconciler(cluster, with_launcher, clock).reconcile(Key("HudiTable", namespace, "flights"))
         assert again is None or timedelta(seconds=again.seconds) <= timedelta(minutes=1), "it is looked at again soon"
-        status = bare.get("ht", "flights", "-n", namespace)["status"]
+        path = f"/apis/{API_VERSION}/namespaces/{namespace}/huditables/flights"
+        status = bare.done("GET", path)["status"]
         return {each["type"]: each for each in status["conditions"]} | {"runs": status.get("runs", [])}
 
     return look

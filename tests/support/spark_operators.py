@@ -9,6 +9,7 @@ import copy
 import functools
 import json
 import lzma
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
 from tests.support.api_server import ApiServer
-from tests.support.kubelet import eventually
+from tests.support.kubelet import MERGE, eventually
 
 DEFINITIONS = Path(__file__).resolve().parents[1] / "data" / "crds"
 PLURAL = "sparkapplications"
@@ -51,8 +52,8 @@ def install(server: ApiServer, *versions: str, real: bool = True) -> None:
 
 def is_served(server: ApiServer, version: str) -> bool:
     """Whether there are SparkApplications of a version."""
-    done = server.kubectl("get", "--raw", f"/apis/{version}")
-    return done.returncode == 0 and any(each["name"] == PLURAL for each in json.loads(done.stdout)["resources"])
+    status, found = server.call("GET", f"/apis/{version}")
+    return status == HTTPStatus.OK and any(each["name"] == PLURAL for each in found["resources"])
 
 
 def serve(server: ApiServer, *versions: str, served: bool) -> None:
@@ -60,9 +61,8 @@ def serve(server: ApiServer, *versions: str, served: bool) -> None:
     for version in versions:
         count = len(definition(version)["spec"]["versions"])
         patch = [{"op": "replace", "path": f"/spec/versions/{i}/served", "value": served} for i in range(count)]
-        name = f"{PLURAL}.{version.partition('/')[0]}"
-        done = server.kubectl("patch", "crd", name, "--type=json", "-p", json.dumps(patch))
-        assert done.returncode == 0, done.stderr
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{version.partition('/')[0]}"
+        server.done("PATCH", path, patch, "application/json-patch+json")
     for version in versions:
         eventually(lambda version=version: is_served(server, version) == served, f"{version}: not {served}")  # type: ignore[misc]
 
@@ -70,11 +70,8 @@ def serve(server: ApiServer, *versions: str, served: bool) -> None:
 def drive(server: ApiServer, version: str, namespace: str, name: str) -> dict[str, Any]:
     """Make the driver's pod of an application, and tell that it runs."""
     application = get(server, version, namespace, name)
-    pod = driver_pod(application)
-    done = server.kubectl("create", "-n", namespace, "-o", "json", "-f", "-", given=json.dumps(pod))
-    assert done.returncode == 0, done.stderr
+    found = server.done("POST", f"/api/v1/namespaces/{namespace}/pods", driver_pod(application))
     tell(server, version, namespace, name, "RUNNING" if version == KUBEFLOW else "RunningHealthy")
-    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -89,17 +86,13 @@ def tell(server: ApiServer, version: str, namespace: str, name: str, state: str,
         }
     else:
         status = _apache_status(get(server, version, namespace, name).get("status", {}), state, message)
-    done = server.kubectl(
-        "patch", f"{PLURAL}.{version.partition('/')[0]}", name, "-n", namespace, "--subresource=status", "--type=merge",
-        "-p", json.dumps({"status": status}),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    path = f"/apis/{version}/namespaces/{namespace}/{PLURAL}/{name}/status"
+    server.done("PATCH", path, {"status": status}, MERGE)
 
 
 def get(server: ApiServer, version: str, namespace: str, name: str) -> dict[str, Any]:
     """An application."""
-    group, _, release = version.partition("/")
-    return server.get(f"{PLURAL}.{release}.{group}", name, "-n", namespace)
+    return server.done("GET", f"/apis/{version}/namespaces/{namespace}/{PLURAL}/{name}")
 
 
 def templates(application: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

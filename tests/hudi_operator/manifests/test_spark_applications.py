@@ -66,7 +66,11 @@ def test_apaches_pods_are_kept_for_their_result_lies_in_them_alone() -> None:
 
 def test_sizes_are_those_of_the_table() -> None:
     spec = kubeflow_application(attempt(), SETTINGS)["spec"]
-    assert (spec["driver"]["cores"], spec["driver"]["memory"], spec["driver"]["memoryOverhead"]) == (2, "1638m", "2458m")
+    assert (spec["driver"]["cores"], spec["driver"]["memory"], spec["driver"]["memoryOverhead"]) == (
+        2,
+        "1638m",
+        "2458m",
+    )
     assert (spec["executor"]["instances"], spec["executor"]["cores"], spec["executor"]["memory"]) == (3, 2, "2048m")
 
 
