@@ -63,7 +63,7 @@ def registry(operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None =
 
 
 def _ended(operator: Operator) -> Callable[..., Awaitable[None]]:
-    async def ended(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+    async def ended(labels: Mapping[str, str], **_: Any) -> None:
         operator.ended(labels[OWNER])
 
     return ended

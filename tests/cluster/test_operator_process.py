@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.support import kubelet
+from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
+from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.operator_process import FedTable, operator
 
 EXIT_SECONDS_MAX = 10.0
 TAKEOVER_SECONDS_MAX = 30.0
+KINDS_SECONDS_MAX = 90.0
+"""It asks every ten seconds what is served, and holds an answer for half a minute."""
 
 
 @pytest.fixture
@@ -94,3 +97,34 @@ def test_another_takes_over_from_one_that_was_killed_and_repeats_nothing(
         )
         assert len(server.get("jobs", "-n", namespace)["items"]) == 2
         assert second.poll() is None
+
+
+@pytest.mark.timeout(300)
+def test_a_spark_operator_that_is_installed_later_is_used_and_heard(
+    server: ApiServer, namespace: str, flights: FedTable, tmp_path: Path
+) -> None:
+    """No pod tells of an application that got no driver: the application itself is watched."""
+    there = [version for version in (KUBEFLOW, APACHE) if spark_operators.is_served(server, version)]
+    spark_operators.serve(server, *there, served=False)
+    flights.lands(1)
+
+    def stalled() -> bool:
+        conditions = {each["type"]: each["reason"] for each in status(server, namespace).get("conditions", ())}
+        return conditions.get("Stalled") == "LauncherNotServed"
+
+    def application() -> str | None:
+        items = server.get("sparkapplications.v1beta2.sparkoperator.k8s.io", "-n", namespace)["items"]
+        return items[0]["metadata"]["name"] if items else None
+
+    def told() -> bool:
+        message = "the SparkApplication is FAILED: quota exceeded"
+        return any(run.get("message") == message for run in status(server, namespace).get("runs", ()))
+
+    with operator(server, namespace, tmp_path / "log"):
+        flights.create("select * from source", spark={"launcher": "SparkOperator"})
+        kubelet.eventually(stalled, "the missing launcher is not told")
+        spark_operators.install(server, KUBEFLOW, real=False)
+        name = kubelet.eventually(application, "it is not used", KINDS_SECONDS_MAX)
+        spark_operators.tell(server, KUBEFLOW, namespace, name, "FAILED", "quota exceeded")
+        kubelet.eventually(told, "its end is not heard", KINDS_SECONDS_MAX)
+    spark_operators.serve(server, *there, served=True)

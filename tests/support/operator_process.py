@@ -30,7 +30,8 @@ def started(server: ApiServer, namespace: str, log: Path) -> subprocess.Popen[by
         "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
     ]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
-    environment = {**os.environ, "PYTHONPATH": paths, "KUBECONFIG": str(server.kubeconfig)}
+    # The option alone tells where the API server is.
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {"PYTHONPATH": paths}
     with log.open("ab") as output:
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
 
@@ -73,11 +74,12 @@ class FedTable:
         pq.write_table(rows, unfinished)
         unfinished.rename(self.landing / f"{number}.parquet")
 
-    def create(self, **changes: Any) -> None:
-        """Apply the resource; `changes` are of its spec."""
+    def create(self, transform: str = "", **changes: Any) -> None:
+        """Apply the resource; `changes` are of its spec, `transform` is of its ingest."""
         self.landing.mkdir(parents=True, exist_ok=True)
         source = {"type": "Files", "path": f"file://{self.landing}/", "format": "parquet"}
-        document = spec(location=f"file://{self.lake}", ingest=[ingest(source=source)], **changes)
+        steps = [{"sql": transform}] if transform else []
+        document = spec(location=f"file://{self.lake}", ingest=[ingest(source=source, transform=steps)], **changes)
         self.server.apply(
             {**manifest(self.name, **document), "metadata": {"name": self.name, "namespace": self.namespace}}
         )
