@@ -57,7 +57,7 @@ def helm(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Helm:
 def resources(server: ApiServer, helm: Helm) -> None:
     """Our kinds are served, from their chart."""
     helm.done("install", "hudi-operator-crds", CRDS, "--namespace", NAMESPACE)
-    done = server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+    done = server.kubectl("wait", "--for=condition=Established", "--timeout=120s", "crd", "--all")
     assert done.returncode == 0, done.stderr
 
 

@@ -73,7 +73,9 @@ def lived(
     rendered = helm.template(values | ({"watchNamespaces": [namespace]} if case == ROLE_ONLY else {}))
     objects = [each for each in rendered if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
     deployment = next(each for each in objects if each["kind"] == "Deployment")
-    spark_operators.install(server, KUBEFLOW, APACHE)
+    server.apply(*map(spark_operators.definition, (KUBEFLOW, APACHE)))
+    for version in (KUBEFLOW, APACHE):
+        eventually(lambda version=version: spark_operators.is_served(server, version), f"{version} is not served")  # type: ignore[misc]
     server.apply(
         namespace_of(NAMESPACE), namespace_of(namespace), *(each for each in objects if each is not deployment)
     )

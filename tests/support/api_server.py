@@ -30,7 +30,7 @@ from kubernetes.client import ApiClient
 from kubernetes.config import new_client_from_config
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 POLL_SECONDS = 0.1
 STOP_SECONDS = 15.0
 ADMIN = "system:masters"
@@ -94,10 +94,10 @@ class ApiServer:
 
     def stop(self, *, kill: bool = False) -> None:
         """End the API server, at once if it is to be killed; etcd keeps what it holds."""
-        assert self.process is not None
-        if kill:
-            self.process.kill()
-        _ended(self.process)
+        if self.process is not None:
+            if kill:
+                self.process.kill()
+            _ended(self.process)
 
     def client(self) -> ApiClient:
         """The Python client of the administrator."""
@@ -207,8 +207,8 @@ def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
         )
         stack.callback(_ended, etcd)
         _wait_for(lambda: '"true"' in _answer(f"{server.etcd_url}/health"), etcd, "etcd")
-        server.start()
         stack.callback(server.stop)
+        server.start()
         manager = _started(
             folder / "kube-controller-manager.log",
             programs / "kube-controller-manager",

@@ -46,7 +46,7 @@ class _Parser:
         if not isinstance(raw, Mapping):
             self.errors.append(FieldError(path, f"must be an object, not {_shown(raw)}"))
             return None
-        fields = fields_of(cls)
+        fields = fields_of(typing.cast("type", cls))
         self._unknown(raw, fields, path)
         values: dict[str, Any] = {}
         complete = True
