@@ -5,6 +5,7 @@ HudiError
 ├── InvalidRequestError
 │   └── InvalidSpecError      the manifest breaks a rule; the condition lists every field     exit 64
 └── UnsupportedTableError
+    ├── LauncherNotServedError  what is to run the jobs is not there                         exit 69
     └── UnsupportedSpecError  the manifest asks for what this release does not do             exit 69
 """
 
@@ -19,6 +20,10 @@ class InvalidSpecError(InvalidRequestError):
 
 class UnsupportedSpecError(UnsupportedTableError):
     """The manifest asks for a source, mode or service that this release does not have."""
+
+
+class LauncherNotServedError(UnsupportedTableError):
+    """The manifest asks for a launcher that this cluster, or this operator, does not have."""
 
 
 class JobLostError(HudiError):

@@ -5,19 +5,27 @@ Handlers that detect changes would lose some and add finalizers, see docs/operat
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import kopf
+from kubernetes.client import Configuration
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.kube.access import configuration
 from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS
-from hudi_operator.manifests.batch import OWNER
+from hudi_operator.launchers.objects import Kind
+from hudi_operator.manifests.pods import OWNER
 from hudi_operator.runtime.operator import Operator
+from hudi_table.errors import HudiError
 
 WATCH_SECONDS = 300
 """How long one watch lasts; a new one begins with a listing, so that nothing that was missed stays missed."""
+KINDS_SECONDS = 10.0
+"""How often it is asked which kinds are served; the answer may be some seconds older."""
+_log = logging.getLogger(__name__)
 
 
 def settings(*, namespaced: bool) -> kopf.OperatorSettings:
@@ -32,13 +40,13 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
     return found
 
 
-def registry(operator: Operator, kubeconfig: str | None = None) -> kopf.OperatorRegistry:
-    """What is listened to: our kinds, and the Jobs and pods that work for them."""
+def registry(operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None = None) -> kopf.OperatorRegistry:
+    """What is listened to: our kinds, and the objects and pods that work for them."""
     found = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=found)
-    def login(**known: Any) -> Any:
-        return kopf.login_with_kubeconfig(**known) if kubeconfig else kopf.login_with_service_account(**known)
+    def login(**_: Any) -> kopf.ConnectionInfo:
+        return _connection(configuration(kubeconfig))
 
     for kind, plural in PLURALS.items():
 
@@ -46,22 +54,76 @@ def registry(operator: Operator, kubeconfig: str | None = None) -> kopf.Operator
         async def heard(event: Mapping[str, Any], kind: str = kind, **_: Any) -> None:
             operator.heard({**event["object"], "kind": kind}, deleted=event["type"] == "DELETED")
 
-    for group, version, plural in (("batch", "v1", "jobs"), ("", "v1", "pods")):
-
-        @kopf.on.event(group, version, plural, registry=found, id=f"ended-{plural}", labels={OWNER: kopf.PRESENT})
-        async def ended(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
-            operator.ended(labels[OWNER], namespace or "")
-
+    for group, version, plural in ((*_parts(kind), kind.plural) for kind in kinds):
+        kopf.on.event(group, version, plural, registry=found, id=f"ended-{group}", labels={OWNER: kopf.PRESENT})(
+            _ended(operator)
+        )
+    kopf.on.event("", "v1", "pods", registry=found, id="ended-pods", labels={OWNER: kopf.PRESENT})(_ended(operator))
     return found
 
 
-def watch(operator: Operator, namespaces: Sequence[str], stop: threading.Event, kubeconfig: str | None = None) -> None:
-    """Listen until `stop` is set; in all namespaces if none is named."""
-    kopf.run(
-        standalone=True,
-        registry=registry(operator, kubeconfig),
-        settings=settings(namespaced=bool(namespaces)),
-        clusterwide=not namespaces,
-        namespaces=list(namespaces),
-        stop_flag=stop,
+def _ended(operator: Operator) -> Callable[..., Awaitable[None]]:
+    async def ended(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+        operator.ended(labels[OWNER], namespace or "")
+
+    return ended
+
+
+def _parts(kind: Kind) -> tuple[str, str]:
+    group, _, version = kind.version.partition("/")
+    return group, version
+
+
+def _connection(known: Configuration) -> kopf.ConnectionInfo:
+    """kopf's own login knows no file but those that KUBECONFIG names; the client library knows every way in."""
+    scheme, _, token = str(known.get_api_key_with_prefix("BearerToken", alias="authorization") or "").rpartition(" ")
+    return kopf.ConnectionInfo(
+        server=known.host,
+        ca_path=known.ssl_ca_cert,
+        insecure=not known.verify_ssl,
+        username=known.username or None,
+        password=known.password or None,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=known.cert_file,
+        private_key_path=known.key_file,
     )
+
+
+def watch(
+    operator: Operator,
+    served: Callable[[], Sequence[Kind]],
+    namespaces: Sequence[str],
+    stop: threading.Event,
+    kubeconfig: str | None = None,
+) -> None:
+    """Listen until `stop` is set; in all namespaces if none is named. Kinds that come or go are noticed after a while."""
+    while not stop.is_set():
+        kinds = served()
+        anew = threading.Event()
+        threading.Thread(target=_until_changed, args=(served, kinds, stop, anew), name="kinds", daemon=True).start()
+        kopf.run(
+            standalone=True,
+            registry=registry(operator, kinds, kubeconfig),
+            settings=settings(namespaced=bool(namespaces)),
+            clusterwide=not namespaces,
+            namespaces=list(namespaces),
+            stop_flag=anew,
+        )
+        if not anew.is_set():
+            return  # it has ended by itself: without a watch the operator is of no use
+
+
+def _until_changed(
+    served: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
+) -> None:
+    """Set `anew` once other kinds are served, or `stop` is set."""
+    while not anew.is_set():
+        if stop.wait(KINDS_SECONDS):
+            anew.set()
+            return
+        try:
+            if served() != kinds:
+                anew.set()
+        except HudiError as error:
+            _log.warning("the served kinds are not known: %s", error)

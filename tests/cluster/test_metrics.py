@@ -24,7 +24,9 @@ from hudi_operator.api.resources import Identity, Key
 from hudi_operator.api.status import RunStatus
 from hudi_operator.kube.lease import Election
 from hudi_operator.kube.rest import Rest
-from hudi_operator.launchers.job import JobLauncher
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.counters import Counters, new_registry, request_counter
 from hudi_operator.metrics.health import Health, Limits
@@ -48,13 +50,13 @@ START_SECONDS = 120.0
 LIMITS = Limits(look=0.3, queue=0.3, behind=0.3, election=5, answer=5)
 
 
-class SlowLauncher(JobLauncher):
+class SlowLauncher(ClusterLauncher):
     """Hangs while it is told to."""
 
     hangs = False
 
     def __init__(self, rest: Rest) -> None:
-        super().__init__(rest, None)  # type: ignore[arg-type]  # nothing is started
+        super().__init__(rest, PodSettings("never-started"), Served(rest, SystemClock()))
         self.let_go = threading.Event()
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:

@@ -19,8 +19,9 @@ import pytest
 
 from hudi_operator.api.resources import Key
 from hudi_operator.kube.rest import JSON, Document, Rest
-from hudi_operator.launchers.job import JobLauncher
-from hudi_operator.manifests.batch import PodSettings
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.api import open_table
@@ -97,7 +98,8 @@ class Lake:
     def _operator(self, rest: Rest) -> None:
         cluster = ApiCluster(rest, SystemClock(), "test")
         cluster.load(self.key.namespace)
-        Reconciler(cluster, JobLauncher(rest, SETTINGS), SystemClock()).reconcile(self.key)
+        launcher = ClusterLauncher(rest, SETTINGS, Served(rest, SystemClock()))
+        Reconciler(cluster, launcher, SystemClock()).reconcile(self.key)
 
     def settles(self) -> dict[str, Any]:
         """Look, and let pods run, until nothing is at work; what the resource says then."""

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hudi_operator.manifests.batch import CONTAINER, JOB_SPEC
+from hudi_operator.manifests.pods import JOB_SPEC
 from hudi_spark.jobs.__main__ import main as run_job
+from hudi_table.model.jobspec import JobResult
 from tests.support.api_server import ApiServer
 
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
+FINISHED = "2026-01-01T00:05:00Z"
 
 
 def eventually(found: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS) -> T:
@@ -37,15 +39,34 @@ def waiting(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
 
 def end(server: ApiServer, pod: dict[str, Any], code: int, message: str = "", reason: str = "Completed") -> None:
     """Report that the container of a pod has ended."""
-    container = {
-        "name": CONTAINER,
-        "image": pod["spec"]["containers"][0]["image"],
-        "imageID": "",
-        "ready": False,
-        "restartCount": 0,
-        "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}},
-    }
-    status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+    ended = {"exitCode": code, "reason": reason, "message": message, "finishedAt": FINISHED}
+    container = _container(pod, {"terminated": ended})
+    _report(server, pod, {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]})
+
+
+def waits(server: ApiServer, pod: dict[str, Any], reason: str, message: str) -> None:
+    """Report that the container of a pod cannot start."""
+    container = _container(pod, {"waiting": {"reason": reason, "message": message}})
+    _report(server, pod, {"phase": "Pending", "containerStatuses": [container]})
+
+
+def evict(server: ApiServer, pod: dict[str, Any], message: str) -> None:
+    """Report that a pod was ended by its node, which says nothing of its containers."""
+    _report(server, pod, {"phase": "Failed", "reason": "Evicted", "message": message})
+
+
+def result(attempt: str, outcome: str) -> str:
+    """What a job writes that ended well."""
+    return JobResult(attempt, outcome).to_json()
+
+
+def _container(pod: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    spec = pod["spec"]["containers"][0]
+    about = {"name": spec["name"], "image": spec["image"], "imageID": "", "ready": False, "restartCount": 0}
+    return {**about, "state": state}
+
+
+def _report(server: ApiServer, pod: dict[str, Any], status: dict[str, Any]) -> None:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     done = server.kubectl(
         "patch", "pod", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})

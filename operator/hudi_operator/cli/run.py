@@ -13,15 +13,16 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
-from kubernetes import config
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry
 
 from hudi_operator import handlers
+from hudi_operator.kube.access import configuration
 from hudi_operator.kube.lease import Election
 from hudi_operator.kube.rest import Rest
-from hudi_operator.launchers.job import JobLauncher
-from hudi_operator.manifests.batch import PodSettings
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.cluster import NAMES, ClusterLauncher
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.metrics.counters import Counters, new_registry, request_counter
 from hudi_operator.metrics.health import Health
 from hudi_operator.metrics.process import ProcessGauges
@@ -49,15 +50,13 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     clock = SystemClock()
     registry = new_registry()
-    rest = Rest(_client(parsed.kubeconfig), request_counter(registry))
+    rest = Rest(ApiClient(configuration(parsed.kubeconfig)), request_counter(registry))
     identity = f"{socket.gethostname()}-{os.getpid()}"
     cluster = ApiCluster(rest, clock, identity)
-    settings = PodSettings(
-        parsed.image, parsed.image_pull_policy, tuple(parsed.image_pull_secret), parsed.job_service_account
-    )
+    launcher = ClusterLauncher(rest, _settings(parsed), Served(rest, clock), tuple(parsed.launcher) or NAMES)
     queue = WorkQueue(clock.boot_seconds)
     meter = Counters(registry, cluster)
-    reconciler = Reconciler(cluster, JobLauncher(rest, settings), clock, meter=meter)
+    reconciler = Reconciler(cluster, launcher, clock, meter=meter)
     operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter)
     queue.group = operator.group
     stopping = threading.Event()
@@ -80,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     # In threads that may be left behind: whatever hangs in them, the process ends in time.
     for name, work in (
         ("lease", lambda: _keep(election, stopping, lost)),
-        ("watch", lambda: handlers.watch(operator, parsed.namespace, stopping, parsed.kubeconfig)),
+        ("watch", lambda: handlers.watch(operator, launcher.served, parsed.namespace, stopping, parsed.kubeconfig)),
         ("hearing", lambda: health.hearing.keep(stopping)),
     ):
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()
@@ -139,13 +138,14 @@ def _keep(election: Election, stopping: threading.Event, lost: threading.Event) 
             return
 
 
-def _client(kubeconfig: str | None) -> ApiClient:
-    known = Configuration()
-    if kubeconfig:
-        config.load_kube_config(kubeconfig, client_configuration=known)
-    else:
-        config.load_incluster_config(client_configuration=known)
-    return ApiClient(known)
+def _settings(parsed: argparse.Namespace) -> PodSettings:
+    return PodSettings(
+        parsed.image,
+        parsed.image_pull_policy,
+        tuple(parsed.image_pull_secret),
+        parsed.job_service_account,
+        parsed.driver_service_account,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -158,6 +158,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--image-pull-policy", default="IfNotPresent", choices=("Always", "IfNotPresent", "Never"))
     parser.add_argument("--image-pull-secret", action="append", default=[], metavar="NAME")
     parser.add_argument("--job-service-account", default="default", metavar="NAME", help="account of the jobs' pods")
+    parser.add_argument(
+        "--driver-service-account",
+        default="hudi-driver",
+        metavar="NAME",
+        help="account of drivers that start executors",
+    )
+    parser.add_argument(
+        "--launcher", action="append", default=[], choices=NAMES,
+        help="what may run jobs, if it is served; repeat for more; Job always may; else all"
+    )  # fmt: skip
     parser.add_argument(
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"
     )

@@ -101,10 +101,13 @@ class Rest:
         """A JSON merge patch."""
         return self._called("PATCH", path, {}, patch, MERGE)
 
-    def delete(self, path: str, *, uid: str) -> Document:
-        """Delete the object of this uid, its dependents in the background. ObjectExistsError says that another has its name."""
+    def delete(self, path: str, *, uid: str, wait: bool = False) -> Document:
+        """Delete the object of this uid, its dependents in the background; with `wait` it stays until they are gone.
+        ObjectExistsError says that another has its name."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
-        return self._called("DELETE", path, {}, {**options, "propagationPolicy": "Background"}, JSON)
+        return self._called(
+            "DELETE", path, {}, {**options, "propagationPolicy": "Foreground" if wait else "Background"}, JSON
+        )
 
     def _called(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON

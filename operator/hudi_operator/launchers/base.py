@@ -46,7 +46,7 @@ class Launcher(Protocol):
         ...
 
 
-def ended(run: RunStatus, result: JobResult, finished: str) -> RunStatus:
+def ended(run: RunStatus, result: JobResult, finished: str | None) -> RunStatus:
     """A run with its result."""
     return RunStatus(
         name=run.name,

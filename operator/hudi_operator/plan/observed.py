@@ -110,7 +110,8 @@ class Observed:
     """Everything that a plan for one HudiTable looks at. `failures`: looks in a row that ended in a problem.
 
     `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
-    resources that run on this table now. `keepers`: the TableService of each type that keeps the table.
+    resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why no
+    attempt can be started.
     """
 
     table: TableObservation | None = None
@@ -120,6 +121,7 @@ class Observed:
     failures: int = 0
     others: tuple[RunStatus, ...] = ()
     keepers: Mapping[ServiceType, str] = field(default_factory=dict)
+    unlaunchable: Problem | None = None
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""
@@ -128,7 +130,8 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedService:
-    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none."""
+    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none; `unlaunchable`: why no
+    attempt can be started."""
 
     owner: DesiredTable | None = None
     table: TableObservation | None = None
@@ -136,3 +139,4 @@ class ObservedService:
     runs: tuple[RunStatus, ...] = ()
     others: tuple[RunStatus, ...] = ()
     failures: int = 0
+    unlaunchable: Problem | None = None

@@ -51,6 +51,11 @@ class Verdict:
     stalled: tuple[str, str] | None = None
 
 
+def told(run: RunStatus) -> str:
+    """One line about a run at work, and what holds it up if that is known."""
+    return f"{run.work} runs as {run.name}{f': {run.message}' if run.message else ''}"
+
+
 def merged(
     launched: tuple[RunStatus, ...], recorded: tuple[RunStatus, ...], table: TableObservation | None
 ) -> tuple[RunStatus, ...]:

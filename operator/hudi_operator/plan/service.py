@@ -26,7 +26,7 @@ from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueA
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
 from hudi_operator.plan.progress import Progress
-from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, verdict
+from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, told, verdict
 from hudi_operator.plan.service_status import Outcome
 
 DEFAULT_POLICY = RetryPolicy()
@@ -127,7 +127,7 @@ class _Judgement:
             if moment is not None:
                 self._stop(running, "Replaced", f"{running.work}: stopped for the run of {rfc3339(moment)}")
                 return False
-        self.outcome.busy = ("Running", f"{running.work} runs as {running.name}")
+        self.outcome.busy = ("Running", told(running))
         return True
 
     def _stop(self, running: RunStatus, reason: str, message: str) -> None:
@@ -242,6 +242,11 @@ class _Judgement:
             wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
             self.outcome.busy = ("Retrying", f"{name} failed {found.failures} times; {wait}")
             self.requeues.append(RequeueAfter(found.wait_seconds, name))
+            return
+        if self.observed.unlaunchable is not None:
+            problem = self.observed.unlaunchable
+            self.outcome.stalled = (problem.reason, problem.message)
+            self.requeues.append(RequeueAfter(LOOK_SECONDS, problem.reason))
             return
         number = self.progress.attempts + 1
         attempt = attempt_name(identity.key.name, identity.uid, name, identity.generation, number)

@@ -23,13 +23,15 @@ from hudi_operator.plan.due import Due, due_now
 from hudi_operator.plan.effects import Effect, Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, verdict
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told, verdict
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0
 """How often the end of another resource's run is looked for."""
+LAUNCH_SECONDS = 60.0
+"""How soon an attempt is tried again that could not be started."""
 
 
 def plan_table(
@@ -62,7 +64,7 @@ class _Judgement:
         """Fill in the outcome."""
         running = next((run for run in (*self.runs, *self.observed.others) if run.phase == "Running"), None)
         if running is not None:
-            self.busy = ("Running", f"{running.work} runs as {running.name}")
+            self.busy = ("Running", told(running))
             if running not in self.runs:
                 self.requeues.append(RequeueAfter(OTHERS_SECONDS, "Running"))
         spec = self.desired.spec
@@ -153,6 +155,9 @@ class _Judgement:
             wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
             self.busy = ("Retrying", f"{work} failed {found.failures} times; {wait}")
             self.requeues.append(RequeueAfter(found.wait_seconds, work))
+        elif self.observed.unlaunchable is not None:
+            self.stalled = self.observed.unlaunchable
+            self.requeues.append(RequeueAfter(LAUNCH_SECONDS, self.stalled.reason))
         else:
             name = attempt_name(identity.key.name, identity.uid, work, identity.generation, found.number)
             run = RunStatus(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
-from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.effects import Effect, Emit, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
@@ -24,7 +24,6 @@ from hudi_table.errors import HudiError
 from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
-LAUNCH_FAILED = "LaunchFailed"
 SECRET_LENGTH_MIN = 4
 """Shorter values are not masked in messages: they would mask ordinary words."""
 
@@ -56,37 +55,55 @@ class Reconciler:
         desired = desired_table(document)
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
-        others = self._running([s.identity for s in siblings])
-        observed = replace(self._observe(desired, secret), others=others, keepers=_keepers(siblings))
-        effects = plan_table(desired, observed, self.clock.now(), policy=self.policy)
-        return self._execute(desired.identity, effects, secret)
+        attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
+        observed = replace(self._observe(desired, secret, attempts), others=attempts.others, keepers=_keepers(siblings))
+
+        def plan(unlaunchable: Problem | None) -> list[Effect]:
+            seen = replace(observed, unlaunchable=unlaunchable)
+            return plan_table(desired, seen, self.clock.now(), policy=self.policy)
+
+        return self._carry_out(desired.identity, plan, secret)
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = desired_service(document)
         identity, spec = desired.identity, desired.spec
-        runs = self.launcher.runs(identity)
         table_key = Key("HudiTable", identity.key.namespace, spec.table_ref.name) if spec is not None else None
         found = self.cluster.get(table_key) if table_key is not None else None
         if found is None or table_key is None or spec is None:
+            runs = self._attempts(identity, desired.status.runs, []).runs
             effects = plan_service(desired, ObservedService(runs=runs), self.clock.now(), policy=self.policy)
             return self._execute(identity, effects, {})
         secret, owner = self._secret(desired_table(found))
+        siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
+        attempts = self._attempts(identity, desired.status.runs, [owner.identity, *siblings])
         cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
         wanted = cleaning if spec.when is not None and spec.when.bytes_to_clean is not None else None
         seen = self.observer.table(owner, secret, wanted) if not owner.errors else None
-        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
+        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         self._failures[identity.key] = self._failures.get(identity.key, 0) + 1 if problem is not None else 0
-        siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
         observed = ObservedService(
             owner=owner,
             table=None if isinstance(seen, Problem) else seen,
             problem=problem,
-            runs=tuple(replace(run, message=masked(run.message, secret)) for run in runs),
-            others=self._running([owner.identity, *siblings]),
+            runs=tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs),
+            others=attempts.others,
             failures=self._failures[identity.key],
         )
-        effects = plan_service(desired, observed, self.clock.now(), policy=self.policy)
-        return self._execute(identity, effects, secret)
+
+        def plan(unlaunchable: Problem | None) -> list[Effect]:
+            told = replace(observed, unlaunchable=unlaunchable)
+            return plan_service(desired, told, self.clock.now(), policy=self.policy)
+
+        return self._carry_out(identity, plan, secret)
+
+    def _attempts(self, owner: Identity, recorded: tuple[RunStatus, ...], others: list[Identity]) -> _Attempts:
+        """What the launcher tells. Where it is refused, what was last known: nothing is taken for lost that cannot be seen."""
+        try:
+            return _Attempts(self.launcher.runs(owner), self._running(others))
+        except HudiError as error:
+            if error.retryable:
+                raise
+            return _Attempts(recorded, (), Problem(error.name(), str(error), retryable=True))
 
     def _siblings(self, table: Key) -> list[DesiredService]:
         """The TableServices of a table."""
@@ -114,13 +131,13 @@ class Reconciler:
             return {}, replace(desired, errors=(*desired.errors, FieldError(path, message)))
         return usable, desired
 
-    def _observe(self, desired: DesiredTable, secret: Mapping[str, str]) -> Observed:
+    def _observe(self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts) -> Observed:
         key = desired.identity.key
-        runs = tuple(replace(run, message=masked(run.message, secret)) for run in self.launcher.runs(desired.identity))
+        runs = tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs)
         if desired.spec is None or desired.errors:
             return Observed(runs=runs)
         seen = self.observer.table(desired, secret)
-        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else None
+        problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         table = None if isinstance(seen, Problem) else seen
         sources: tuple[SourceObservation, ...] = ()
         if problem is None:
@@ -131,6 +148,15 @@ class Reconciler:
         bad = problem is not None or any(s.problem is not None for s in sources)
         self._failures[key] = self._failures.get(key, 0) + 1 if bad else 0
         return Observed(table, problem, sources, runs, self._failures[key])
+
+    def _carry_out(
+        self, identity: Identity, plan: Callable[[Problem | None], list[Effect]], secret: Mapping[str, str]
+    ) -> RequeueAfter | None:
+        """Execute a plan. If its attempt cannot be started, that is told in the status, by a plan that knows of it."""
+        try:
+            return self._execute(identity, plan(None), secret)
+        except _NotLaunchedError as failed:
+            return self._execute(identity, plan(failed.problem), secret)
 
     def _execute(self, identity: Identity, effects: list[Effect], secret: Mapping[str, str]) -> RequeueAfter | None:
         again: RequeueAfter | None = None
@@ -153,13 +179,29 @@ class Reconciler:
         return again
 
     def _launch(self, identity: Identity, wanted: Launch, secret: Mapping[str, str]) -> None:
-        """Start an attempt. One that cannot be started is in no status, so it is told as an event."""
         try:
             self.launcher.launch(identity, wanted, secret)
         except HudiError as error:
-            said = masked(f"{wanted.run.work}: {error.name()}: {error}", secret) or ""
-            self.cluster.emit(identity.key, Emit(EventType.WARNING, LAUNCH_FAILED, said))
-            raise
+            if error.retryable:
+                raise
+            raise _NotLaunchedError(masked_problem(Problem(error.name(), str(error)), secret)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """What the launcher tells of a resource's runs and of others' that are at work, or why it does not."""
+
+    runs: tuple[RunStatus, ...]
+    others: tuple[RunStatus, ...]
+    problem: Problem | None = None
+
+
+class _NotLaunchedError(Exception):
+    """An attempt could not be started, and the same call would fail again."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:

@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
         )
         code = InvariantError.exit_code
     _write(Path(arguments[1]), result)
+    _end_spark()
     return code
 
 
@@ -61,6 +62,12 @@ def _run(spec: JobSpec) -> JobResult:
         raise InvalidRequestError(f"work of type {kind!r} is not done by this release; it does {', '.join(WORK)}")
     with Progress(spec.progress) as progress:
         return WORK[kind](spec, progress)
+
+
+def _end_spark() -> None:
+    """Once the result is told, what the job has started elsewhere is ended. Only a job that had a Spark loads its modules."""
+    if "hudi_spark.jobs.session" in sys.modules:
+        sys.modules["hudi_spark.jobs.session"].end_executors()
 
 
 def _write(path: Path, result: JobResult) -> None:

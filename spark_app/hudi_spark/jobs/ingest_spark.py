@@ -6,9 +6,7 @@ one reader for all stores means one set of type rules.
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from hudi_spark.errors import as_hudi_errors
 from hudi_spark.jobs.ingest import Batch, write_options
 from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.session import session
 from hudi_spark.jobs.target import storage_options, target_of
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
@@ -39,25 +38,7 @@ SPLIT_BYTES = 64 << 20
 TELL_SECONDS = 5.0
 DATA_EXCEPTION = "22"
 """Class of the SQL states of values that an expression cannot take."""
-DEFAULTS = {
-    "spark.master": "local[*]",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.python.daemon.module": "hudi_spark.daemon",
-}
 SHORT_BYTES_MAX = 64 << 20
-SHORT = {
-    # A JVM that lives for seconds spends more on optimising its code than the code then saves.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-FIXED = {
-    # Partition paths and keys made by date functions must not depend on where a job runs.
-    "spark.sql.session.timeZone": "UTC",
-    # Text in ${…} would be replaced after the transform was checked.
-    "spark.sql.variable.substitute": "false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,24 +110,6 @@ def _told(spark: SparkSession, progress: Progress) -> Iterator[None]:
     finally:
         done.set()
         teller.join()
-
-
-def session(spec: JobSpec, *, short: bool = False) -> SparkSession:
-    """A session with the job's properties over our defaults; a few of ours cannot be changed."""
-    conf = {
-        **DEFAULTS,
-        **(SHORT if short else {}),
-        **{str(k): str(v) for k, v in spec.spark.get("conf", {}).items()},
-        **FIXED,
-    }
-    conf.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
-    if conf["spark.master"].startswith("local"):
-        # Workers would take whatever python3 is first in the path.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(spec.attempt)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:

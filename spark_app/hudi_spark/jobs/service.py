@@ -147,7 +147,7 @@ def _on_engine(
     # Spark is started only by jobs that need it; deleting files is not among them.
     from hudi_spark.engine import SparkEngine
     from hudi_spark.errors import as_hudi_errors
-    from hudi_spark.jobs.ingest_spark import session
+    from hudi_spark.jobs.session import session
 
     progress.say("starting Spark")
     with as_hudi_errors():

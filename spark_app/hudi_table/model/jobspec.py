@@ -23,7 +23,8 @@ class JobSpec:
     Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
     dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}.
     `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
-    `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`). `progress`: path of a JSON-lines file, or "".
+    `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and `spark.fixed`, the launcher's, which win).
+    `progress`: path of a JSON-lines file, or "".
     """
 
     attempt: str

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hudi_spark.jobs.__main__ import main
-from hudi_spark.jobs.ingest_spark import FIXED
+from hudi_spark.jobs.session import FIXED
 from hudi_table.api import open_table
 from hudi_table.model.jobspec import JobResult, JobSpec
 from tests.support.s3 import ACCESS, running_s3

@@ -1,0 +1,92 @@
+"""The launcher of a cluster: each attempt goes to the kind of object that its table asks for, if that is served.
+
+`Auto` takes the first Spark operator whose definition is served, else Jobs. Work that needs no executors is always a Job of one pod:
+it gains nothing from an operator of Spark. Runs are looked for in every kind, for a table's launcher may change while one is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hudi_operator.api.resources import Identity
+from hudi_operator.api.status import RunStatus
+from hudi_operator.api.table import Launcher as Choice
+from hudi_operator.errors import InvalidSpecError, LauncherNotServedError
+from hudi_operator.kube.rest import Rest
+from hudi_operator.kube.served import Served
+from hudi_operator.launchers.apache_spark_operator import APACHE_SPARK_OPERATOR
+from hudi_operator.launchers.job import JOB
+from hudi_operator.launchers.objects import Kind, ObjectLauncher, runs_of
+from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
+from hudi_operator.manifests.pods import PodSettings
+from hudi_operator.manifests.spark_conf import refused
+from hudi_operator.plan.effects import Launch
+
+KINDS: tuple[Kind, ...] = (SPARK_OPERATOR, APACHE_SPARK_OPERATOR, JOB)
+"""In the order in which `Auto` takes them."""
+NAMES = tuple(kind.name for kind in KINDS)
+
+
+class ClusterLauncher:
+    """Launches as `spec.spark.launcher` says. `allowed`: names of the kinds that this operator has the rights to."""
+
+    def __init__(self, rest: Rest, settings: PodSettings, served: Served, allowed: Sequence[str] = NAMES) -> None:
+        self._rest = rest
+        self._served = served
+        self._launchers = {
+            kind.name: ObjectLauncher(rest, settings, kind) for kind in KINDS if kind.name in {*allowed, JOB.name}
+        }
+
+    def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
+        """See `Launcher.launch`. Raises LauncherNotServedError for what the cluster has not, InvalidSpecError for properties of
+        Spark that are refused."""
+        errors = refused(wanted.spark.conf) if wanted.spec.engine == "Spark" else ()
+        if errors:
+            raise InvalidSpecError("; ".join(str(error) for error in errors))
+        chosen = self._chosen(wanted)
+        others = [each for each in self._there() if each is not chosen]
+        if any(each.holds(owner, wanted.run.name) for each in others):
+            return False  # begun before the choice changed
+        return chosen.launch(owner, wanted, secret)
+
+    def cancel(self, owner: Identity, name: str) -> None:
+        """See `Launcher.cancel`."""
+        for launcher in self._there():
+            launcher.cancel(owner, name)
+
+    def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
+        """See `Launcher.runs`."""
+        return runs_of(self._rest, owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
+
+    def served(self) -> tuple[Kind, ...]:
+        """The kinds of objects that attempts may have here."""
+        return tuple(launcher.kind for launcher in self._there())
+
+    def _there(self) -> list[ObjectLauncher]:
+        return [each for each in self._launchers.values() if self._serves(each.kind)]
+
+    def _serves(self, kind: Kind) -> bool:
+        return kind is JOB or self._served.serves(kind.version, kind.plural)
+
+    def _chosen(self, wanted: Launch) -> ObjectLauncher:
+        executors = wanted.spark.executor.instances if wanted.spec.engine == "Spark" else 0
+        choice = wanted.spark.launcher
+        if not executors or choice is Choice.JOB:
+            return self._launchers[JOB.name]
+        if choice is Choice.AUTO:
+            return self._there()[0]
+        found = self._launchers.get(choice.value)
+        if found is None:
+            raise LauncherNotServedError(_unknown(choice, tuple(self._launchers)))
+        if not self._serves(found.kind):
+            raise LauncherNotServedError(
+                f"spec.spark.launcher is {choice.value}, but this cluster serves no {found.kind.plural} of "
+                f"{found.kind.version}: install that Spark operator, or use Auto or Job"
+            )
+        return found
+
+
+def _unknown(choice: Choice, known: Sequence[str]) -> str:
+    if choice is Choice.LOCAL:
+        return "spec.spark.launcher is Local, which runs processes beside hudictl local; in a cluster use Auto or Job"
+    return f"spec.spark.launcher is {choice.value}, which this operator was started without; it has Auto, {', '.join(known)}"

@@ -1,0 +1,174 @@
+"""The pods of attempts: what every driver and every executor is, whichever object makes it.
+
+The JobSpec travels as an annotation that the pod sees as a file; the result comes back as the container's termination message.
+Each pod passes Pod Security `restricted` and gets credentials by reference alone; only a driver of executors holds a token of the API.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_operator.api.crd import GROUP
+from hudi_operator.api.resources import API_VERSION, Identity
+from hudi_operator.api.schema import to_document
+from hudi_operator.api.status import RunStatus
+from hudi_operator.api.table import PodSize, SparkSpec
+from hudi_table.model.jobspec import JobSpec
+
+OWNER = f"{GROUP}/owner"
+"""Label: uid of the resource that an object works for."""
+ATTEMPT = f"{GROUP}/attempt"
+"""Label of a driver and its executors: name of their attempt."""
+RUN = f"{GROUP}/run"
+JOB_SPEC = f"{GROUP}/job-spec"
+MANAGED_BY = {"app.kubernetes.io/managed-by": "hudi-operator"}
+CONTAINER = "job"
+DRIVER_CONTAINER, EXECUTOR_CONTAINER = "spark-kubernetes-driver", "spark-kubernetes-executor"
+"""Names by which Spark and its operators know the containers of their pods."""
+SPEC_FOLDER, SPEC_FILE = "/etc/hudi", "job-spec.json"
+RESULT = "/dev/termination-log"
+TTL_SECONDS = 24 * 3600
+"""How long the object of an attempt stays after its end."""
+_SCRATCH = "/tmp"
+_USER = 65532
+
+
+@dataclass(frozen=True, slots=True)
+class PodSettings:
+    """What the operator's own configuration says of pods. Quantities as Kubernetes writes them.
+
+    `service_account`: of pods that ask nothing of the API; `driver_account`: of drivers that start executors.
+    """
+
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    service_account: str = "default"
+    driver_account: str = "hudi-driver"
+    scratch: str = "10Gi"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is to run, and for whom. `secret`: name of the Secret that fills the environment, or ""."""
+
+    owner: Identity
+    run: RunStatus
+    spec: JobSpec
+    secret: str = ""
+    spark: SparkSpec = field(default_factory=SparkSpec)
+
+    @property
+    def executors(self) -> int:
+        """How many executors it gets: none if its work needs no Spark."""
+        return self.spark.executor.instances if self.spec.engine == "Spark" else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFile:
+    """A text that a pod carries as an annotation and sees as a file of `SPEC_FOLDER`."""
+
+    annotation: str
+    name: str
+    text: str
+
+
+def metadata_of(attempt: Attempt) -> dict[str, Any]:
+    """The metadata of an attempt's object, which describes the run."""
+    return {
+        "name": attempt.run.name,
+        "namespace": attempt.owner.key.namespace,
+        "labels": {**MANAGED_BY, OWNER: attempt.owner.uid},
+        "annotations": {RUN: json.dumps(to_document(attempt.run))},
+        "ownerReferences": [owner_reference(attempt.owner)],
+    }
+
+
+def owner_reference(owner: Identity) -> dict[str, Any]:
+    """What the garbage collector needs: the attempt goes with its resource. It never holds the resource back."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": owner.key.kind,
+        "name": owner.key.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def driver_pod(
+    attempt: Attempt, spec: JobSpec, settings: PodSettings, container: str, *files: AnnotationFile
+) -> dict[str, Any]:
+    """The pod template of a driver, which sees its JobSpec as a file, and what else is in `files`."""
+    seen = (AnnotationFile(JOB_SPEC, SPEC_FILE, spec.to_json()), *files)
+    pod = _pod(settings, container)
+    pod["serviceAccountName"] = settings.driver_account if attempt.executors else settings.service_account
+    pod["automountServiceAccountToken"] = attempt.executors > 0
+    main = pod["containers"][0]
+    main["env"] = [*_credentials(spec, attempt.secret), *main["env"]]
+    main |= {"terminationMessagePath": RESULT, "terminationMessagePolicy": "FallbackToLogsOnError"}
+    main["volumeMounts"].insert(0, {"name": "job-spec", "mountPath": SPEC_FOLDER, "readOnly": True})
+    pod["volumes"].insert(0, {"name": "job-spec", "downwardAPI": {"items": [_item(f) for f in seen]}})
+    labels = {**MANAGED_BY, OWNER: attempt.owner.uid, ATTEMPT: attempt.run.name}
+    return {"metadata": {"labels": labels, "annotations": {f.annotation: f.text for f in seen}}, "spec": pod}
+
+
+def executor_pod(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
+    """The pod template of an executor. It has no credentials: the driver hands them to its tasks over an encrypted wire."""
+    labels = {**MANAGED_BY, ATTEMPT: attempt.run.name}
+    return {"metadata": {"labels": labels}, "spec": _pod(settings, EXECUTOR_CONTAINER)}
+
+
+def resources_of(size: PodSize) -> dict[str, Any]:
+    """Requests and limits of a container of this size."""
+    return {"requests": {"cpu": str(size.cores), "memory": size.memory}, "limits": {"memory": size.memory}}
+
+
+def _item(file: AnnotationFile) -> dict[str, Any]:
+    return {"path": file.name, "fieldRef": {"fieldPath": f"metadata.annotations['{file.annotation}']"}}
+
+
+def _pod(settings: PodSettings, container: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "serviceAccountName": settings.service_account,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": container,
+                "image": settings.image,
+                "imagePullPolicy": settings.pull_policy,
+                "env": [{"name": "HOME", "value": _SCRATCH}],
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                "volumeMounts": [{"name": "scratch", "mountPath": _SCRATCH}],
+            }
+        ],
+        "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}],
+    }
+    if settings.pull_secrets:
+        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
+    return found
+
+
+def _credentials(spec: JobSpec, secret: str) -> list[dict[str, Any]]:
+    """Credentials by reference: each variable that the Secret has, under its own name."""
+    if not secret:
+        return []
+    return [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name, "optional": True}}}
+        for name in spec.storage.get("credentials", ())
+    ]

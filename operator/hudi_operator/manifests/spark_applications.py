@@ -1,0 +1,129 @@
+"""An attempt as a SparkApplication, of kubeflow's operator or of Apache's: one object is one attempt, and is never restarted.
+
+What a pod must be stands in pod templates, which need no webhook of the operator. The two share no dictionary of properties:
+kubeflow's admission refuses image, accounts and master in `sparkConf`, and Apache's definition takes them nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hudi_operator.manifests.pods import (
+    DRIVER_CONTAINER,
+    EXECUTOR_CONTAINER,
+    RESULT,
+    SPEC_FILE,
+    SPEC_FOLDER,
+    TTL_SECONDS,
+    Attempt,
+    PodSettings,
+    driver_pod,
+    executor_pod,
+    metadata_of,
+)
+from hudi_operator.manifests.spark_conf import SCALA_VERSION, SPARK_VERSION, memory_of, totals, wire
+
+KUBEFLOW, APACHE = "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1"
+PROGRAM = "local:///opt/hudi/job.py"
+ARGUMENTS = (f"{SPEC_FOLDER}/{SPEC_FILE}", RESULT)
+_TTL_MILLIS = TTL_SECONDS * 1000
+
+
+def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
+    """The `sparkoperator.k8s.io/v1beta2` SparkApplication of an attempt."""
+    driver, executor = attempt.spark.driver, attempt.spark.executor
+    (driver_heap, driver_rest), (heap, rest) = memory_of(driver), memory_of(executor)
+    spec: dict[str, Any] = {
+        "type": "Python",
+        "pythonVersion": "3",
+        "mode": "cluster",
+        "sparkVersion": SPARK_VERSION,
+        "image": settings.image,
+        "imagePullPolicy": settings.pull_policy,
+        "mainApplicationFile": PROGRAM,
+        "arguments": list(ARGUMENTS),
+        "restartPolicy": {"type": "Never"},
+        "timeToLiveSeconds": TTL_SECONDS,
+        "sparkConf": {**attempt.spec.spark.get("conf", {}), **wire()},
+        "driver": {
+            "cores": driver.cores,
+            "memory": driver_heap,
+            "memoryOverhead": driver_rest,
+            "serviceAccount": settings.driver_account,
+            "template": _driver(attempt, settings),
+        },
+        "executor": {
+            "instances": executor.instances,
+            "cores": executor.cores,
+            "memory": heap,
+            "memoryOverhead": rest,
+            "serviceAccount": settings.service_account,
+            "template": executor_pod(attempt, settings),
+        },
+    }
+    if settings.pull_secrets:
+        spec["imagePullSecrets"] = list(settings.pull_secrets)
+    return _object(KUBEFLOW, attempt, spec)
+
+
+def apache_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
+    """The `spark.apache.org/v1` SparkApplication of an attempt.
+
+    Its pods are kept for the result of a driver that has ended lies in its pod alone. The operator's own time limits on a start
+    would end the application and leave a pod that starts after all, so they are as long as that.
+    """
+    spec = {
+        "mainClass": "org.apache.spark.deploy.PythonRunner",
+        "pyFiles": PROGRAM,
+        "driverArgs": list(ARGUMENTS),
+        "deploymentMode": "ClusterMode",
+        "runtimeVersions": {"sparkVersion": SPARK_VERSION, "scalaVersion": SCALA_VERSION},
+        "sparkConf": {**attempt.spec.spark.get("conf", {}), **_apache_conf(attempt, settings)},
+        "driverSpec": {"podTemplateSpec": _driver(attempt, settings)},
+        "executorSpec": {"podTemplateSpec": executor_pod(attempt, settings)},
+        "applicationTolerations": {
+            "restartConfig": {"restartPolicy": "Never"},
+            "resourceRetainPolicy": "Always",
+            "resourceRetainDurationMillis": _TTL_MILLIS,
+            "ttlAfterStopMillis": _TTL_MILLIS,
+            "applicationTimeoutConfig": {
+                "driverStartTimeoutMillis": _TTL_MILLIS,
+                "driverReadyTimeoutMillis": _TTL_MILLIS,
+                "executorStartTimeoutMillis": _TTL_MILLIS,
+            },
+        },
+    }
+    return _object(APACHE, attempt, spec)
+
+
+def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    driver, executor = attempt.spark.driver, attempt.spark.executor
+    (driver_heap, driver_rest), (heap, rest) = memory_of(driver), memory_of(executor)
+    found = {
+        "spark.driver.cores": str(driver.cores),
+        "spark.driver.memory": driver_heap,
+        "spark.driver.memoryOverhead": driver_rest,
+        "spark.executor.memory": heap,
+        "spark.executor.memoryOverhead": rest,
+        "spark.kubernetes.container.image": settings.image,
+        "spark.kubernetes.container.image.pullPolicy": settings.pull_policy,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": settings.driver_account,
+        "spark.kubernetes.authenticate.executor.serviceAccountName": settings.service_account,
+        "spark.kubernetes.driver.podTemplateContainerName": DRIVER_CONTAINER,
+        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
+        **totals(attempt.spark),
+        **wire(),
+    }
+    if settings.pull_secrets:
+        found["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
+    return found
+
+
+def _driver(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
+    spec = replace(attempt.spec, spark={**attempt.spec.spark, "fixed": totals(attempt.spark)})
+    return driver_pod(attempt, spec, settings, DRIVER_CONTAINER)
+
+
+def _object(version: str, attempt: Attempt, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": "SparkApplication", "metadata": metadata_of(attempt), "spec": spec}

@@ -1,0 +1,87 @@
+"""Spark properties of attempts: which of a manifest's are taken, and which the operator sets itself.
+
+What a manifest says is data: it may tune Spark, and may neither name code to load nor change pods, wire or master.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hudi_operator.api.parsing import FieldError
+from hudi_operator.api.table import PodSize, SparkSpec
+from hudi_operator.manifests.quantities import bytes_of
+
+SPARK_VERSION, SCALA_VERSION = "4.3.0", "2.13"
+"""What the image of the jobs holds; a test compares it with the locked pyspark."""
+HEAP_MIB_MIN, REST_MIB_MIN = 512, 384
+HEAP_SHARE = 0.4
+"""Of a pod's memory; the rest is Python's, where the rows are."""
+DRIVER_PORT, BLOCK_PORT = 7078, 7079
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+_ALLOWED = re.compile(
+    r"spark\.(sql\.(?!extensions|catalog\.|hive\.|sources\.(commit|output)|streaming\.\w*[pP]rovider|queryExecutionListeners"
+    r"|warehouse\.dir|execution\.pyspark\.udf\.)"
+    r"|default\.parallelism|task\.|memory\.|locality\.|speculation|network\.timeout|rpc\.|reducer\.|stage\.|scheduler\."
+    r"|broadcast\.|storage\.|cleaner\.|excludeOnFailure\.|executor\.heartbeatInterval|shuffle\.(?!manager|sort\.io|service)"
+    r"|python\.worker\.|driver\.maxResultSize|log\.level)"
+)
+_NAMES_CODE = re.compile(r"(class|Class|Listener|Provider|plugin|Plugin|resource\.\w+\.discoveryScript)")
+
+
+def refused(conf: Mapping[str, str]) -> tuple[FieldError, ...]:
+    """The properties of a manifest that no job is started with, each by name."""
+    return tuple(
+        FieldError(f"spec.spark.conf[{key}]", "is not for a manifest to set: it is the operator's, or may load code; remove it")
+        for key in sorted(conf)
+        if _ALLOWED.match(key) is None or _NAMES_CODE.search(key) is not None
+    )  # fmt: skip
+
+
+def memory_of(size: PodSize) -> tuple[str, str]:
+    """The heap of a pod's JVM, and what Spark is to add to it, as Spark writes sizes."""
+    total = bytes_of(size.memory) >> 20
+    heap = max(HEAP_MIB_MIN, int(total * HEAP_SHARE))
+    return f"{heap}m", f"{max(REST_MIB_MIN, total - heap)}m"
+
+
+def totals(spark: SparkSpec) -> dict[str, str]:
+    """How many tasks run at once on executors: what a driver must know of them whoever asks for them."""
+    return {
+        "spark.executor.instances": str(spark.executor.instances),
+        "spark.executor.cores": str(spark.executor.cores),
+    }
+
+
+def wire() -> dict[str, str]:
+    """Driver and executors know each other and nobody listens: credentials of the store travel between them."""
+    return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+def alone(spark: SparkSpec) -> dict[str, str]:
+    """A driver that is all of Spark."""
+    return {"spark.master": f"local[{spark.driver.cores}]", "spark.driver.memory": memory_of(spark.driver)[0]}
+
+
+def client_mode(
+    spark: SparkSpec, namespace: str, prefix: str, template: str, image: Mapping[str, str]
+) -> dict[str, str]:
+    """A driver that starts executors itself: pods named from `prefix`, made from the file `template`."""
+    heap, rest = memory_of(spark.executor)
+    return {
+        "spark.master": "k8s://https://kubernetes.default.svc",
+        "spark.driver.memory": memory_of(spark.driver)[0],
+        "spark.driver.port": str(DRIVER_PORT),
+        "spark.driver.blockManager.port": str(BLOCK_PORT),
+        "spark.blockManager.port": str(BLOCK_PORT),
+        "spark.executor.memory": heap,
+        "spark.executor.memoryOverhead": rest,
+        "spark.kubernetes.namespace": namespace,
+        "spark.kubernetes.authenticate.oauthTokenFile": f"{_TOKEN}/token",
+        "spark.kubernetes.authenticate.caCertFile": f"{_TOKEN}/ca.crt",
+        "spark.kubernetes.executor.podNamePrefix": prefix,
+        "spark.kubernetes.executor.podTemplateFile": template,
+        **totals(spark),
+        **wire(),
+        **image,
+    }
