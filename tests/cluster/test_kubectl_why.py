@@ -33,6 +33,9 @@ def test_why_of_a_table_that_nobody_looks_at(server: ApiServer, shell: Shell) ->
     assert "blocks  it is suspended\n" in text
     patch = """→ kubectl patch ht flights -n """ + shell.namespace
     assert patch in text
+    for verb in ("run", "plan"):
+        done = shell.hudi(verb, "flights", "Cleaning")
+        assert (done.returncode, "HudiTable flights is suspended, so nothing runs" in done.stderr) == (1, True)
 
 
 def test_why_of_a_secret_that_is_missing_says_how_to_make_it(server: ApiServer, shell: Shell, tmp_path: Path) -> None:

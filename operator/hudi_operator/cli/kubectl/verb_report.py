@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     cluster = access(args)
     table = cluster.table(args.name)
     now = SystemClock().now()
-    facts = facts_of(cluster, table)
+    facts = facts_of(cluster, table, now)
     page = redacted(content(cluster, table, facts, now))
     if args.output == "json":
         sys.stdout.write(json.dumps(page, indent=2, ensure_ascii=False) + "\n")
