@@ -9,69 +9,26 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
-from tests.support.kubelet_logs import bind, node_with_logs
 from tests.support.living import pods_run
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.operator_process import operator as operator_process
+from tests.support.shell import ROOT, Shell, lands, path_with_plugin
 
-ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
 """An operator starts, leads, and a job of its runs to its end; on a busy machine that takes a while."""
 CANARY = "canary-7f3a91bc"
 
 
-@dataclass(frozen=True)
-class Shell:
-    """A person at a terminal, whose kubectl has the plugin."""
-
-    server: ApiServer
-    namespace: str
-    path: str
-
-    def __call__(self, *arguments: str, kubeconfig: str | None = None) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **os.environ,
-            "PATH": self.path,
-            "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app")),
-            "KUBECONFIG": kubeconfig or str(self.server.kubeconfig),
-        }
-        return subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False, env=environment)
-
-    def hudi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self("hudi", *arguments, "-n", self.namespace)
-
-    def good(self, *arguments: str, code: int = 0) -> str:
-        done = self.hudi(*arguments)
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr
-        return done.stdout
-
-    def document(self, *arguments: str, code: int = 0) -> Any:
-        return json.loads(self.good(*arguments, "-o", "json", code=code))
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory, server: ApiServer) -> str:
-    """A PATH with kubectl and the plugin, as an installer would write it."""
-    folder = tmp_path_factory.mktemp("bin")
-    script = folder / "kubectl-hudi"
-    call = "import sys; from hudi_operator.cli.kubectl.program import main; sys.exit(main())"
-    script.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{call}' \"$@\"\n")
-    script.chmod(0o755)
-    return os.pathsep.join([str(folder), str(server.programs), "/usr/bin", "/bin"])
+    return path_with_plugin(server, tmp_path_factory.mktemp("bin"))
 
 
 @pytest.fixture
@@ -111,12 +68,6 @@ def lake(server: ApiServer, path: str, tmp_path_factory: pytest.TempPathFactory)
             server.apply(body)
             eventually(lambda number=number: has(shell, number), f"batch {number} is not taken", START_SECONDS)  # type: ignore[misc]
         yield shell
-
-
-def lands(landing: Path, number: int) -> None:
-    keys = [f"k{number}-{i}" for i in range(10)]
-    rows = pa.table({"id": keys, "ts": pa.array([number] * 10, pa.int64()), "day": [f"d{i}" for i in range(10)]})
-    pq.write_table(rows, landing / f"{number}.parquet")
 
 
 def has(shell: Shell, number: int) -> bool:
@@ -264,41 +215,6 @@ def test_the_log_of_a_pod_that_is_gone_is_what_the_status_keeps(lake: Shell) -> 
     assert "there is no attempt 'x' of flights; there are flights-" in lake.hudi("logs", "flights", "--run", "x").stderr
 
 
-def test_the_log_of_a_pod_is_printed(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "landing").mkdir()
-    lands(tmp_path / "landing", 1)
-    source = {"type": "Files", "path": f"file://{tmp_path / 'landing'}/", "format": "parquet"}
-    made(server, shell.namespace, location=f"file://{tmp_path / 'lake'}", ingest=[ingest(source=source)])
-    nothing = shell.hudi("logs", "flights")
-    assert (nothing.returncode, "nothing has run for flights yet" in nothing.stderr) == (1, True)
-    with ExitStack() as stack:
-        stack.enter_context(operator_process(server, shell.namespace, tmp_path / "log"))
-        asked = stack.enter_context(node_with_logs(server, tmp_path, "first line\nsecond line, with ü"))
-        pod = eventually(
-            lambda: next(iter(server.get("pods", "-n", shell.namespace)["items"]), None), "no pod", START_SECONDS
-        )
-        eventually(lambda: "Ingest/feed" in shell.hudi("status").stdout, "the attempt is not told", START_SECONDS)
-        waits = shell.hudi("logs", "flights")
-        assert (waits.returncode, "the pod has said nothing yet" in waits.stderr) == (1, True)
-        bind(server, pod)
-        status = json.dumps({"status": {"phase": "Running"}})
-        server.kubectl(
-            "patch",
-            "pod",
-            pod["metadata"]["name"],
-            "-n",
-            shell.namespace,
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            status,
-        )
-        done = shell.hudi("logs", "flights", "--tail", "7", "-f")
-        assert (done.returncode, done.stdout) == (0, "first line\nsecond line, with ü\n"), done.stderr
-        assert f"Ingest/feed, attempt 1 as {pod['metadata']['labels']['job-name']}: Running" in done.stderr
-        assert asked == [f"/containerLogs/{shell.namespace}/{pod['metadata']['name']}/job?follow=true&tailLines=7"]
-
-
 def test_a_status_that_is_watched_prints_a_line_for_each_change(lake: Shell) -> None:
     environment = {
         **os.environ, "PATH": lake.path, "KUBECONFIG": str(lake.server.kubeconfig),
@@ -315,122 +231,3 @@ def test_a_status_that_is_watched_prints_a_line_for_each_change(lake: Shell) -> 
     lake.server.kubectl("patch", "ht", "flights", "-n", "living", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     assert [line.split()[0] for line in lines[:2]] == ["TABLE", "flights"]
     assert all(line.startswith("flights ") for line in lines[1:])
-
-
-def made(server: ApiServer, namespace: str, **changes: Any) -> None:
-    body = manifest("flights", **spec(**changes))
-    body["metadata"]["namespace"] = namespace
-    server.apply(body)
-
-
-def test_why_of_a_table_that_nobody_looks_at(server: ApiServer, shell: Shell) -> None:
-    made(server, shell.namespace, suspend=True)
-    text = shell.good("why", "flights", code=3)
-    assert text.startswith("flights: something blocks it\n")
-    assert "blocks  it is suspended\n" in text
-    patch = """→ kubectl patch ht flights -n """ + shell.namespace
-    assert patch in text
-
-
-def test_why_of_a_secret_that_is_missing_says_how_to_make_it(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
-    made(server, shell.namespace, location="s3://lake/flights", storage={"credentialsSecretRef": {"name": "s3"}})
-    with operator_process(server, shell.namespace, tmp_path / "log"):
-        eventually(lambda: "Stalled" in shell.hudi("status").stdout, "it is not stalled", START_SECONDS)
-    text = shell.good("why", "flights", code=3)
-    assert f"there is no Secret 's3' in namespace {shell.namespace}; create it" in text
-    assert f"→ kubectl create secret generic s3 -n {shell.namespace} --from-literal=AWS_ACCESS_KEY_ID=…" in text
-    assert shell.document("status", "flights")["items"][0]["reason"] == "InvalidSpec"
-
-
-def test_why_of_an_attempt_that_may_not_be_started(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "landing").mkdir()
-    lands(tmp_path / "landing", 1)
-    quota = {"hard": {"count/jobs.batch": "0"}}
-    server.apply({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": shell.namespace}, "spec": quota,
-    })  # fmt: skip
-    eventually(lambda: server.get("resourcequota", "none", "-n", shell.namespace).get("status"), "no quota")
-    source = {"type": "Files", "path": f"file://{tmp_path / 'landing'}/", "format": "parquet"}
-    made(server, shell.namespace, location=f"file://{tmp_path / 'lake'}", ingest=[ingest(source=source)])
-    with operator_process(server, shell.namespace, tmp_path / "log"):
-        eventually(
-            lambda: "an attempt cannot be started" in shell.hudi("why", "flights").stdout,
-            "it is not told",
-            START_SECONDS,
-        )
-    assert "exceeded quota: none" in shell.good("why", "flights", code=3)
-
-
-def test_why_of_a_pod_that_cannot_start(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
-    (tmp_path / "landing").mkdir()
-    lands(tmp_path / "landing", 1)
-    source = {"type": "Files", "path": f"file://{tmp_path / 'landing'}/", "format": "parquet"}
-    made(server, shell.namespace, location=f"file://{tmp_path / 'lake'}", ingest=[ingest(source=source)])
-    with operator_process(server, shell.namespace, tmp_path / "log"):
-        pod = eventually(
-            lambda: next(iter(server.get("pods", "-n", shell.namespace)["items"]), None), "no pod", START_SECONDS
-        )
-        name = pod["metadata"]["name"]
-        waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
-        container = {
-            "name": "job",
-            "image": "i",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"waiting": waiting},
-        }
-        status = {"status": {"phase": "Pending", "containerStatuses": [container]}}
-        patched = server.kubectl(
-            "patch",
-            "pod",
-            name,
-            "-n",
-            shell.namespace,
-            "--subresource=status",
-            "--type=merge",
-            "-p",
-            json.dumps(status),
-        )
-        assert patched.returncode == 0, patched.stderr
-        eventually(lambda: "Ingest/feed" in shell.hudi("status").stdout, "the attempt is not told", START_SECONDS)
-        text = shell.good("why", "flights", code=3)
-        assert f"pod {name} does not start: ImagePullBackOff" in text
-        assert "runs    Ingest/feed is at work" in text
-        logs = shell.hudi("logs", "flights")
-        assert (logs.returncode, "the pod does not start: ImagePullBackOff: no such image" in logs.stderr) == (1, True)
-
-
-def test_a_table_that_is_not_there_is_told_with_what_is(server: ApiServer, shell: Shell) -> None:
-    made(server, shell.namespace)
-    for verb in (["why"], ["timeline"], ["report"], ["logs"], ["plan"], ["approve"], ["status"]):
-        done = shell.hudi(*verb, "planes")
-        assert (done.returncode, done.stdout) == (1, ""), verb
-        assert f"there is no HudiTable 'planes' in namespace {shell.namespace}; there are flights" in done.stderr
-
-
-def test_what_the_account_may_not_see_is_told_in_plain_words(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
-    token = server.kubectl("create", "token", "default", "-n", shell.namespace).stdout.strip()
-    config = json.loads(server.kubectl("config", "view", "--raw", "-o", "json").stdout)
-    config["users"][0]["user"] = {"token": token}
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    done = shell.hudi("status", "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: AccessDenied: the API server refuses: ")
-    assert f"ask for a Role of hudi.lakeops.dev in namespace {shell.namespace}" in done.stderr
-
-
-def test_a_cluster_that_is_not_there_is_told_in_plain_words(shell: Shell, tmp_path: Path) -> None:
-    nothing = shell("hudi", "status", "--kubeconfig", str(tmp_path / "none"))
-    assert (nothing.returncode, nothing.stdout) == (2, "")
-    assert nothing.stderr.startswith("error: InvalidOption: no cluster to ask: ")
-    unknown = shell("hudi", "status", "--context", "other")
-    assert (unknown.returncode, "--context NAME" in unknown.stderr) == (2, True)
-    config = json.loads(shell.server.kubectl("config", "view", "--raw", "-o", "json").stdout)
-    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    (tmp_path / "dead").write_text(json.dumps(config))
-    dead = shell("hudi", "status", "--kubeconfig", str(tmp_path / "dead"))
-    assert (dead.returncode, dead.stderr.startswith("error: Unavailable: the API server cannot be reached")) == (
-        1,
-        True,
-    )

@@ -18,6 +18,8 @@ from hudi_operator.plan.pods import troubles
 
 SEEN_SECONDS_MAX = 60
 LEASE = "hudi-operator"
+REFUSED = "the API server refuses"
+"""How a refusal begins that is the cluster's, not the store's."""
 _SERVICE_OF = {
     "Compacted": "Compaction", "WellSized": "Clustering", "Clean": "Cleaning", "Archived": "Archiving",
 }  # fmt: skip
@@ -60,7 +62,7 @@ def causes(table: Document, facts: Facts, now: datetime) -> list[Cause]:
     own = [each for each in facts.services if documents.table_of(each) == documents.name_of(table)]
     found = [
         *_unseen(table, facts, now),
-        *_standstill(table, facts.events),
+        *_standstill(table),
         *_suspended(table),
         *troubles_of(table, facts),
         *_work(table, own),
@@ -99,7 +101,7 @@ def _changed(document: Document) -> str | None:
     return max([*moments, *([str(created)] if created else [])], default=None)
 
 
-def _standstill(table: Document, events: Sequence[Document]) -> Iterator[Cause]:
+def _standstill(table: Document) -> Iterator[Cause]:
     stalled, ready = documents.condition_of(table, "Stalled"), documents.condition_of(table, "Ready")
     busy = documents.condition_of(table, "Reconciling")
     if stalled.get("status") == "True":
@@ -119,14 +121,6 @@ def _standstill(table: Document, events: Sequence[Document]) -> Iterator[Cause]:
     if busy.get("status") == "True" and busy.get("reason") == "Retrying":
         why, began = str(busy.get("message")), busy.get("lastTransitionTime")
         yield Cause(Level.WAITS, "it is tried again", why, _hudi(table, "logs"), began)
-    # What was refused before the newest attempt began is past.
-    newest = str(next(iter(documents.runs_of(table)), {}).get("started") or "")
-    refused = [each for each in events if each.get("reason") == "LaunchFailed" and documents.moment_of(each) > newest]
-    for event in refused[-1:]:
-        next_ = f"kubectl describe {_resource(table)}"
-        yield Cause(
-            Level.BLOCKS, "an attempt cannot be started", str(event.get("message")), next_, documents.moment_of(event)
-        )
 
 
 def _mend(table: Document, reason: str, message: str) -> str:
@@ -136,7 +130,11 @@ def _mend(table: Document, reason: str, message: str) -> str:
     if "credentialsSecretRef" in message and secret:
         values = "--from-literal=AWS_ACCESS_KEY_ID=… --from-literal=AWS_SECRET_ACCESS_KEY=…"
         return f"kubectl create secret generic {secret} -n {namespace} {values}"
-    if reason in ("InvalidSpec", "UnsupportedSpec", "InvalidOption"):
+    if "exceeded quota" in message:
+        return f"kubectl describe quota -n {namespace}"
+    if reason == "AccessDenied" and REFUSED in message:
+        return f"kubectl describe role,rolebinding -n {namespace}"
+    if reason in ("InvalidSpec", "UnsupportedSpec", "InvalidOption", "LauncherNotServed"):
         return f"kubectl edit {_resource(table)}"
     if reason == "AccessDenied" and secret:
         return f"kubectl get secret {secret} -n {namespace}"

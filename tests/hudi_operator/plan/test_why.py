@@ -54,6 +54,9 @@ def test_of_a_table_that_is_well_there_is_nothing_to_tell() -> None:
         ("InvalidSpec", "spec.recordKey: is ['id'], but …", "kubectl edit ht flights -n default"),
         ("UnsupportedSpec", "spec.ingest[0].source.type: Kafka", "kubectl edit ht flights -n default"),
         ("AccessDenied", "the store refuses", "kubectl get secret s3 -n default"),
+        ("AccessDenied", "the API server refuses: jobs is forbidden", "kubectl describe role,rolebinding -n default"),
+        ("AccessDenied", "the API server refuses: exceeded quota: none", "kubectl describe quota -n default"),
+        ("LauncherNotServed", "this cluster serves no sparkapplications", "kubectl edit ht flights -n default"),
         ("JobLost", "the job ended without a result", "kubectl hudi logs flights -n default"),
         ("CorruptTable", "bytes contradict", "hudictl explain CorruptTable"),
     ],
@@ -114,17 +117,6 @@ def test_a_pod_that_cannot_start_says_why() -> None:
         ("blocks", "pod p1 does not start: Unschedulable", "kubectl describe pod p1 -n default"),
         ("blocks", "pod p2 does not start: CreateContainerConfigError", "kubectl describe pod p2 -n default"),
     ]
-
-
-def test_an_attempt_that_is_refused_is_told_until_one_starts() -> None:
-    event = {
-        "metadata": {}, "reason": "LaunchFailed", "lastTimestamp": "2026-01-01T00:30:00Z",
-        "message": "Ingest/feed: AccessDenied: jobs is forbidden",
-    }  # fmt: skip
-    blocked = [("blocks", "an attempt cannot be started", "kubectl describe ht flights -n default")]
-    assert told(table(READY), events=[event]) == blocked
-    later = {"runs": [{"name": "r1", "phase": "Succeeded", "started": "2026-01-01T00:45:00Z"}]}
-    assert told(table(READY, status=later), events=[event]) == []
 
 
 def test_plans_failures_and_work_are_told_in_the_order_of_their_weight() -> None:

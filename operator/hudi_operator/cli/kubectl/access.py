@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from kubernetes import config
@@ -16,9 +17,12 @@ from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.api.documents import Document
 from hudi_operator.api.resources import API_VERSION
 from hudi_operator.kube.rest import Rest
+from hudi_operator.plan.overview import since
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 
 LEASE = "hudi-operator"
+LAPSED_SECONDS = 120
+"""A Lease that was renewed longer ago is nobody's; it lasts some seconds, but clocks of machines differ."""
 _IN_POD = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
@@ -39,19 +43,11 @@ class Access:
 
     def table(self, name: str) -> Document:
         """One HudiTable."""
-        found = next((each for each in self.tables() if documents.name_of(each) == name), None)
-        if found is None:
-            raise self._missing("HudiTable", name, [documents.name_of(each) for each in self.tables()])
-        return found
+        return self._one("HudiTable", name)
 
     def service(self, name: str) -> Document:
         """One TableService."""
-        try:
-            found = self.rest.get(f"{self.collection('TableService')}/{name}")
-        except ObjectNotFoundError:
-            known = [documents.name_of(each) for each in self.services()]
-            raise self._missing("TableService", name, known) from None
-        return {"kind": "TableService", **found}
+        return self._one("TableService", name)
 
     def services_of(self, table: Document) -> list[Document]:
         """The TableServices of a table."""
@@ -73,19 +69,32 @@ class Access:
             return []
         return list(found.get("items") or ())
 
-    def holder(self) -> str | None:
+    def holder(self, now: datetime) -> str | None:
         """Who leads: '' if nobody does, None if that cannot be seen."""
         try:
             found = self.rest.get("/apis/coordination.k8s.io/v1/leases", fieldSelector=f"metadata.name={LEASE}")
         except HudiError:
             return None
-        holders = [lease.get("spec", {}).get("holderIdentity") for lease in found.get("items") or ()]
-        return next((str(each) for each in holders if each), "" if holders else None)
+        specs = [lease.get("spec") or {} for lease in found.get("items") or ()]
+        held = [
+            spec
+            for spec in specs
+            if spec.get("holderIdentity") and (since(spec.get("renewTime"), now) or 0) < LAPSED_SECONDS
+        ]
+        return str(held[0]["holderIdentity"]) if held else ""
 
     def collection(self, kind: str, *, everywhere: bool = False) -> str:
         """The path of all resources of a kind."""
         where = "" if everywhere else f"/namespaces/{self.namespace}"
         return f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}"
+
+    def _one(self, kind: str, name: str) -> Document:
+        try:
+            found = self._called(lambda: self.rest.get(f"{self.collection(kind)}/{name}"))
+        except ObjectNotFoundError:
+            known = [documents.name_of(each) for each in self._listed(kind, everywhere=False)]
+            raise self._missing(kind, name, known) from None
+        return {"apiVersion": API_VERSION, "kind": kind, **found}
 
     def _listed(self, kind: str, *, everywhere: bool) -> list[Document]:
         try:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl.access import Access
-from hudi_operator.manifests.pods import OWNER
+from hudi_operator.manifests.pods import ATTEMPT, OWNER
 from hudi_operator.plan.why import Facts
 
 
-def facts_of(cluster: Access, table: Document) -> Facts:
+def facts_of(cluster: Access, table: Document, now: datetime) -> Facts:
     """Everything that `why` looks at."""
     services = cluster.services_of(table)
-    pods = [pod for each in (table, *services) for pod in pods_of(cluster, each)]
     names = [documents.name_of(each) for each in (table, *services)]
-    jobs = [str(run.get("name")) for each in (table, *services) for run in documents.running_of(each)]
-    events = [event for name in (*names, *jobs) for event in events_of(cluster, name)]
-    return Facts(services=services, pods=pods, events=events, holder=cluster.holder())
+    attempts = [str(run.get("name")) for each in (table, *services) for run in documents.running_of(each)]
+    chosen = f"{ATTEMPT} in ({','.join(attempts)})"
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    pods = cluster.objects(path, labelSelector=chosen) if attempts else []
+    events = [event for name in (*names, *attempts) for event in events_of(cluster, name)]
+    return Facts(services=services, pods=pods, events=events, holder=cluster.holder(now))
 
 
 def pods_of(cluster: Access, resource: Document) -> list[Document]:

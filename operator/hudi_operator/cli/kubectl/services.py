@@ -12,12 +12,23 @@ from hudi_operator.api.resources import API_VERSION
 from hudi_operator.cli.kubectl.access import Access
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.table.clock import SystemClock
 
 POLL_SECONDS = 0.5
 MADE_BY = {"app.kubernetes.io/created-by": "kubectl-hudi"}
 _NAMED = {"Savepoint": "savepoint", "Restore": "restore", "Rollback": "rollback"}
+
+
+def workable(table: Document) -> Document:
+    """The table, if something can run on it. Raises InvalidRequestError with the next step."""
+    if documents.is_suspended(table):
+        where = f"{documents.name_of(table)} -n {documents.namespace_of(table)}"
+        patch = """--type merge -p '{"spec":{"suspend":false}}'"""
+        raise InvalidRequestError(
+            f"HudiTable {documents.name_of(table)} is suspended, so nothing runs: kubectl patch ht {where} {patch}"
+        )
+    return table
 
 
 def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> dict[str, Any]:
@@ -64,17 +75,21 @@ def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Docume
     clock = SystemClock()
     limit, told = clock.boot_seconds() + seconds, ""
     while True:
-        found = cluster.service(name)
-        said = told_of(found)
+        found: Document | None = None
+        try:
+            found = cluster.service(name)
+            said = told_of(found)
+        except HudiError as error:
+            if not error.retryable:
+                raise
+            said = f"{name}: {error}"
         if said != told:
             note(said)
             told = said
-        if ended(found):
+        if found is not None and ended(found):
             return found
         if clock.boot_seconds() > limit:
-            note(
-                f"it has not ended after {seconds:g} s; it goes on: kubectl hudi why {documents.table_of(found)} -n {cluster.namespace}"
-            )
+            note(f"it has not ended after {seconds:g} s, and goes on: kubectl hudi status -w -n {cluster.namespace}")
             return None
         clock.sleep(POLL_SECONDS)
 
@@ -95,8 +110,10 @@ def is_over(service: Document) -> bool:
         return False
     if documents.is_true(service, "Stalled"):
         return True
-    phase = documents.status_of(service).get("phase")
-    return phase in ("Succeeded", "Planned", "Suspended") and not documents.running_of(service)
+    status = documents.status_of(service)
+    if documents.running_of(service):
+        return False
+    return status.get("phase") in ("Planned", "Suspended") or (status.get("phase") == "Succeeded" and "done" in status)
 
 
 def verdict(service: Document | None) -> int:

@@ -13,13 +13,11 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.gathered import pods_of
-from hudi_operator.manifests.pods import CONTAINER
+from hudi_operator.manifests.pods import ATTEMPT, CONTAINER, DRIVER_CONTAINER, EXECUTOR_CONTAINER
 from hudi_operator.plan.pods import troubles
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
-
-DRIVER = "spark-kubernetes-driver"
 
 
 def main(arguments: list[str]) -> int:
@@ -70,11 +68,10 @@ def _chosen(attempts: list[Document], args: argparse.Namespace) -> Document:
 
 
 def _works_for(pod: Document, attempt: str) -> bool:
-    """Whether a pod is that of an attempt: its Job's, or a driver that bears its name."""
+    """Whether a pod is the driver of an attempt."""
     labels = pod["metadata"].get("labels") or {}
-    if labels.get("spark-role") == "executor":
-        return False
-    return labels.get("batch.kubernetes.io/job-name") == attempt or documents.name_of(pod).startswith(attempt)
+    executes = any(each["name"] == EXECUTOR_CONTAINER for each in pod["spec"]["containers"])
+    return not executes and attempt in (labels.get(ATTEMPT), labels.get("batch.kubernetes.io/job-name"))
 
 
 def _gone(attempt: Document) -> int:
@@ -85,7 +82,7 @@ def _gone(attempt: Document) -> int:
 
 def _printed(cluster: Access, pod: Document, args: argparse.Namespace) -> int:
     names = [each["name"] for each in pod["spec"]["containers"]]
-    query = {"container": next((each for each in (CONTAINER, DRIVER) if each in names), names[0])}
+    query = {"container": next((each for each in (CONTAINER, DRIVER_CONTAINER) if each in names), names[0])}
     if args.follow:
         query["follow"] = "true"
     if args.tail is not None:

@@ -11,7 +11,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import plans, program
 from hudi_operator.cli.kubectl.access import Access, access
-from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict
+from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict, workable
 from hudi_operator.plan import overview
 from hudi_table.cli import exits
 from hudi_table.cli.output import Document as Shown
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if same and not args.new:
         service = same[-1]
     else:
-        service = cluster.create_service(service_manifest(args, table, "Plan"))
+        service = cluster.create_service(service_manifest(args, workable(table), "Plan"))
         note(f"TableService {documents.name_of(service)} is made")
     return _shown(cluster, service, args)
 

@@ -18,7 +18,7 @@ import yaml
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
-from hudi_operator.cli.kubectl.access import Access, access
+from hudi_operator.cli.kubectl.access import access
 from hudi_operator.cli.kubectl.gathered import facts_of
 from hudi_operator.cli.kubectl.redaction import redacted
 from hudi_operator.cli.kubectl.verb_timeline import instants
@@ -45,25 +45,28 @@ def run(args: argparse.Namespace) -> int:
     cluster = access(args)
     table = cluster.table(args.name)
     now = SystemClock().now()
-    facts = facts_of(cluster, table)
-    page = redacted(content(cluster, table, facts, now))
+    facts = facts_of(cluster, table, now)
+    page = redacted(content(table, facts, cluster.rest.get("/version"), now))
     if args.output == "json":
         sys.stdout.write(json.dumps(page, indent=2, ensure_ascii=False) + "\n")
     elif args.output == "yaml":
         sys.stdout.write(str(yaml.safe_dump(page, sort_keys=False, allow_unicode=True)))
     else:
-        causes = [
-            Cause(**{**cause, "level": why.Level(cause["level"]), "next": cause["next"] or ""})
-            for cause in page["causes"]
-        ]
-        sys.stdout.write("\n".join(_sections(page, redacted(table), causes, now)))
+        sys.stdout.write(text(page, redacted(table), now))
     return exits.GOOD
 
 
-def content(cluster: Access, table: Document, facts: Facts, now: datetime) -> dict[str, Any]:
+def text(page: dict[str, Any], table: Document, now: datetime) -> str:
+    """As people read it."""
+    causes = [
+        Cause(**{**cause, "level": why.Level(cause["level"]), "next": cause["next"] or ""}) for cause in page["causes"]
+    ]
+    return "\n".join(_sections(page, table, causes, now))
+
+
+def content(table: Document, facts: Facts, version: Document, now: datetime) -> dict[str, Any]:
     """The page as a document."""
     status = documents.status_of(table)
-    version = cluster.rest.get("/version")
     events = sorted(facts.events, key=documents.moment_of)[-EVENTS_MAX:]
     return {
         "apiVersion": API_VERSION,

@@ -12,7 +12,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import access
-from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict
+from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict, workable
 from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit, note
 from hudi_table.cli.output import Document as Shown
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.type in _TAKES_AWAY and not args.yes:
         raise InvalidOptionError(f"{args.type} takes rows away: give --yes, or look first: {plan}")
     cluster = access(args)
-    service = cluster.create_service(service_manifest(args, cluster.table(args.name), "ScheduleAndExecute"))
+    service = cluster.create_service(service_manifest(args, workable(cluster.table(args.name)), "ScheduleAndExecute"))
     name = documents.name_of(service)
     note(f"TableService {name} is made")
     if not args.wait:

@@ -27,7 +27,7 @@ ACTIONS = {
     "Compaction": "commit", "LogCompaction": "logcompaction", "Clustering": "replacecommit", "Cleaning": "clean",
     "Savepoint": "savepoint", "Restore": "restore", "Rollback": "rollback", "Resize": "replacecommit", "PartitionTTL": "replacecommit",
 }  # fmt: skip
-_COLUMNS = (
+COLUMNS = (
     Column("instant", "Instant"),
     Column("action", "Action"),
     Column("state", "State"),
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.storage:
         return hudictl(_asked_of_hudictl(args, table))
     rows = instants(table, cluster.services_of(table), SystemClock().now())[: args.limit]
-    emit(Shown("InstantList", _COLUMNS, rows), args.output)
+    emit(Shown("InstantList", COLUMNS, rows), args.output)
     commits = (documents.status_of(table).get("timeline") or {}).get("commits", 0)
     if args.output in ("table", "wide"):
         note(

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     cluster = access(args)
     table = cluster.table(args.name)
     now = SystemClock().now()
-    found = why.causes(table, facts_of(cluster, table), now)
+    found = why.causes(table, facts_of(cluster, table, now), now)
     if args.output == "text":
         sys.stdout.write(text(table, found, now))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import time
@@ -49,6 +50,16 @@ def test_the_help_of_a_verb_is_the_first_line_of_its_module() -> None:
         for name in VERBS
     }
     assert told == VERBS
+
+
+def test_the_page_speaks_of_every_verb_and_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "kubectl-hudi.md").read_text()
+    for verb in VERBS:
+        assert f"`kubectl hudi {verb} " in page
+        main([verb, "--help"])
+        options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help", "--namespace", "--output"}
+        short = {"--watch": "-w", "--all-namespaces": "-A", "--follow": "-f"}
+        assert not {name for name in options if short.get(name, name) not in page}, verb
 
 
 def test_every_type_of_service_can_be_asked_for() -> None:

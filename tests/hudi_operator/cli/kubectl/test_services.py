@@ -1,0 +1,90 @@
+"""TableServices that a person makes: what stands in them, and when one is over."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pytest
+
+from hudi_operator.api.resources import desired_service
+from hudi_operator.cli.kubectl.services import is_over, service_manifest, told_of, workable
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from tests.support.manifests import manifest, spec, stored
+
+TABLE = stored(manifest("f" * 50, **spec()))
+
+
+def asked(kind: str, **changes: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"type": kind, "instant": None, "days": None, "option": [], **changes})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (asked("Clustering", option=["hoodie.clustering.plan.strategy.max.num.groups=3"]),
+         {"options": {"hoodie.clustering.plan.strategy.max.num.groups": "3"}}),
+        (asked("Rollback", instant="20260101000000000"), {"rollback": {"instant": "20260101000000000"}}),
+        (asked("Restore", instant="20260101000000000"), {"restore": {"instant": "20260101000000000"}}),
+        (asked("Savepoint", instant="20260101000000000"), {"savepoint": {"instant": "20260101000000000"}}),
+        (asked("PartitionTTL", days=30), {"partitionTTL": {"days": 30}}),
+        (asked("Compaction"), {}),
+    ],
+)  # fmt: skip
+def test_what_is_made_is_right_and_goes_with_its_table(arguments: argparse.Namespace, part: dict[str, Any]) -> None:
+    found = service_manifest(arguments, TABLE, "ScheduleAndExecute")
+    assert found["spec"] == {
+        "tableRef": {"name": "f" * 50}, "type": arguments.type, "mode": "ScheduleAndExecute", **part,
+    }  # fmt: skip
+    assert desired_service(stored(found | {"metadata": {"name": "x", "namespace": "lake"}})).errors == ()
+    assert found["metadata"]["ownerReferences"][0]["uid"] == TABLE["metadata"]["uid"]
+    assert len(found["metadata"]["generateName"]) <= 58
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [asked("Rollback"), asked("Cleaning", instant="20260101000000000"), asked("PartitionTTL"), asked("Cleaning", days=3),
+     asked("Cleaning", option=["hoodie.clean.policy"])],
+)  # fmt: skip
+def test_what_does_not_fit_together_is_refused(arguments: argparse.Namespace) -> None:
+    with pytest.raises(InvalidOptionError):
+        service_manifest(arguments, TABLE, "Plan")
+
+
+def service(generation: int = 1, **status: Any) -> dict[str, Any]:
+    body = manifest("nightly", "TableService", tableRef={"name": "flights"}, type="Cleaning")
+    return stored(body, generation=generation, status={"observedGeneration": 1, **status})
+
+
+STALLED = {"type": "Stalled", "status": "True", "reason": "InvalidRequest", "message": "m"}
+
+
+@pytest.mark.parametrize(
+    ("document", "over"),
+    [
+        (service(phase="Succeeded", done="once-1"), True),
+        # Of a table that is suspended nothing runs, and nothing fails either.
+        (service(phase="Succeeded"), False),
+        (service(2, phase="Succeeded", done="once-1"), False),
+        (service(phase="Running"), False),
+        (service(phase="Due"), False),
+        (service(phase="Failed", conditions=[STALLED]), True),
+        (service(phase="Planned", plan={"digest": "a"}), True),
+        (service(phase="Planned", runs=[{"phase": "Running"}]), False),
+        (service(phase="Suspended"), True),
+    ],
+)
+def test_when_nothing_more_comes_of_a_service(document: dict[str, Any], over: bool) -> None:
+    assert is_over(document) is over
+
+
+def test_where_a_service_is_fits_on_a_line() -> None:
+    assert told_of(stored(manifest("x", "TableService", tableRef={"name": "f"}))) == "x: waits for the operator"
+    busy = {"type": "Reconciling", "status": "True", "message": "Cleaning runs as x"}
+    assert told_of(service(phase="Running", conditions=[busy])) == "nightly: Running: Cleaning runs as x"
+
+
+def test_a_table_that_is_suspended_is_told_with_the_next_step() -> None:
+    assert workable(TABLE) is TABLE
+    with pytest.raises(InvalidRequestError, match="kubectl patch ht flights -n default --type merge"):
+        workable(stored(manifest(**spec(suspend=True))))
