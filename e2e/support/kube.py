@@ -20,6 +20,8 @@ from e2e.cluster.binaries import path_of
 T = TypeVar("T")
 WAIT_SECONDS = float(os.environ.get("E2E_WAIT_SECONDS", "300"))
 POLL_SECONDS = 0.25
+REQUEST = "--request-timeout=3m"
+"""Long, since a busy machine is no fault of what is tested."""
 Document = dict[str, Any]
 
 
@@ -40,7 +42,7 @@ class Kube:
 
     def run(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """kubectl; its exit code is the caller's to judge."""
-        command = [str(_kubectl()), f"--kubeconfig={self.kubeconfig}", "--request-timeout=30s", *arguments]
+        command = [str(_kubectl()), f"--kubeconfig={self.kubeconfig}", REQUEST, *arguments]
         return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
     def need(self, *arguments: str, given: str | None = None) -> str:
