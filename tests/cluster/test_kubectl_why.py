@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.test_operator_process import operator as operator_process
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.kubelet_logs import bind, node_with_logs
+from tests.support.operator_process import operator as operator_process
 from tests.support.shell import Shell, made, made_with_files, path_with_plugin
 
 START_SECONDS = 120.0

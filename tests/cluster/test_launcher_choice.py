@@ -70,7 +70,7 @@ def served_open(server: ApiServer, *versions: str) -> None:
 
 def carriers(server: ApiServer, namespace: str) -> dict[str, str]:
     """Attempt → the kind that carries it."""
-    found = {}
+    found: dict[str, str] = {}
     for kind in KINDS:
         status, listed = server.call("GET", kind.path(namespace))
         if status == HTTPStatus.OK:

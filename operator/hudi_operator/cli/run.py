@@ -33,6 +33,7 @@ from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_table.errors import HudiError
 from hudi_table.table.clock import SystemClock
 
 LEASE = "hudi-operator"
@@ -74,7 +75,6 @@ def main(arguments: Sequence[str]) -> int:
     if not _elected(health, stopping):
         return GOOD
     lost = threading.Event()
-    operator.start()
     health.leading = True
     # In threads that may be left behind: whatever hangs in them, the process ends in time.
     for name, work in (
@@ -83,6 +83,8 @@ def main(arguments: Sequence[str]) -> int:
         ("hearing", lambda: health.hearing.keep(stopping)),
     ):
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()
+    _know_owners(launcher, parsed.namespace)
+    operator.start()
     stopping.wait()
     if operator.stop(STOP_SECONDS) and not lost.is_set():
         election.release()
@@ -113,6 +115,14 @@ def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) 
     server.start()
     _log.info("probes and metrics on port %d", server.server_address[1])
     return True
+
+
+def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
+    """Find out who has attempts, once. Without that everyone's are asked for at every look, which costs time and nothing else."""
+    try:
+        launcher.know_owners(namespaces)
+    except HudiError as error:
+        _log.warning("who has attempts cannot be listed: %s", error)
 
 
 def _elected(health: Health, stopping: threading.Event) -> bool:

@@ -48,9 +48,9 @@ class Rest:
         """One object, or a list of them."""
         return self._called("GET", path, query)
 
-    def metadata(self, path: str) -> Iterator[Document]:
+    def metadata(self, path: str, **query: str) -> Iterator[Document]:
         """The metadata of every object of a collection, asked for page by page."""
-        query = {"limit": str(PAGE)}
+        query["limit"] = str(PAGE)
         while True:
             found = self._asked("GET", path, query, None, JSON, METADATA)
             # Without an item it is null.

@@ -41,6 +41,10 @@ class Launcher(Protocol):
         """End an attempt that runs, with all its children; nothing happens if it has ended."""
         ...
 
+    def heard(self, uid: str) -> None:
+        """Something was heard of an attempt that works for the resource of this uid."""
+        ...
+
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts of a resource, newest first: Running, Succeeded, NothingToDo, Failed, or Lost without a result."""
         ...

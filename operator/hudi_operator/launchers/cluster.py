@@ -17,6 +17,7 @@ from hudi_operator.kube.served import Served
 from hudi_operator.launchers.apache_spark_operator import APACHE_SPARK_OPERATOR
 from hudi_operator.launchers.job import JOB
 from hudi_operator.launchers.objects import Kind, ObjectLauncher, Teller
+from hudi_operator.launchers.owners import Owners
 from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
 from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.manifests.spark_conf import refused
@@ -32,6 +33,8 @@ class ClusterLauncher:
 
     def __init__(self, rest: Rest, settings: PodSettings, served: Served, allowed: Sequence[str] = NAMES) -> None:
         self._teller = Teller(rest)
+        self._rest = rest
+        self._owners = Owners()
         self._served = served
         self._launchers = {
             kind.name: ObjectLauncher(rest, settings, kind) for kind in KINDS if kind.name in {*allowed, JOB.name}
@@ -44,6 +47,7 @@ class ClusterLauncher:
         if errors:
             raise InvalidSpecError("; ".join(str(error) for error in errors))
         chosen = self._chosen(wanted)
+        self._owners.add(owner.uid)
         others = [each for each in self._there() if each is not chosen]
         if any(each.holds(owner, wanted.run.name) for each in others):
             return False  # begun before the choice changed
@@ -56,7 +60,17 @@ class ClusterLauncher:
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """See `Launcher.runs`."""
+        if not self._owners.may_have(owner.uid):
+            return ()
         return self._teller.runs(owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
+
+    def heard(self, uid: str) -> None:
+        """See `Launcher.heard`."""
+        self._owners.add(uid)
+
+    def know_owners(self, namespaces: Sequence[str]) -> None:
+        """List who has attempts, in all namespaces if none is named: from now on the others' are not asked for. Raises HudiError."""
+        self._owners.find(self._rest, self.served(), namespaces)
 
     def served(self) -> tuple[Kind, ...]:
         """The kinds of objects that attempts may have here."""

@@ -73,6 +73,9 @@ class LocalLauncher:
         _write(folder / "process.json", {"pid": child.pid, "born": _born(child.pid)})
         return True
 
+    def heard(self, uid: str) -> None:
+        """Nothing: its processes are its own."""
+
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts of a resource, newest first."""
         found = []

@@ -60,6 +60,7 @@ class Operator:
 
     def ended(self, uid: str) -> None:
         """Something has become of an attempt that works for the resource of this uid."""
+        self.reconciler.launcher.heard(uid)
         owner = self.cluster.of_uid(uid)
         for key in self.cluster.about(*self.group(owner)) if owner is not None else ():
             self.queue.add(key)
