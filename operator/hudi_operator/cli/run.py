@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # It tells of every event that it was heard, which says nothing and takes time.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     clock = SystemClock()
     registry = new_registry()
     rest = Rest(ApiClient(configuration(parsed.kubeconfig)), request_counter(registry))

@@ -42,8 +42,9 @@ class ApiCluster:
                 self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
 
     def seen(self, document: Mapping[str, Any]) -> Key:
-        """The watch has brought a resource."""
-        metadata = document["metadata"]
+        """The watch has brought a resource. Who manages which field is not kept: it is larger than all the rest."""
+        metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
+        document = {**document, "metadata": metadata}
         key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
         with self._lock:
             self._forget(key)
