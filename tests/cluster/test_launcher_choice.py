@@ -163,6 +163,14 @@ def test_what_is_served_is_asked_once_in_a_while(bare: ApiServer) -> None:
     assert asked == [f"/apis/{KUBEFLOW}", "/apis/batch/v1"]
 
 
+def test_only_what_may_be_watched_is_watched(bare: ApiServer, namespace: str) -> None:
+    """kopf ends with the first watch that is refused."""
+    served_open(bare, KUBEFLOW)
+    assert [kind.name for kind in launcher(bare).watchable([namespace])] == ["SparkOperator", "Job"]
+    assert [kind.name for kind in launcher(bare).watchable([])] == ["SparkOperator", "Job"]
+    assert [kind.name for kind in launcher(bare, user="nobody").watchable([namespace])] == ["Job"]
+
+
 @pytest.fixture
 def looked_at(bare: ApiServer, namespace: str, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Applies a table with a file that waits for Spark, looks at it once, and returns its conditions by type."""
