@@ -5,6 +5,8 @@ Omitted: what each launcher then does, see test_launchers.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,6 +33,7 @@ from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.table.clock import SystemClock
 from tests.support import spark_operators
 from tests.support.api_server import ApiServer
+from tests.support.killed import Killed, KilledRest
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.ways import SECRET, SETTINGS, ClusterWay, wanted
 
@@ -70,7 +73,7 @@ def served_open(server: ApiServer, *versions: str) -> None:
 
 def carriers(server: ApiServer, namespace: str) -> dict[str, str]:
     """Attempt → the kind that carries it."""
-    found = {}
+    found: dict[str, str] = {}
     for kind in KINDS:
         status, listed = server.call("GET", kind.path(namespace))
         if status == HTTPStatus.OK:
@@ -113,6 +116,28 @@ def test_an_attempt_that_began_one_way_is_not_begun_another_way(way: ClusterWay)
     served_open(way.server, KUBEFLOW)
     assert not launcher(way.server).launch(way.owner, wanted("sleep"), SECRET)
     assert carriers(way.server, way.namespace) == {"flights-1": "Job"}
+
+
+@pytest.mark.parametrize("choice", [Choice.SPARK_OPERATOR, Choice.APACHE_SPARK_OPERATOR, Choice.JOB])
+def test_a_launch_that_is_killed_anywhere_is_adopted_by_the_next(
+    way: ClusterWay, choice: Choice, figure: Callable[[int, str], None]
+) -> None:
+    served_open(way.server, KUBEFLOW, APACHE)
+    points = 0
+    for after in (False, True):
+        for at in itertools.count(1):
+            rest = KilledRest(way.server, at, after=after)
+            launch = asking(wanted("sleep", 2 * at + after), choice)
+            with contextlib.suppress(Killed):
+                ClusterLauncher(rest, SETTINGS, Served(rest, SystemClock())).launch(way.owner, launch, SECRET)
+            launcher(way.server).launch(way.owner, launch, SECRET)
+            assert carriers(way.server, way.namespace)[launch.run.name] == choice.value
+            if rest.calls < at:
+                break
+            points += 1
+    found = launcher(way.server).runs(way.owner)
+    assert len(found) == len({run.name for run in found}) == points + 2
+    figure(points, "kills between calls of the API")
 
 
 def test_an_attempt_is_cancelled_whatever_carries_it(way: ClusterWay) -> None:
