@@ -25,6 +25,9 @@ WATCH_SECONDS = 300
 """How long one watch lasts; a new one begins with a listing, so that nothing that was missed stays missed."""
 KINDS_SECONDS = 10.0
 """How often it is asked which kinds are served; the answer may be some seconds older."""
+CHUNK = 200
+IDLE_SECONDS = 0.5
+"""How many resources one answer of a listing brings, and how long what was heard of one is kept: they bound the memory of a start."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,6 +39,8 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
     found.networking.connect_timeout = CONNECT_SECONDS
     found.networking.request_timeout = ANSWER_SECONDS
     found.watching.server_timeout = WATCH_SECONDS
+    found.watching.chunk_size = CHUNK
+    found.queueing.idle_timeout = IDLE_SECONDS
     found.watching.client_timeout = WATCH_SECONDS + ANSWER_SECONDS
     return found
 
@@ -92,16 +97,20 @@ def _connection(known: Configuration) -> kopf.ConnectionInfo:
 
 def watch(
     operator: Operator,
-    served: Callable[[], Sequence[Kind]],
+    watchable: Callable[[Sequence[str]], Sequence[Kind]],
     namespaces: Sequence[str],
     stop: threading.Event,
     kubeconfig: str | None = None,
 ) -> None:
     """Listen until `stop` is set; in all namespaces if none is named. Kinds that come or go are noticed after a while."""
+
+    def now() -> Sequence[Kind]:
+        return watchable(namespaces)
+
     while not stop.is_set():
-        kinds = served()
+        kinds = now()
         anew = threading.Event()
-        threading.Thread(target=_until_changed, args=(served, kinds, stop, anew), name="kinds", daemon=True).start()
+        threading.Thread(target=_until_changed, args=(now, kinds, stop, anew), name="kinds", daemon=True).start()
         kopf.run(
             standalone=True,
             registry=registry(operator, kinds, kubeconfig),
@@ -115,15 +124,15 @@ def watch(
 
 
 def _until_changed(
-    served: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
+    now: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
 ) -> None:
-    """Set `anew` once other kinds are served, or `stop` is set."""
+    """Set `anew` once there are other kinds to watch, or `stop` is set."""
     while not anew.is_set():
         if stop.wait(KINDS_SECONDS):
             anew.set()
             return
         try:
-            if served() != kinds:
+            if now() != kinds:
                 anew.set()
         except HudiError as error:
-            _log.warning("the served kinds are not known: %s", error)
+            _log.warning("the kinds to watch are not known: %s", error)

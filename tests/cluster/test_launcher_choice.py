@@ -5,6 +5,8 @@ Omitted: what each launcher then does, see test_launchers.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,6 +33,7 @@ from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.table.clock import SystemClock
 from tests.support import spark_operators
 from tests.support.api_server import ApiServer
+from tests.support.killed import Killed, KilledRest
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.ways import SECRET, SETTINGS, ClusterWay, wanted
 
@@ -115,6 +118,28 @@ def test_an_attempt_that_began_one_way_is_not_begun_another_way(way: ClusterWay)
     assert carriers(way.server, way.namespace) == {"flights-1": "Job"}
 
 
+@pytest.mark.parametrize("choice", [Choice.SPARK_OPERATOR, Choice.APACHE_SPARK_OPERATOR, Choice.JOB])
+def test_a_launch_that_is_killed_anywhere_is_adopted_by_the_next(
+    way: ClusterWay, choice: Choice, figure: Callable[[int, str], None]
+) -> None:
+    served_open(way.server, KUBEFLOW, APACHE)
+    points = 0
+    for after in (False, True):
+        for at in itertools.count(1):
+            rest = KilledRest(way.server, at, after=after)
+            launch = asking(wanted("sleep", 2 * at + after), choice)
+            with contextlib.suppress(Killed):
+                ClusterLauncher(rest, SETTINGS, Served(rest, SystemClock())).launch(way.owner, launch, SECRET)
+            launcher(way.server).launch(way.owner, launch, SECRET)
+            assert carriers(way.server, way.namespace)[launch.run.name] == choice.value
+            if rest.calls < at:
+                break
+            points += 1
+    found = launcher(way.server).runs(way.owner)
+    assert len(found) == len({run.name for run in found}) == points + 2
+    figure(points, "kills between calls of the API")
+
+
 def test_an_attempt_is_cancelled_whatever_carries_it(way: ClusterWay) -> None:
     served_open(way.server, KUBEFLOW)
     found = launcher(way.server)
@@ -161,6 +186,14 @@ def test_what_is_served_is_asked_once_in_a_while(bare: ApiServer) -> None:
     assert [served.serves(KUBEFLOW, "sparkapplications") for _ in range(3)] == [False] * 3
     assert [served.serves("batch/v1", name) for name in ("jobs", "nothings")] == [True, False]
     assert asked == [f"/apis/{KUBEFLOW}", "/apis/batch/v1"]
+
+
+def test_only_what_may_be_watched_is_watched(bare: ApiServer, namespace: str) -> None:
+    """kopf ends with the first watch that is refused."""
+    served_open(bare, KUBEFLOW)
+    assert [kind.name for kind in launcher(bare).watchable([namespace])] == ["SparkOperator", "Job"]
+    assert [kind.name for kind in launcher(bare).watchable([])] == ["SparkOperator", "Job"]
+    assert [kind.name for kind in launcher(bare, user="nobody").watchable([namespace])] == ["Job"]
 
 
 @pytest.fixture

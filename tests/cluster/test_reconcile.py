@@ -7,7 +7,7 @@ a new operator then goes on. Omitted: the watch, leader election.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.api.resources import Key
-from hudi_operator.kube.rest import JSON, Document, Rest
+from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import ClusterLauncher
 from hudi_operator.manifests.pods import PodSettings
@@ -26,6 +26,7 @@ from hudi_table.api import open_table
 from hudi_table.table.clock import SystemClock
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
+from tests.support.killed import Killed, KilledRest
 from tests.support.manifests import manifest
 from tests.support.operator_process import ROWS_A_FILE, FedTable
 from tests.support.scale import scale
@@ -35,30 +36,6 @@ LOOKS_MAX = 12
 KINDS_OF = ("ht", "tsvc")
 STRIDE = 17
 """The quick version tries every seventeenth call."""
-
-
-class Killed(BaseException):
-    """The operator is gone."""
-
-
-class KilledRest(Rest):
-    """Dies at one call: before it is made, or after it took effect and before its answer is seen."""
-
-    def __init__(self, server: ApiServer, at: int = 0, *, after: bool = False) -> None:
-        super().__init__(server.client())
-        self.at, self.after = at, after
-        self.calls = 0
-
-    def _called(
-        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
-    ) -> Document:
-        self.calls += 1
-        if self.calls == self.at and not self.after:
-            raise Killed
-        answer = super()._called(method, path, query, body, kind)
-        if self.calls == self.at:
-            raise Killed
-        return answer
 
 
 @dataclass

@@ -36,7 +36,7 @@ RESULTS = {
 def wanted(do: str, number: int = 1, engine: str = "Spark", executors: int = 2) -> Launch:
     """An attempt, named by its number."""
     name = f"flights-{number}"
-    run = RunStatus(name, "Ingest/feed", "Running", 1, number, batch="b", started=f"2026-01-01T00:00:0{number}Z")
+    run = RunStatus(name, "Ingest/feed", "Running", 1, number, batch="b", started=f"2026-01-01T00:00:{number:02}Z")
     work = JobSpec(
         name,
         {"name": "flights"},

@@ -70,11 +70,17 @@ class ClusterLauncher:
 
     def know_owners(self, namespaces: Sequence[str]) -> None:
         """List who has attempts, in all namespaces if none is named: from now on the others' are not asked for. Raises HudiError."""
-        self._owners.find(self._rest, self.served(), namespaces)
+        self._owners.find(self._rest, [each.kind for each in self._there()], namespaces)
 
-    def served(self) -> tuple[Kind, ...]:
-        """The kinds of objects that attempts may have here."""
-        return tuple(launcher.kind for launcher in self._there())
+    def watchable(self, namespaces: Sequence[str]) -> tuple[Kind, ...]:
+        """The kinds of objects that attempts may have here and that we may watch in these namespaces (none: all). A watch that is
+        refused would end the others, too; what is not watched is looked at now and then."""
+        found = [each.kind for each in self._there()]
+        return tuple(kind for kind in found if kind is JOB or self._may_watch(kind, namespaces))
+
+    def _may_watch(self, kind: Kind, namespaces: Sequence[str]) -> bool:
+        verbs = ("list", "watch")
+        return all(self._served.may(v, kind.version, kind.plural, n) for n in namespaces or ("",) for v in verbs)
 
     def _there(self) -> list[ObjectLauncher]:
         return [each for each in self._launchers.values() if self._serves(each.kind)]
