@@ -54,8 +54,8 @@ class S3Server:
 
 
 @contextlib.contextmanager
-def running_s3(before: Callable[[], None] = lambda: None) -> Iterator[S3Server]:
-    """A server with one bucket, gone at the end. `before` is called before each request is answered."""
+def running_s3() -> Iterator[S3Server]:
+    """A server with one bucket, gone at the end."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
@@ -65,7 +65,6 @@ def running_s3(before: Callable[[], None] = lambda: None) -> Iterator[S3Server]:
     turn = threading.Lock()
 
     def one_at_a_time(environ: Any, start_response: Any) -> Any:
-        before()
         with turn:
             return moto(environ, start_response)
 

@@ -30,31 +30,14 @@ from tests.support.s3 import S3Server
 SECRET = "s3"
 POLICIES = ("Retain", "Unregister", "Purge")
 SECONDS_MAX = 120.0
+HEARS_SECONDS, CHANGES_SECONDS = 0.15, 2.0
+"""kopf tells of a change after a tenth of a second without another."""
 T = TypeVar("T")
 
 
 def eventually(found: Callable[[], T | None], what: str) -> T:
     """With patience: many processes of one machine take part in a life."""
     return kubelet.eventually(found, what, SECONDS_MAX)
-
-
-def nothing() -> None:
-    """Nobody meddles."""
-
-
-def note(rest: Rest, path: str, number: int) -> None:
-    """A change that nobody reads."""
-    rest.merge(path, {"metadata": {"annotations": {"example/number": str(number)}}})
-
-
-@dataclass
-class Meddling:
-    """What somebody does whenever the store is asked."""
-
-    act: Callable[[], None] = nothing
-
-    def __call__(self) -> None:
-        self.act()
 
 
 @dataclass
@@ -68,7 +51,6 @@ class TableLife:
     credentials: dict[str, str]
     asked: Callable[[str, str, str], bool]
     """Whether the operator has asked the API server for a verb on a resource by name."""
-    meddling: Meddling
     said: list[str] = field(default_factory=list)
 
     def begins_without_its_secret(self) -> None:
@@ -124,31 +106,32 @@ class TableLife:
         self.applies(
             manifest("clean", "TableService", tableRef={"name": "flights"}, type="Cleaning", activeDeadline="2s")
         )
-        eventually(lambda: "DeadlineExceeded" in self.reasons(), "the run is not stopped")
+        eventually(lambda: "DeadlineExceeded" in self.reasons("clean"), "the run is not stopped")
 
-    def stops_a_service_of(self, launcher: str) -> None:
-        """The same as a SparkApplication, which no Spark operator takes up here."""
-        self.applies(manifest("flights", **self.spec(spark={"launcher": launcher})))
-        name = f"clean-{launcher.lower()}"
-        self.applies(manifest(name, "TableService", tableRef={"name": "flights"}, type="Cleaning", activeDeadline="2s"))
-        eventually(lambda: "DeadlineExceeded" in self.reasons(name), f"the run of {name} is not stopped")
-        self.applies(manifest("flights", **self.spec()))
+    def runs_as(self, launcher: str, group: str) -> None:
+        """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing here."""
+        name = f"as-{launcher.lower()}"
+        transformed = self.ingest(transform=[{"sql": "select * from source"}])
+        here = {"location": self.store.new_uri(), "spark": {"launcher": launcher}, "ingest": [transformed]}
+        self.applies(manifest(name, **self.spec(**here)))
+        listed = ("get", f"sparkapplications.{group}", "-n", self.namespace, "-o", "name")
+        eventually(lambda: name in self.server.kubectl(*listed).stdout, f"{name} is not started")
 
     def others_change_it(self, kind: str, name: str) -> None:
-        """In the middle of a look, whenever the store is asked, so that its status is written of what has changed meanwhile."""
+        """So fast that the operator writes the status of one change while it has not heard of the next."""
         limit = time.monotonic() + SECONDS_MAX
         path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
         rest = Rest(self.server.client())
         numbers = itertools.count()
-        self.meddling.act = lambda: note(rest, path, next(numbers))
-        try:
-            while not self.asked("get", PLURALS[kind], name):
-                assert time.monotonic() < limit, "no change was in the way"
-                # There is something to write.
-                rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
-                time.sleep(1)
-        finally:
-            self.meddling.act = nothing
+        while not self.asked("get", PLURALS[kind], name):
+            assert time.monotonic() < limit, "no change was in the way"
+            # There is something to write, and time to hear of it; of what follows there is none.
+            rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
+            time.sleep(HEARS_SECONDS)
+            until = time.monotonic() + CHANGES_SECONDS
+            while time.monotonic() < until:
+                rest.merge(path, {"metadata": {"annotations": {"example/number": str(next(numbers))}}})
+            time.sleep(HEARS_SECONDS)
         rest.merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
@@ -159,8 +142,8 @@ class TableLife:
                 manifest(name, **self.spec(deletionPolicy=policy, ingest=None, location=f"{self.store.new_uri()}"))
             )
             eventually(lambda name=name: self.table(name).get("status", {}).get("conditions"), f"{name} is not seen")  # type: ignore[misc]
-        for kind, names in (("tsvc", ["--all"]), ("ht", ["flights", *map(str.lower, POLICIES)])):
-            done = self.server.kubectl("delete", kind, *names, "-n", self.namespace, "--timeout=60s")
+        for kind in ("tsvc", "ht"):
+            done = self.server.kubectl("delete", kind, "--all", "-n", self.namespace, "--timeout=60s")
             assert done.returncode == 0, done.stderr
         eventually(lambda: not kubelet.pods(self.server, self.namespace), "pods stay behind")
 
@@ -172,9 +155,12 @@ class TableLife:
                 "endpoint": self.store.endpoint, "region": "us-east-1", "credentialsSecretRef": {"name": SECRET},
             },
             "spark": {"launcher": "Job"},
-            "ingest": [ingest(source={"type": "Files", "path": self.landing, "format": "parquet"})],
+            "ingest": [self.ingest()],
         }  # fmt: skip
         return spec(**here | changes)
+
+    def ingest(self, **changes: Any) -> dict[str, Any]:
+        return ingest(source={"type": "Files", "path": self.landing, "format": "parquet"}, **changes)
 
     @property
     def landing(self) -> str:
