@@ -92,16 +92,20 @@ def _connection(known: Configuration) -> kopf.ConnectionInfo:
 
 def watch(
     operator: Operator,
-    served: Callable[[], Sequence[Kind]],
+    watchable: Callable[[Sequence[str]], Sequence[Kind]],
     namespaces: Sequence[str],
     stop: threading.Event,
     kubeconfig: str | None = None,
 ) -> None:
     """Listen until `stop` is set; in all namespaces if none is named. Kinds that come or go are noticed after a while."""
+
+    def now() -> Sequence[Kind]:
+        return watchable(namespaces)
+
     while not stop.is_set():
-        kinds = served()
+        kinds = now()
         anew = threading.Event()
-        threading.Thread(target=_until_changed, args=(served, kinds, stop, anew), name="kinds", daemon=True).start()
+        threading.Thread(target=_until_changed, args=(now, kinds, stop, anew), name="kinds", daemon=True).start()
         kopf.run(
             standalone=True,
             registry=registry(operator, kinds, kubeconfig),
@@ -115,15 +119,15 @@ def watch(
 
 
 def _until_changed(
-    served: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
+    now: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
 ) -> None:
-    """Set `anew` once other kinds are served, or `stop` is set."""
+    """Set `anew` once there are other kinds to watch, or `stop` is set."""
     while not anew.is_set():
         if stop.wait(KINDS_SECONDS):
             anew.set()
             return
         try:
-            if served() != kinds:
+            if now() != kinds:
                 anew.set()
         except HudiError as error:
-            _log.warning("the served kinds are not known: %s", error)
+            _log.warning("the kinds to watch are not known: %s", error)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import pytest
 
 from tests.support.api_server import ApiServer, api_server, definitions
+from tests.support.kubelet import eventually
 
 _numbers = itertools.count(1)
 
@@ -27,7 +29,8 @@ def namespace(server: ApiServer) -> str:
     """A new namespace that takes only pods that are `restricted`, with its default account."""
     name = f"lake-{next(_numbers)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-    done = server.kubectl("wait", "--for=create", "--timeout=30s", "serviceaccount/default", "-n", name)
-    assert done.returncode == 0, done.stderr
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    server.done("POST", "/api/v1/namespaces", body)
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    eventually(lambda: server.call("GET", account)[0] == HTTPStatus.OK, "the namespace gets no account")
     return name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import pytest
 
 from hudi_operator.api.resources import Identity, Key
 from hudi_operator.api.status import RunStatus
+from hudi_operator.kube.rest import Rest
 from hudi_operator.launchers.apache_spark_operator import APACHE_SPARK_OPERATOR
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.launchers.job import JOB
+from hudi_operator.launchers.objects import ObjectLauncher
 from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
 from hudi_operator.manifests.batch import EXECUTOR_TEMPLATE
 from hudi_operator.manifests.pods import JOB_SPEC, Attempt
@@ -234,6 +237,14 @@ def test_what_keeps_a_driver_from_starting_is_told(cluster: ClusterWay) -> None:
     kubelet.waits(cluster.server, cluster.driver(launch), "ImagePullBackOff", "no such image")
     (run,) = cluster.launcher().runs(cluster.owner)
     assert (run.phase, run.message) == ("Running", "ImagePullBackOff: no such image")
+
+
+def test_a_job_that_gets_no_pod_says_so(applications: ApiServer, namespace: str) -> None:
+    way = ClusterWay.of(applications, namespace, JOB, "Spark", 2)
+    settings = replace(SETTINGS, driver_account="not-there")
+    launcher = ObjectLauncher(Rest(applications.client()), settings, JOB)
+    launcher.launch(way.owner, way.wanted("sleep"), SECRET)
+    eventually(lambda: "its account may be missing" in str(launcher.runs(way.owner)[0].message), "it is not told")
 
 
 def test_a_driver_that_lives_is_running_whatever_its_operator_says(operated: ClusterWay) -> None:

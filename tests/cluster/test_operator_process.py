@@ -16,13 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import kubelet
+from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
+from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.manifests import ingest, manifest, spec
 
 ROOT = Path(__file__).resolve().parents[2]
 EXIT_SECONDS_MAX = 10.0
 TAKEOVER_SECONDS_MAX = 30.0
+KINDS_SECONDS_MAX = 90.0
+"""It asks every ten seconds what is served, and holds an answer for half a minute."""
 IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
 
 
@@ -33,10 +36,11 @@ def operator(server: ApiServer, namespace: str, log: Path) -> Iterator[subproces
         "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
     ]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
+    # The option alone tells where the API server is.
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": paths, "KUBECONFIG": str(server.kubeconfig)},
+            command, stdout=output, stderr=subprocess.STDOUT, env={**environment, "PYTHONPATH": paths},
         )  # fmt: skip
     try:
         yield process
@@ -57,10 +61,12 @@ def lands(landing: Path, number: int) -> None:
     pq.write_table(rows, landing / f"{number}.parquet")
 
 
-def applied(server: ApiServer, namespace: str, landing: Path) -> None:
+def applied(server: ApiServer, namespace: str, landing: Path, transform: str = "", **more: Any) -> None:
+    source = {"type": "Files", "path": f"file://{landing}/", "format": "parquet"}
     document = spec(
         location=f"file://{landing.parent / 'lake'}",
-        ingest=[ingest(source={"type": "Files", "path": f"file://{landing}/", "format": "parquet"})],
+        ingest=[ingest(source=source, transform=[{"sql": transform}] if transform else [])],
+        **more,
     )
     server.apply({**manifest("flights", **document), "metadata": {"name": "flights", "namespace": namespace}})
 
@@ -142,3 +148,34 @@ def test_another_takes_over_from_one_that_was_killed_and_repeats_nothing(
         )
         assert len(server.get("jobs", "-n", namespace)["items"]) == 2
         assert second.poll() is None
+
+
+@pytest.mark.timeout(300)
+def test_a_spark_operator_that_is_installed_later_is_used_and_heard(
+    server: ApiServer, namespace: str, landing: Path, tmp_path: Path
+) -> None:
+    """No pod tells of an application that got no driver: the application itself is watched."""
+    there = [version for version in (KUBEFLOW, APACHE) if spark_operators.is_served(server, version)]
+    spark_operators.serve(server, *there, served=False)
+    lands(landing, 1)
+
+    def stalled() -> bool:
+        conditions = {each["type"]: each["reason"] for each in status(server, namespace).get("conditions", ())}
+        return conditions.get("Stalled") == "LauncherNotServed"
+
+    def application() -> str | None:
+        items = server.get("sparkapplications.v1beta2.sparkoperator.k8s.io", "-n", namespace)["items"]
+        return items[0]["metadata"]["name"] if items else None
+
+    def told() -> bool:
+        message = "the SparkApplication is FAILED: quota exceeded"
+        return any(run.get("message") == message for run in status(server, namespace).get("runs", ()))
+
+    with operator(server, namespace, tmp_path / "log"):
+        applied(server, namespace, landing, "select * from source", spark={"launcher": "SparkOperator"})
+        kubelet.eventually(stalled, "the missing launcher is not told")
+        spark_operators.install(server, KUBEFLOW, real=False)
+        name = kubelet.eventually(application, "it is not used", KINDS_SECONDS_MAX)
+        spark_operators.tell(server, KUBEFLOW, namespace, name, "FAILED", "quota exceeded")
+        kubelet.eventually(told, "its end is not heard", KINDS_SECONDS_MAX)
+    spark_operators.serve(server, *there, served=True)

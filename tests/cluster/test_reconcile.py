@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_operator.api.resources import Key
-from hudi_operator.kube.rest import JSON, Document, Rest
+from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import ClusterLauncher
 from hudi_operator.manifests.pods import PodSettings
@@ -28,6 +28,7 @@ from hudi_table.api import open_table
 from hudi_table.table.clock import SystemClock
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
+from tests.support.killed import Killed, KilledRest
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.scale import scale
 
@@ -35,30 +36,6 @@ SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64)
 LOOKS_MAX = 12
 STRIDE = 5
 """The quick version tries every fifth call."""
-
-
-class Killed(BaseException):
-    """The operator is gone."""
-
-
-class KilledRest(Rest):
-    """Dies at one call: before it is made, or after it took effect and before its answer is seen."""
-
-    def __init__(self, server: ApiServer, at: int = 0, *, after: bool = False) -> None:
-        super().__init__(server.client())
-        self._at, self._after = at, after
-        self.calls = 0
-
-    def _called(
-        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
-    ) -> Document:
-        self.calls += 1
-        if self.calls == self._at and not self._after:
-            raise Killed
-        answer = super()._called(method, path, query, body, kind)
-        if self.calls == self._at:
-            raise Killed
-        return answer
 
 
 @dataclass

@@ -16,9 +16,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +115,23 @@ class ApiServer:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, content: str = "application/json") -> tuple[int, Any]:
         """One request as the administrator: the status of the answer, and its document."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content}
         asked = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(asked, timeout=10, context=self._trust()) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read())
+            text = error.read().decode()
+            return error.code, json.loads(text) if text.startswith("{") else {"message": text}
+
+    def done(self, method: str, path: str, body: Any = None, content: str = "application/json") -> dict[str, Any]:
+        """The document of a request that must succeed: a tenth of what a call of kubectl costs."""
+        status, found = self.call(method, path, body, content)
+        assert status < HTTPStatus.BAD_REQUEST, found
+        return dict(found)
 
     def _trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.folder / "certificates" / "apiserver.crt"))

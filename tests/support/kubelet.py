@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from hudi_table.model.jobspec import JobResult
 from tests.support.api_server import ApiServer
 
 T = TypeVar("T")
+MERGE = "application/merge-patch+json"
 WAIT_SECONDS = 30.0
 FINISHED = "2026-01-01T00:05:00Z"
 
@@ -29,7 +29,7 @@ def eventually(found: Callable[[], T | None], what: str, seconds: float = WAIT_S
 
 def pods(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
     """The pods of a namespace."""
-    return list(server.get("pods", "-n", namespace)["items"])
+    return list(server.done("GET", f"/api/v1/namespaces/{namespace}/pods")["items"])
 
 
 def waiting(server: ApiServer, namespace: str) -> list[dict[str, Any]]:
@@ -68,10 +68,7 @@ def _container(pod: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
 
 def _report(server: ApiServer, pod: dict[str, Any], status: dict[str, Any]) -> None:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    done = server.kubectl(
-        "patch", "pod", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    server.done("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": status}, MERGE)
 
 
 def run(server: ApiServer, pod: dict[str, Any], folder: Path) -> None:

@@ -5,12 +5,11 @@ What an attempt is to `do` (succeed, fail, die, sleep) is said when it is launch
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hudi_operator.api.resources import Identity, identity_of
+from hudi_operator.api.resources import API_VERSION, Identity, identity_of
 from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import PodSize, SparkSpec
 from hudi_operator.kube.rest import Rest
@@ -37,7 +36,7 @@ RESULTS = {
 def wanted(do: str, number: int = 1, engine: str = "Spark", executors: int = 2) -> Launch:
     """An attempt, named by its number."""
     name = f"flights-{number}"
-    run = RunStatus(name, "Ingest/feed", "Running", 1, number, batch="b", started=f"2026-01-01T00:00:0{number}Z")
+    run = RunStatus(name, "Ingest/feed", "Running", 1, number, batch="b", started=f"2026-01-01T00:00:{number:02}Z")
     work = JobSpec(
         name,
         {"name": "flights"},
@@ -83,11 +82,9 @@ class ClusterWay:
 
     @classmethod
     def of(cls, server: ApiServer, namespace: str, kind: Kind, engine: str, executors: int) -> ClusterWay:
-        accounts = [
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
-            for name in (SETTINGS.service_account, SETTINGS.driver_account)
-        ]
-        server.apply(*accounts)
+        for name in (SETTINGS.service_account, SETTINGS.driver_account):
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+            server.done("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
         owners = [_created(server, namespace, name) for name in ("flights", "stranger")]
         return cls(server, kind, owners[0], owners[1], engine, executors)
 
@@ -107,7 +104,7 @@ class ClusterWay:
         return wanted(do, number, self.engine, self.executors)
 
     def objects(self) -> list[dict[str, Any]]:
-        return list(self.server.call("GET", self.kind.path(self.namespace))[1]["items"])
+        return list(self.server.done("GET", self.kind.path(self.namespace))["items"])
 
     def driver(self, launch: Launch) -> dict[str, Any]:
         """The pod of the attempt, made if nobody has."""
@@ -161,8 +158,5 @@ class LocalWay:
 
 
 def _created(server: ApiServer, namespace: str, name: str) -> Identity:
-    done = server.kubectl(
-        "create", "-n", namespace, "-o", "json", "-f", "-", given=json.dumps(manifest(name, **spec()))
-    )
-    assert done.returncode == 0, done.stderr
-    return identity_of(json.loads(done.stdout))
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/huditables"
+    return identity_of(server.done("POST", path, manifest(name, **spec())))

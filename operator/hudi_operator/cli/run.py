@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     # In threads that may be left behind: whatever hangs in them, the process ends in time.
     for name, work in (
         ("lease", lambda: _keep(election, stopping, lost)),
-        ("watch", lambda: handlers.watch(operator, launcher.served, parsed.namespace, stopping, parsed.kubeconfig)),
+        ("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig)),
         ("hearing", lambda: health.hearing.keep(stopping)),
     ):
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Which kinds an API server serves, asked anew after a while: definitions come and go while an operator runs."""
+"""Which kinds an API server serves, and what we may do with them, asked anew after a while: both change while an operator runs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Served:
         self._fresh_seconds = fresh_seconds
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, frozenset[str]]] = {}
+        self._rights: dict[tuple[str, str, str, str], tuple[float, bool]] = {}
 
     def serves(self, version: str, plural: str) -> bool:
         """Whether there are `plural` of a version such as `batch/v1`. Raises AccessDeniedError and UnavailableError."""
@@ -30,6 +31,27 @@ class Served:
             with self._lock:
                 self._known[version] = (self._clock.boot_seconds(), found)
         return plural in found
+
+    def may(self, verb: str, version: str, plural: str, namespace: str) -> bool:
+        """Whether we may, in a namespace, or in all of them for "". Raises AccessDeniedError and UnavailableError."""
+        key = (verb, version, plural, namespace)
+        with self._lock:
+            asked, found = self._rights.get(key, (float("-inf"), False))
+        if self._clock.boot_seconds() - asked > self._fresh_seconds:
+            found = self._review(*key)
+            with self._lock:
+                self._rights[key] = (self._clock.boot_seconds(), found)
+        return found
+
+    def _review(self, verb: str, version: str, plural: str, namespace: str) -> bool:
+        wanted = {"verb": verb, "group": version.partition("/")[0], "resource": plural, "namespace": namespace}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": wanted},
+        }
+        answer = self._rest.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        return bool(answer["status"]["allowed"])
 
     def _ask(self, version: str) -> frozenset[str]:
         try:

@@ -16,7 +16,7 @@ from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.apache_spark_operator import APACHE_SPARK_OPERATOR
 from hudi_operator.launchers.job import JOB
-from hudi_operator.launchers.objects import Kind, ObjectLauncher, runs_of
+from hudi_operator.launchers.objects import Kind, ObjectLauncher, Teller
 from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
 from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.manifests.spark_conf import refused
@@ -31,7 +31,7 @@ class ClusterLauncher:
     """Launches as `spec.spark.launcher` says. `allowed`: names of the kinds that this operator has the rights to."""
 
     def __init__(self, rest: Rest, settings: PodSettings, served: Served, allowed: Sequence[str] = NAMES) -> None:
-        self._rest = rest
+        self._teller = Teller(rest)
         self._served = served
         self._launchers = {
             kind.name: ObjectLauncher(rest, settings, kind) for kind in KINDS if kind.name in {*allowed, JOB.name}
@@ -56,11 +56,17 @@ class ClusterLauncher:
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """See `Launcher.runs`."""
-        return runs_of(self._rest, owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
+        return self._teller.runs(owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
 
-    def served(self) -> tuple[Kind, ...]:
-        """The kinds of objects that attempts may have here."""
-        return tuple(launcher.kind for launcher in self._there())
+    def watchable(self, namespaces: Sequence[str]) -> tuple[Kind, ...]:
+        """The kinds of objects that attempts may have here and that we may watch in these namespaces (none: all). A watch that is
+        refused would end the others, too; what is not watched is looked at now and then."""
+        found = [each.kind for each in self._there()]
+        return tuple(kind for kind in found if kind is JOB or self._may_watch(kind, namespaces))
+
+    def _may_watch(self, kind: Kind, namespaces: Sequence[str]) -> bool:
+        verbs = ("list", "watch")
+        return all(self._served.may(v, kind.version, kind.plural, n) for n in namespaces or ("",) for v in verbs)
 
     def _there(self) -> list[ObjectLauncher]:
         return [each for each in self._launchers.values() if self._serves(each.kind)]

@@ -14,10 +14,14 @@ from typing import Any
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.status import RunStatus
 from hudi_operator.kube.rest import Document, Rest
+from hudi_operator.launchers.base import PHASE_OF_OUTCOME
 from hudi_operator.launchers.seen import Verdict, run_as_seen
 from hudi_operator.manifests.pods import ATTEMPT, OWNER, Attempt, PodSettings
 from hudi_operator.plan.effects import Launch
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
+
+OWNERS_MAX = 10_000
+"""Resources whose results are remembered; more than that, and all are looked up once more. Nobody tells of one that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class ObjectLauncher:
     def __init__(self, rest: Rest, settings: PodSettings, kind: Kind) -> None:
         self._rest = rest
         self._settings = settings
+        self._teller = Teller(rest)
         self.kind = kind
 
     def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
@@ -80,7 +85,7 @@ class ObjectLauncher:
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts that still have an object, newest first."""
-        return runs_of(self._rest, owner, [(self.kind, found) for found in self.objects(owner)])
+        return self._teller.runs(owner, [(self.kind, found) for found in self.objects(owner)])
 
     def objects(self, owner: Identity) -> list[Document]:
         """The objects that work for a resource."""
@@ -96,16 +101,33 @@ class ObjectLauncher:
         return found if found["metadata"].get("labels", {}).get(OWNER) == owner.uid else None
 
 
-def runs_of(rest: Rest, owner: Identity, objects: Iterable[tuple[Kind, Document]]) -> tuple[RunStatus, ...]:
-    """The attempts of a resource's objects, newest first, as they and their drivers' pods tell."""
-    objects = list(objects)
-    drivers: dict[str, Document] = {}
-    if objects:
+class Teller:
+    """Tells what has become of objects. Results are remembered, so that pods are looked at only while something is open."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+        self._results: dict[str, dict[str, RunStatus]] = {}
+
+    def runs(self, owner: Identity, objects: Iterable[tuple[Kind, Document]]) -> tuple[RunStatus, ...]:
+        """The attempts of a resource's objects, newest first, as they and their drivers' pods tell."""
+        by_uid = {each["metadata"]["uid"]: (kind, each) for kind, each in objects}
+        known = {uid: run for uid, run in self._results.get(owner.uid, {}).items() if uid in by_uid}
+        open_ones = {uid: pair for uid, pair in by_uid.items() if uid not in known}
+        drivers = self._drivers(owner) if open_ones else {}
+        told = {
+            uid: run_as_seen(each, _verdict(kind, each), drivers.get(each["metadata"]["name"]))
+            for uid, (kind, each) in open_ones.items()
+        }
+        results = known | {uid: run for uid, run in told.items() if run.phase in PHASE_OF_OUTCOME.values()}
+        if len(self._results) >= OWNERS_MAX:
+            self._results.clear()
+        self._results[owner.uid] = results
+        return tuple(sorted((known | told).values(), key=lambda r: (r.started or "", r.attempt), reverse=True))
+
+    def _drivers(self, owner: Identity) -> dict[str, Document]:
         pods = f"/api/v1/namespaces/{owner.key.namespace}/pods"
-        for pod in rest.get(pods, labelSelector=f"{OWNER}={owner.uid}")["items"]:
-            drivers[pod["metadata"]["labels"].get(ATTEMPT, "")] = pod
-    found = [run_as_seen(each, _verdict(kind, each), drivers.get(each["metadata"]["name"])) for kind, each in objects]
-    return tuple(sorted(found, key=lambda r: (r.started or "", r.attempt), reverse=True))
+        found = self._rest.get(pods, labelSelector=f"{OWNER}={owner.uid}")["items"]
+        return {pod["metadata"]["labels"].get(ATTEMPT, ""): pod for pod in found}
 
 
 def _verdict(kind: Kind, document: Document) -> Verdict:
