@@ -299,6 +299,16 @@ def test_whoever_holds_connections_open_cannot_have_them_all_for_long(
         eventually(answers, "idle connections are not cut off")
 
 
+def test_scrapes_come_one_after_the_other_and_keep_no_probe_waiting(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_operator.metrics.server.SCRAPE_WAIT_SECONDS", 0.1)
+    with process.server.scrape:
+        assert process.get("/metrics")[0] == 503
+        assert process.get("/healthz")[0] == 200
+    assert process.get("/metrics")[0] == 200
+
+
 def test_anything_else_is_not_found_and_nothing_but_get_is_done(process: Process) -> None:
     assert process.get("/debug")[0] == 404
     asked = urllib.request.Request(f"http://127.0.0.1:{process.server.server_address[1]}/metrics", b"x", method="POST")

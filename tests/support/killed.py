@@ -18,16 +18,16 @@ class KilledRest(Rest):
 
     def __init__(self, server: ApiServer, at: int = 0, *, after: bool = False) -> None:
         super().__init__(server.client())
-        self._at, self._after = at, after
+        self.at, self.after = at, after
         self.calls = 0
 
     def _called(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
     ) -> Document:
         self.calls += 1
-        if self.calls == self._at and not self._after:
+        if self.calls == self.at and not self.after:
             raise Killed
         answer = super()._called(method, path, query, body, kind)
-        if self.calls == self._at:
+        if self.calls == self.at:
             raise Killed
         return answer
