@@ -118,7 +118,9 @@ def test_a_changed_spec_is_followed(kube: Kube, lake: Lake, table: Resource) -> 
     generation = kube.get("huditable", "flights", "-n", NAMESPACE)["metadata"]["generation"]
 
     def cleaned() -> bool:
-        runs = [run for run in table.runs() if run["work"] == "Cleaning" and run["phase"] in ("Succeeded", "NothingToDo")]
+        runs = [
+            run for run in table.runs() if run["work"] == "Cleaning" and run["phase"] in ("Succeeded", "NothingToDo")
+        ]
         return any(run["generation"] == generation for run in runs)
 
     eventually(cleaned, f"a cleaning of generation {generation}")
