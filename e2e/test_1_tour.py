@@ -25,7 +25,8 @@ def table(kube: Kube) -> Resource:
 
 def commits(lake: Lake, suffix: str, name: str = "flights") -> list[str]:
     """Completed instants of an action, as a listing shows them."""
-    return [key for key in lake.keys("lake", f"{name}/.hoodie/") if key.endswith(suffix)]
+    found = (key.removeprefix(f"{name}/.hoodie/") for key in lake.keys("lake", f"{name}/.hoodie/"))
+    return [key for key in found if key.endswith(suffix) and "/" not in key]
 
 
 def ended_pod(resource: Resource, of: int = 1) -> Document:
@@ -56,8 +57,9 @@ def test_the_first_files_become_a_table(kube: Kube, lake: Lake, table: Resource)
     table.until("Ready")
 
 
-def test_later_files_correct_and_delete_rows(lake: Lake, table: Resource) -> None:
+def test_later_files_correct_and_delete_rows(kube: Kube, lake: Lake, table: Resource) -> None:
     later = lake.land("later")
+    table.look()
     expected = generate.flights().num_rows - later.cancelled
     eventually(lambda: len(commits(lake, ".deltacommit")) == 2, "a second commit is visible")
     table.until("Fresh")
@@ -108,12 +110,21 @@ def test_a_service_with_nothing_to_do_is_short(kube: Kube) -> None:
 
 
 def test_a_changed_spec_is_followed(kube: Kube, lake: Lake, table: Resource) -> None:
-    """Cleaning is set to keep one commit: what compaction and clustering have replaced goes."""
-    patch = '{"spec": {"maintenance": {"cleaning": {"keepCommits": 1}}, "options": {"hoodie.clean.max.commits": "1"}}}'
-    before, rows = table.status()["observedGeneration"], lake.rows(URI)
+    """Cleaning is asked to keep one commit, after every commit: it is due at once."""
+    rows = lake.rows(URI)
+    cleaning = '"maintenance": {"cleaning": {"keepCommits": 1}}'
+    patch = f'{{"spec": {{{cleaning}, "options": {{"hoodie.clean.trigger.max.commits": "1"}}}}}}'
     kube.need("patch", "huditable", "flights", "-n", NAMESPACE, "--type=merge", "-p", patch)
-    eventually(lambda: table.status()["observedGeneration"] > before, "the new generation is seen")
-    eventually(lambda: commits(lake, ".clean"), "a cleaning has run")
+    generation = kube.get("huditable", "flights", "-n", NAMESPACE)["metadata"]["generation"]
+
+    def cleaned() -> bool:
+        runs = [
+            run for run in table.runs() if run["work"] == "Cleaning" and run["phase"] in ("Succeeded", "NothingToDo")
+        ]
+        return any(run["generation"] == generation for run in runs)
+
+    eventually(cleaned, f"a cleaning of generation {generation}")
+    assert table.status()["observedGeneration"] == generation
     assert same_rows(lake.rows(URI), rows)
 
 

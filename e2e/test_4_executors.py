@@ -55,7 +55,7 @@ def test_driver_and_executor_write_the_table(kube: Kube, lake: Lake, launcher: s
     def visible() -> bool:
         found = kube.find("pods", "-n", NAMESPACE, "-l", "spark-role=executor") or {"items": []}
         executors.update(pod["metadata"]["name"] for pod in found["items"] if pod["status"]["phase"] == "Running")
-        return any(key.endswith(".commit") for key in lake.keys("lake", f"{name}/.hoodie/"))
+        return any(key.endswith(".commit") and "metadata" not in key for key in lake.keys("lake", f"{name}/.hoodie/"))
 
     eventually(visible, f"{name} has a commit", 900)
     watch.seen()

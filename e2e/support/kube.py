@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -82,7 +83,10 @@ class Kube:
 
     @contextlib.contextmanager
     def forwarded(self, target: str, namespace: str, port: int) -> Iterator[int]:
-        """A free port of this machine that leads to a port in the cluster, whatever the cluster's network is."""
+        """A port of this machine that leads to a port in the cluster, whatever the cluster's network is, and whoever restarts it."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            local = int(free.getsockname()[1])
         command = [
             str(_kubectl()),
             f"--kubeconfig={self.kubeconfig}",
@@ -90,17 +94,30 @@ class Kube:
             "-n",
             namespace,
             target,
-            f":{port}",
+            f"{local}:{port}",
         ]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            try:
-                assert process.stdout is not None
-                said = process.stdout.readline()
-                found = re.search(r"127\.0\.0\.1:(\d+)", said)
-                assert found, f"{target} cannot be reached: {said}"
-                yield int(found[1])
-            finally:
-                process.terminate()
+        stop = threading.Event()
+
+        def keep() -> None:
+            while not stop.is_set():
+                with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                    while process.poll() is None and not stop.wait(POLL_SECONDS):
+                        pass
+                    process.terminate()
+
+        keeper = threading.Thread(target=keep, name="port-forward", daemon=True)
+        keeper.start()
+        try:
+            eventually(lambda: _listens(local), f"{target} can be reached")
+            yield local
+        finally:
+            stop.set()
+            keeper.join()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _kubectl() -> Path:

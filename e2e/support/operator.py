@@ -100,6 +100,10 @@ class Resource:
             return []
         return self.kube.items("pods", "-n", NAMESPACE, "-l", f"{OWNER}={found['metadata']['uid']}")
 
+    def look(self) -> None:
+        """Have it looked at now, not at the next of the regular looks: any change of the resource does."""
+        self.kube.need("annotate", self.kind, self.name, "-n", NAMESPACE, "--overwrite", f"looked-at={time.time_ns()}")
+
     def delete(self) -> float:
         """Delete it; the seconds until it is gone."""
         began = time.monotonic()
