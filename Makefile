@@ -19,7 +19,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-full check format bench acceptance-clustering interop-env
+.PHONY: test test-full check format bench bench-operator acceptance-clustering interop-env
 test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
@@ -39,6 +39,9 @@ format: setup ## Format the code and mend what can be mended
 
 bench: setup interop-env ## Time the write path beside pyarrow, delta-rs and Apache Hudi
 	@$(WITH_JAVA) $(BIN)/python -m bench $(BENCH)
+
+bench-operator: setup setup-k8s ## Time the operator beside 2,000 tables and 2,000 services (BENCH="--count 200")
+	@$(BIN)/python -m bench.operator_scale $(BENCH)
 
 acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, beside its table (ACCEPTANCE="--scale 0.1")
 	@$(BIN)/python -m tests.acceptance.clustering $(ACCEPTANCE)
