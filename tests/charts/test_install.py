@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,11 @@ def test_people_with_kubernetes_own_roles_may_what_these_say(
         for verb in verbs:
             for kind in ("huditables", "tableservices"):
                 asked = ("auth", "can-i", verb, f"{kind}.hudi.lakeops.dev", "--as=ann", "-n", namespace)
-                eventually(
-                    lambda asked=asked, answer=answer: server.kubectl(*asked).stdout.strip() == answer, str(asked)
-                )
+                eventually(partial(is_answered, server, asked, answer), f"{' '.join(asked)} is not answered {answer}")
+
+
+def is_answered(server: ApiServer, asked: tuple[str, ...], answer: str) -> bool:
+    return server.kubectl(*asked).stdout.strip() == answer
 
 
 def test_kustomize_brings_what_the_chart_does(server: ApiServer) -> None:
