@@ -10,6 +10,7 @@ import base64
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,7 +25,11 @@ from tests.support.s3 import running_s3
 from tests.support.table_life import SECRET, TableLife, eventually
 
 ROLE_ONLY, EVERYWHERE = "role-only", "everywhere"
-NOT_SHOWN = {Right(version.partition("/")[0], "sparkapplications", "delete") for version in (KUBEFLOW, APACHE)}
+SPARK_OPERATORS = {
+    "SparkOperator": KUBEFLOW.partition("/")[0],
+    "ApacheSparkOperator": APACHE.partition("/")[0],
+}
+NOT_SHOWN = {Right(group, "sparkapplications", "delete") for group in SPARK_OPERATORS.values()}
 """A run on Spark is stopped when a service that reads 256 MiB or more passes its deadline: tests/cluster shows it without these accounts."""
 pytestmark = pytest.mark.timeout(1800)
 
@@ -108,20 +113,14 @@ def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> Non
         life.meets_a_bad_file,
         life.loses_its_secret_for_a_while,
         life.stops_a_service,
-        lambda: life.runs_as("SparkOperator", group_of(KUBEFLOW)),
-        lambda: life.runs_as("ApacheSparkOperator", group_of(APACHE)),
-        lambda: life.others_change_it("HudiTable", "flights"),
-        lambda: life.others_change_it("TableService", "clean"),
+        *(partial(life.runs_as, *each) for each in SPARK_OPERATORS.items()),
+        partial(life.others_change_it, "HudiTable", "flights"),
+        partial(life.others_change_it, "TableService", "clean"),
         life.ends,
     ):
         part()
         found.seen.append(etcd.dump(life.server.etcd_url))
     found.words["what it tells Prometheus"] = running.metrics()
-
-
-def group_of(version: str) -> str:
-    """Of an apiVersion."""
-    return version.partition("/")[0]
 
 
 def asked_of(audit: AuditLog, found: Lived) -> Any:
