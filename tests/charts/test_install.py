@@ -125,17 +125,10 @@ def test_people_with_kubernetes_own_roles_may_what_these_say(
         for verb in verbs:
             for kind in ("huditables", "tableservices"):
                 asked = ("auth", "can-i", verb, f"{kind}.hudi.lakeops.dev", "--as=ann", "-n", namespace)
-<<<<<<< HEAD
-                eventually(partial(_says, server, answer, asked), str(asked))
-
-
-def _says(server: ApiServer, answer: str, asked: tuple[str, ...]) -> bool:
-=======
                 eventually(partial(is_answered, server, asked, answer), f"{' '.join(asked)} is not answered {answer}")
 
 
 def is_answered(server: ApiServer, asked: tuple[str, ...], answer: str) -> bool:
->>>>>>> chart
     return server.kubectl(*asked).stdout.strip() == answer
 
 
