@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -107,7 +107,7 @@ def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> Non
     """The whole life; after each part, what etcd holds."""
     eventually(lambda: life.asked("get", "leases", "hudi-operator"), "the operator asks for no lead")
     found.words["the operator's arguments"] = running.command_line()
-    for part in (
+    parts: list[Callable[[], None]] = [
         life.begins_without_its_secret,
         life.takes_files,
         life.meets_a_bad_file,
@@ -117,7 +117,8 @@ def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> Non
         partial(life.others_change_it, "HudiTable", "flights"),
         partial(life.others_change_it, "TableService", "clean"),
         life.ends,
-    ):
+    ]
+    for part in parts:
         part()
         found.seen.append(etcd.dump(life.server.etcd_url))
     found.words["what it tells Prometheus"] = running.metrics()
