@@ -69,7 +69,7 @@ def test_a_driver_killed_mid_write_is_followed_by_another(kube: Kube, lake: Lake
     is_whole(kube, lake, "killed", rows)
     runs = table.runs()
     assert [run["attempt"] for run in runs] == [2, 1], "the write was over before its driver was killed"
-    assert (runs[0]["phase"], runs[1]["phase"]) == ("Succeeded", "Lost")
+    assert (runs[0]["phase"], runs[1]["reason"]) == ("Succeeded", "JobLost")
 
 
 def test_an_operator_killed_again_and_again_starts_nothing_twice(kube: Kube, lake: Lake) -> None:

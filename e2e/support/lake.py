@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from examples.flights.generate import Landing
 from examples.kubernetes.land import land
+from tests.support import hudi_rs
 
 REGION = "us-east-1"
 
@@ -44,8 +45,6 @@ class Lake:
 
     def rows(self, uri: str) -> pa.Table:
         """The table's snapshot, as hudi-rs reads it."""
-        from hudi import HudiTableBuilder
-
         options = {
             "aws_access_key_id": self.access_key,
             "aws_secret_access_key": self.secret_key,
@@ -53,6 +52,4 @@ class Lake:
             "aws_endpoint": self.endpoint,
             "aws_allow_http": "true",
         }
-        table = HudiTableBuilder.from_base_uri(uri).with_options(options).build()
-        batches = [pa.record_batch(batch) for batch in table.read()]
-        return pa.Table.from_batches(batches)
+        return hudi_rs.read(uri, **options)
