@@ -135,7 +135,7 @@ class TableLife:
         rest.merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
-        """It is deleted, and so is a table of each deletion policy; none is held back."""
+        """It is deleted, and so is a table of each deletion policy. The one whose files go with it is held back until a job has found none."""
         for policy in POLICIES:
             name = policy.lower()
             self.applies(
@@ -143,8 +143,10 @@ class TableLife:
             )
             eventually(lambda name=name: self.table(name).get("status", {}).get("conditions"), f"{name} is not seen")  # type: ignore[misc]
         for kind in ("tsvc", "ht"):
-            done = self.server.kubectl("delete", kind, "--all", "-n", self.namespace, "--timeout=60s")
+            done = self.server.kubectl("delete", kind, "--all", "-n", self.namespace, "--wait=false")
             assert done.returncode == 0, done.stderr
+        self.pod_runs()
+        eventually(lambda: not self.server.get("ht", "-n", self.namespace)["items"], "a table is not let go of")
         eventually(lambda: not kubelet.pods(self.server, self.namespace), "pods stay behind")
 
     def spec(self, **changes: Any) -> dict[str, Any]:

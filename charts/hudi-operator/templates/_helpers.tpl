@@ -62,6 +62,9 @@ default
 - apiGroups: [hudi.lakeops.dev]
   resources: [huditables, tableservices]
   verbs: [get, list, watch]
+- apiGroups: [hudi.lakeops.dev] # the finalizer of a table whose files go with it
+  resources: [huditables]
+  verbs: [patch]
 - apiGroups: [hudi.lakeops.dev]
   resources: [huditables/status, tableservices/status]
   verbs: [patch]
