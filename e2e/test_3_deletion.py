@@ -12,27 +12,31 @@ from e2e.support.tables import flights
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def test_retain_keeps_every_object(kube: Kube, lake: Lake) -> None:
-    rows = lake.land("first", "retained/").rows
-    kube.apply(flights("retained", deletionPolicy="Retain"))
-    table = Resource(kube, "huditable", "retained")
-    eventually(lambda: (table.status().get("data") or {}).get("records") == rows, "the table is loaded")
-    keys = set(lake.keys("lake", "retained/"))
+@pytest.mark.parametrize("policy", ["Retain", "Unregister"])
+def test_a_policy_that_keeps_the_table_keeps_every_object(kube: Kube, lake: Lake, policy: str) -> None:
+    name = policy.lower()
+    rows = lake.land("first", f"{name}/").rows
+    keys, table = loaded(kube, lake, name, rows, policy)
     table.delete()
-    eventually(lambda: not kube.items("jobs", "-n", NAMESPACE, "-l", "app=retained"), "its Jobs are gone")
-    assert set(lake.keys("lake", "retained/")) == keys
-    assert lake.rows("s3://lake/retained").num_rows == rows
+    eventually(lambda: not kube.items("jobs", "-n", NAMESPACE, "-l", f"app={name}"), "its Jobs are gone")
+    assert set(lake.keys("lake", f"{name}/")) == keys
+    assert lake.rows(f"s3://lake/{name}").num_rows == rows
 
 
-@pytest.mark.parametrize("policy", ["Unregister", "Purge"])
-def test_a_policy_that_this_release_does_not_do_is_refused_by_its_name_and_deletes_nothing(
-    kube: Kube, lake: Lake, policy: str
-) -> None:
-    name = f"refused-{policy.lower()}"
-    lake.client().put_object(Bucket="lake", Key=f"{name}/mine", Body=b"kept")
+def test_purge_deletes_every_object_of_the_table_and_no_other(kube: Kube, lake: Lake) -> None:
+    rows = lake.land("first", "purge/").rows
+    landed = set(lake.keys("landing", "purge/"))
+    _, table = loaded(kube, lake, "purge", rows, "Purge")
+    lake.client().put_object(Bucket="lake", Key="purge2/mine", Body=b"kept")
+    table.delete()
+    assert lake.keys("lake", "purge/") == []
+    assert lake.keys("lake", "purge2/") == ["purge2/mine"]
+    assert set(lake.keys("landing", "purge/")) == landed
+
+
+def loaded(kube: Kube, lake: Lake, name: str, rows: int, policy: str) -> tuple[set[str], Resource]:
+    """A table with the rows of what has landed; its objects."""
     kube.apply(flights(name, deletionPolicy=policy))
     table = Resource(kube, "huditable", name)
-    status = table.until("Stalled")
-    assert any(policy in condition["message"] for condition in status["conditions"] if condition["type"] == "Stalled")
-    assert table.delete() < 30
-    assert lake.keys("lake", f"{name}/") == [f"{name}/mine"]
+    eventually(lambda: (table.status().get("data") or {}).get("records") == rows, "the table is loaded")
+    return set(lake.keys("lake", f"{name}/")), table

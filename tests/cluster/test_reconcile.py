@@ -34,8 +34,8 @@ from tests.support.scale import scale
 SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64)
 LOOKS_MAX = 12
 KINDS_OF = ("ht", "tsvc")
-STRIDE = 17
-"""The quick version tries every seventeenth call."""
+STRIDE = 29
+"""The quick version tries every twenty-ninth call."""
 
 
 @dataclass

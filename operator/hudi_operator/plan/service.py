@@ -159,6 +159,8 @@ class _Judgement:
         if due is None or self.progress.ended_well(due.batch):
             return
         if spec.suspend or owner.spec.suspend:
+            which = "this service" if spec.suspend else str(owner.identity.key)
+            self.outcome.suspended = f"{due.why}, but {which} is suspended: no new run is started"
             return
         if self.observed.others:
             other = self.observed.others[0]

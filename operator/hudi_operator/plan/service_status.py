@@ -20,7 +20,7 @@ from hudi_operator.plan.runs import DONE
 @dataclass(slots=True)
 class Outcome:
     """What a judgement has come to: (reason, message) pairs. `stale`: why the approved plan is not run; `quiet`: why nothing
-    is due; `failed`: what went wrong with a run after which another one comes; `bytes_to_clean`: as measured, where somebody asks."""
+    is due; `suspended`: something is, and is not started; `failed`: what went wrong with a run after which another one comes; `bytes_to_clean`: as measured, where somebody asks."""
 
     stalled: tuple[str, str] | None = None
     unseen: Problem | None = None
@@ -28,6 +28,7 @@ class Outcome:
     failed: tuple[str, str] | None = None
     stale: str | None = None
     quiet: str | None = None
+    suspended: str | None = None
     bytes_to_clean: int | None = None
 
 
@@ -103,6 +104,8 @@ def _ready(spec: TableServiceSpec | None, progress: Progress, outcome: Outcome) 
         return "Running", Finding("Ready", "True", *outcome.busy)
     if outcome.failed is not None:
         return "Failed", Finding("Ready", "False", *outcome.failed)
+    if outcome.suspended is not None:
+        return "Suspended", Finding("Ready", "True", "Suspended", outcome.suspended)
     if spec is not None and spec.suspend:
         return "Suspended", Finding("Ready", "True", "Suspended", "no new run is started")
     if progress.plan is not None:

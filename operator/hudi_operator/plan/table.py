@@ -30,6 +30,8 @@ from hudi_table.model.jobspec import JobSpec
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0
 """How often the end of another resource's run is looked for."""
+SOURCE_SECONDS = 60.0
+"""How often a source is listed: files that land there send no word."""
 LAUNCH_SECONDS = 60.0
 """How soon an attempt is tried again that could not be started."""
 
@@ -88,6 +90,8 @@ class _Judgement:
                 if self.launches or self.stalled:
                     return
             self._maintenance(spec)
+            if spec.ingest:
+                self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
 
     def _unseen(self, problem: Problem) -> None:
         """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""

@@ -111,6 +111,11 @@ class TestThePlace:
         story.owner |= {"suspend": suspended == "table"}
         assert story.look().started == []
 
+    def test_of_a_suspended_table_is_told_to_wait_for_it_not_to_be_done(self) -> None:
+        effects = plan_service(service(), seen(owner={"type": "MergeOnRead", "suspend": True}), NOW)
+        assert status_of(effects).phase == "Suspended"
+        assert "flights is suspended" in next(c.message for c in status_of(effects).conditions if c.type == "Ready")
+
     @pytest.mark.parametrize(
         ("changes", "words"),
         [

@@ -32,6 +32,11 @@ class TestWaitingFiles:
         assert conditions(effects)["Reconciling"] == ("True", "Ingesting")
         assert conditions(effects)["Fresh"] == ("False", "FilesWaiting")
 
+    def test_are_looked_for_again_within_a_minute(self) -> None:
+        (again,) = of(RequeueAfter, plan_table(desired(), seen(table(*FILES)), NOW))
+        assert again.seconds <= 60
+        assert again.appointment
+
     def test_none_start_nothing(self) -> None:
         effects = plan_table(desired(), seen(table(*FILES)), NOW)
         assert not of(Launch, effects)
