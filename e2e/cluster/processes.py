@@ -37,6 +37,8 @@ def start(name: str, *command: str | Path, inside: bool = True) -> None:
             env=_environment(),
             start_new_session=True,
         )
+    # Another run of this program may end it, found by its record: that nobody waited for it is no mistake to warn of.
+    process.returncode = 0
     _record(name).write_text(json.dumps({"pid": process.pid, "began": _began(process.pid)}))
 
 
@@ -83,7 +85,8 @@ def _pid(name: str) -> int | None:
     except FileNotFoundError:
         return None
     pid = int(record["pid"])
-    return pid if _began(pid) == record["began"] else None
+    began = _began(pid)
+    return pid if began is not None and began == record["began"] else None
 
 
 def _began(pid: int) -> str | None:

@@ -158,7 +158,7 @@ def test_a_service_runs_once_and_is_followed(lake: Shell) -> None:
     done = lake.hudi("run", "flights", "Savepoint", "--wait")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^Phase +Succeeded$", done.stdout, re.MULTILINE)
-    assert "Savepoint is started" in done.stderr or "runs as" in done.stderr
+    assert re.search(r"^flights-savepoint-\w+: Succeeded: savepoint \d{17}", done.stderr, re.MULTILINE)
     name = lake.document("run", "flights", "Cleaning", "--wait")["service"]
     made = lake.server.get("tsvc", name, "-n", "living")
     assert made["metadata"]["ownerReferences"][0]["name"] == "flights"

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ TABLES = 20 if scale() > 1 else 6
 CONVERGED_SECONDS_MAX = 30.0
 """From the return of the API server until each table has the rows of all files, and says so."""
 FED_AT_ONCE = 4
+AWAY = (AssertionError, OSError, HTTPException, ValueError)
+"""How a call of an API server fails that is going, gone, or coming."""
 
 
 @dataclass
@@ -60,7 +63,7 @@ class Machinery:
         while not self._ending.wait(0.1):
             try:
                 waiting = kubelet.waiting(self.server, self.namespace)
-            except AssertionError:
+            except AWAY:
                 continue
             for pod in waiting:
                 self._run(pod)
@@ -73,7 +76,7 @@ class Machinery:
         while not self._ending.is_set():
             try:
                 kubelet.reported(self.server, pod, self.folder / name)
-            except AssertionError:
+            except AWAY:
                 time.sleep(0.1)
             else:
                 return
@@ -106,7 +109,7 @@ class Lakes:
         """What is not as it should be, or nothing."""
         try:
             found = {item["metadata"]["name"]: item for item in server.get("ht", "-n", namespace)["items"]}
-        except AssertionError as error:
+        except AWAY as error:
             return f"the API server does not answer: {error}"
         wrong = []
         for table in self.tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ from typing import Any
 from hudi_operator.api.resources import DEFAULT_NAMESPACE, Key, table_of
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.ports import Meter, NoMeter
-from hudi_operator.runtime.queue import WorkQueue
+from hudi_operator.runtime.queue import JITTER, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
-from hudi_table.errors import HudiError, InvariantError
+from hudi_table.errors import HudiError, InvariantError, UnavailableError
 
 PATIENCE_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+"""How soon a look is repeated that the API server did not answer: stores that do not answer raise nothing here."""
 RESYNC_SECONDS = 600.0
 """How often a resource is looked at of which nothing is heard: what changes in a store sends no word."""
 _log = logging.getLogger(__name__)
@@ -109,7 +112,8 @@ class Operator:
         try:
             again = self.reconciler.reconcile(key)
         except HudiError as error:
-            wait = self.queue.failed(key)
+            away = isinstance(error, UnavailableError)
+            wait = self.queue.failed(key, AWAY_SECONDS * (1 + JITTER * random.random()) if away else float("inf"))
             _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
             return error.name()
         except Exception:  # noqa: BLE001 - a bug in one look must not end the worker, or all tables would stand still

@@ -71,12 +71,12 @@ class WorkQueue:
         if again is not None:
             self.add(key, again * (1 + JITTER * random.random()))
 
-    def failed(self, key: Key) -> float:
-        """A look has raised; the seconds until the next one, which double."""
+    def failed(self, key: Key, at_most: float = float("inf")) -> float:
+        """A look has raised; the seconds until the next one, which double up to `at_most`."""
         self._give_back(key)
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = self.policy.wait_seconds(failures)
+        wait = min(self.policy.wait_seconds(failures), at_most)
         self.add(key, wait)
         return wait
 

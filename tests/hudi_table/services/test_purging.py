@@ -14,7 +14,7 @@ from hudi_table.services.purging import MARK, purge
 from hudi_table.table.ports import Storage
 from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
-from tests.support.crashes import FIRST, Layout, prepared, read
+from tests.support.crashes import FIRST, Layout, copied, prepared, read
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.tables import memory_storage
 
@@ -82,10 +82,10 @@ def test_what_lies_beside_the_table_stays(tmp_path: object) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_REPLY, Fault.LOST_REQUEST])
 def test_an_interruption_leaves_the_whole_table_or_none_and_the_next_attempt_completes_it(fault: Fault) -> None:
-    at = 0
+    at, whole = 0, prepared(LAYOUT)
     while True:
         at += 1
-        store = prepared(LAYOUT)
+        store = copied(whole)
         plan = FaultPlan(at, fault, only=lambda call: call.method in WRITES)
         with contextlib.suppress(Crash):
             purged(FaultyStorage(store, plan))
