@@ -22,7 +22,7 @@ from hudi_operator.runtime.operator import Operator
 from hudi_table.errors import HudiError
 
 WATCH_SECONDS = 300
-"""How long one watch lasts; a new one begins with a listing, so that nothing that was missed stays missed."""
+"""How long one watch lasts; a new one goes on from the last version that was heard."""
 KINDS_SECONDS = 10.0
 """How often it is asked which kinds are served; the answer may be some seconds older."""
 CHUNK = 200

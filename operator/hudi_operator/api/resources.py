@@ -68,12 +68,17 @@ class DesiredService:
     status: TableServiceStatus
 
 
+def key_of(document: Mapping[str, Any]) -> Key:
+    """Where the resource of a document is found."""
+    metadata = document["metadata"]
+    return Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+
+
 def identity_of(document: Mapping[str, Any]) -> Identity:
     """Identity of a document as the API server stores it."""
     metadata = document["metadata"]
-    key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
     return Identity(
-        key,
+        key_of(document),
         metadata["uid"],
         int(metadata["generation"]),
         created=str(metadata.get("creationTimestamp", "")),

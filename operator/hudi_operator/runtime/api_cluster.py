@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
-from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, FINALIZER, KINDS, Key, table_of
+from hudi_operator.api.resources import API_VERSION, FINALIZER, KINDS, Key, key_of, table_of
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
@@ -45,7 +45,7 @@ class ApiCluster:
         """The watch has brought a resource. Who manages which field is not kept: it is larger than all the rest."""
         metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
         document = {**document, "metadata": metadata}
-        key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+        key = key_of(document)
         with self._lock:
             self._forget(key)
             self._known[key] = document

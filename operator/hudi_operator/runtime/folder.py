@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key, table_of, with_defaults
+from hudi_operator.api.resources import KINDS, Key, key_of, table_of, with_defaults
 from hudi_operator.plan.effects import Emit
 from hudi_operator.plan.runs import rfc3339
 from hudi_table.errors import CorruptTableError, WriteConflictError
@@ -55,7 +55,7 @@ class FolderCluster:
         As an API server does it, but that a spec with errors is stored as it is, for the status to tell them.
         """
         metadata = document["metadata"]
-        key = Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"])
+        key = key_of(document)
         stored = self.get(key)
         spec = with_defaults(key.kind, document.get("spec"))
         kept = ("uid", "generation", "creationTimestamp")

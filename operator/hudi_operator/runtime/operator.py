@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.resources import DEFAULT_NAMESPACE, Key, table_of
+from hudi_operator.api.resources import Key, key_of, table_of
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.ports import Meter, NoMeter
 from hudi_operator.runtime.queue import JITTER, WorkQueue
@@ -43,23 +43,17 @@ class Operator:
 
     def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
         """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
-        before = self._version(document)
+        before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
         if deleted:
             self.cluster.gone(key)
             self.queue.forget(key)
             others.remove(key)
-        elif before == document["metadata"]["resourceVersion"]:
+        elif before is not None and before["metadata"]["resourceVersion"] == document["metadata"]["resourceVersion"]:
             others.remove(key)  # what we wrote ourselves comes back
         for other in others:
             self.queue.add(other)
-
-    def _version(self, document: Mapping[str, Any]) -> str | None:
-        """The version of a resource as it is known."""
-        metadata = document["metadata"]
-        known = self.cluster.get(Key(document["kind"], metadata.get("namespace", DEFAULT_NAMESPACE), metadata["name"]))
-        return None if known is None else str(known["metadata"]["resourceVersion"])
 
     def ended(self, uid: str) -> None:
         """Something has become of an attempt that works for the resource of this uid."""
