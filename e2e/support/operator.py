@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import shutil
 import subprocess
 import time
 from dataclasses import dataclass
@@ -49,11 +50,18 @@ def install(kube: Kube) -> None:
 
 def helm(kube: Kube, *arguments: str) -> None:
     """Helm in the operator's namespace. Raises AssertionError with what it said."""
-    built = setup_k8s.helm_folder() / "helm"
-    program = str(built) if built.exists() else "helm"
-    command = [program, f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
+    command = [_helm_program(), f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def _helm_program() -> str:
+    """The one that is installed, else that of the tests, which is built if it has not been."""
+    installed = shutil.which("helm")
+    if installed:
+        return installed
+    setup_k8s.build_missing(setup_k8s.HELM_MODULE, setup_k8s.HELM_PACKAGES, setup_k8s.helm_folder())
+    return str(setup_k8s.helm_folder() / "helm")
 
 
 @dataclass(frozen=True, slots=True)
