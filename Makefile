@@ -72,7 +72,7 @@ sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom
 	@for name in operator spark; do .venv-sbom/bin/python scripts/sbom.py localhost/hudi-$$name:dev build/sbom/hudi-$$name.cdx.json; done
 
 e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
-	@$(BIN)/python -m e2e $(E2E)
+	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)
 
 ##@ Keep
 .PHONY: manifests lock clean

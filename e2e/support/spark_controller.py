@@ -6,6 +6,7 @@ For clusters where the public operators cannot be had. It follows the drivers an
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import yaml
 
 from e2e.support.kube import Document, Kube
@@ -24,6 +26,7 @@ from e2e.support.operator import NAMESPACE
 
 KUBEFLOW, APACHE = "sparkapplications.sparkoperator.k8s.io", "sparkapplications.spark.apache.org"
 POLL_SECONDS = 1.0
+_log = logging.getLogger(__name__)
 _ENDS = {"Succeeded": ("COMPLETED", "Succeeded"), "Failed": ("FAILED", "Failed")}
 
 
@@ -35,9 +38,13 @@ def controller(kube: Kube) -> Iterator[None]:
     def work() -> None:
         with tempfile.TemporaryDirectory() as folder:
             while not stop.wait(POLL_SECONDS):
-                for kind in (KUBEFLOW, APACHE):
-                    for application in (kube.find(kind, "-n", NAMESPACE) or {"items": []})["items"]:
-                        _look(kube, kind, application, Path(folder))
+                # What goes wrong stands in the log of the test; the next round tries again.
+                try:
+                    for kind in (KUBEFLOW, APACHE):
+                        for application in (kube.find(kind, "-n", NAMESPACE) or {"items": []})["items"]:
+                            _look(kube, kind, application, Path(folder))
+                except (AssertionError, LookupError):
+                    _log.exception("a SparkApplication was not followed")
 
     thread = threading.Thread(target=work, name="spark-controller", daemon=True)
     thread.start()
@@ -55,17 +62,11 @@ def _look(kube: Kube, kind: str, application: Document, folder: Path) -> None:
     if not status:
         done = subprocess.run(
             submission(kube, kind, application, folder / name), capture_output=True, text=True, check=False,
-            env={**os.environ, "KUBECONFIG": str(kube.kubeconfig)},
+            env={**os.environ, "KUBECONFIG": str(kube.kubeconfig), "SPARK_HOME": str(Path(pyspark.__file__).parent)},
         )  # fmt: skip
         said = "" if done.returncode == 0 else done.stderr[-1000:]
-        _write(
-            kube,
-            kind,
-            application,
-            "SUBMISSION_FAILED" if said else "SUBMITTED",
-            "Failed" if said else "Submitted",
-            said,
-        )
+        states = ("SUBMISSION_FAILED", "Failed") if said else ("SUBMITTED", "Submitted")
+        _write(kube, kind, application, *states, said)
         return
     pod = kube.find("pod", f"{name}-driver", "-n", NAMESPACE)
     phase = pod["status"]["phase"] if pod is not None else "Failed"
@@ -80,7 +81,7 @@ def _write(kube: Kube, kind: str, application: Document, kubeflow: str, apache: 
         if (before.get("applicationState") or {}).get("state") == kubeflow:
             return
         ended = {"terminationTime": now} if kubeflow in ("COMPLETED", "FAILED") else {}
-        status: Document = {"applicationState": {"state": kubeflow, "errorMessage": said}, **ended}
+        status: Document = {"applicationState": {"state": kubeflow, "errorMessage": said}, "driverInfo": {}, **ended}
     else:
         history = dict(before.get("stateTransitionHistory") or {})
         current = {"currentStateSummary": apache, "lastTransitionTime": now, "message": said}
@@ -92,17 +93,8 @@ def _write(kube: Kube, kind: str, application: Document, kubeflow: str, apache: 
             history[str(len(history))] = current
         status = {"currentState": current, "stateTransitionHistory": history}
     name = application["metadata"]["name"]
-    kube.run(
-        "patch",
-        kind,
-        name,
-        "-n",
-        NAMESPACE,
-        "--type=merge",
-        "--subresource=status",
-        "-p",
-        json.dumps({"status": status}),
-    )
+    told = json.dumps({"status": status})
+    kube.need("patch", kind, name, "-n", NAMESPACE, "--type=merge", "--subresource=status", "-p", told)
 
 
 def submission(kube: Kube, kind: str, application: Document, folder: Path) -> list[str]:
