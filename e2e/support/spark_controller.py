@@ -103,7 +103,8 @@ def submission(kube: Kube, kind: str, application: Document, folder: Path) -> li
     spec, name = application["spec"], application["metadata"]["name"]
     conf, templates, program, arguments = (_kubeflow if kind == KUBEFLOW else _apache)(spec)
     for role, template in templates.items():
-        template.setdefault("metadata", {})["ownerReferences"] = [_owner(application)]
+        if role == "driver":  # of the executors Spark makes the driver the owner
+            template.setdefault("metadata", {})["ownerReferences"] = [_owner(application)]
         (folder / f"{role}.yaml").write_text(yaml.safe_dump(template))
         conf[f"spark.kubernetes.{role}.podTemplateFile"] = str(folder / f"{role}.yaml")
     conf |= {

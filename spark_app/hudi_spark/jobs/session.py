@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from hudi_table.errors import UnavailableError
 from hudi_table.model.jobspec import JobSpec
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -45,7 +46,8 @@ FIXED = {
 
 
 def session(spec: JobSpec, *, short: bool = False) -> SparkSession:
-    """A session with the job's properties over our defaults; a few of ours cannot be changed."""
+    """A session with the job's properties over our defaults; a few of ours cannot be changed. Raises UnavailableError if Spark does
+    not start: most often its executors do not, which another attempt may see otherwise."""
     conf = properties(spec, os.environ, short=short)
     if conf.get("spark.master", "").startswith("local"):
         # Workers would take whatever python3 is first in the path.
@@ -53,7 +55,16 @@ def session(spec: JobSpec, *, short: bool = False) -> SparkSession:
     builder = SparkSession.builder.appName(spec.attempt)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        raise UnavailableError(f"Spark did not start ({_cause(error)}): the log of the driver says more") from error
+
+
+def _cause(error: Exception) -> str:
+    """What the JVM said, without the places where it said so."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def properties(spec: JobSpec, environment: Mapping[str, str], *, short: bool = False) -> dict[str, str]:

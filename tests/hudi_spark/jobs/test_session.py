@@ -1,6 +1,9 @@
-"""The properties of a job's session: alone, with executors of its own, and in a driver that was submitted. No JVM is started."""
+"""The properties of a job's session: alone, with executors of its own, and in a driver that was submitted."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 from hudi_operator.api.table import PodSize, SparkSpec
 from hudi_operator.manifests.batch import POD_IP, POD_NAME
@@ -60,3 +63,17 @@ def test_what_the_launcher_says_wins_over_the_manifest() -> None:
 
 def test_launcher_and_job_name_the_same_variables() -> None:
     assert (session.POD_IP, session.POD_NAME) == (POD_IP, POD_NAME)
+
+
+def test_a_spark_that_does_not_start_is_told_in_a_line_and_may_be_tried_again() -> None:
+    program = (
+        "from hudi_spark.jobs.session import session\n"
+        "from hudi_table.errors import UnavailableError\n"
+        "from hudi_table.model.jobspec import JobSpec\n"
+        "spec = JobSpec(attempt='a', table={}, work={}, spark={'fixed': {'spark.master': 'nowhere'}})\n"
+        "try:\n    session(spec)\n"
+        "except UnavailableError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    exited = "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."
+    assert done.stdout == f"Spark did not start ({exited}): the log of the driver says more\n"
