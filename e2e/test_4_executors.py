@@ -18,6 +18,8 @@ from e2e.support.spark_controller import controller
 from e2e.support.times import Stopwatch
 
 pytestmark = pytest.mark.usefixtures("spark_operators")
+ROWS = 27_004
+"""Flights of January 2013."""
 LAUNCHERS = ("Job", "SparkOperator", "ApacheSparkOperator")
 
 
@@ -27,10 +29,9 @@ def spark_operators(kube: Kube, installed: None) -> Iterator[None]:
         yield
 
 
-def transformed(launcher: str) -> Document:
+def transformed(name: str, launcher: str) -> Document:
     """The transformed flights, from one month, on one executor."""
     found: Document = yaml.safe_load((MANIFESTS / "flights-transformed.yaml").read_text())
-    name = f"by-{launcher.lower()}"
     found["metadata"]["name"] = name
     spec: dict[str, Any] = found["spec"]
     spec["location"] = f"s3://lake/{name}"
@@ -40,40 +41,58 @@ def transformed(launcher: str) -> Document:
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_month(lake: Lake) -> None:
+    for key in lake.keys("landing", "flights/flights-2013-01"):
+        source = {"Bucket": "landing", "Key": key}
+        lake.client().copy_object(Bucket="landing", Key="one-month/1.parquet", CopySource=source)
+
+
+def executors(kube: Kube) -> list[str]:
+    """Those that run."""
+    found = kube.find("pods", "-n", NAMESPACE, "-l", "spark-role=executor") or {"items": []}
+    return [pod["metadata"]["name"] for pod in found["items"] if pod["status"]["phase"] == "Running"]
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_driver_and_executor_write_the_table(kube: Kube, lake: Lake, launcher: str) -> None:
-    client = lake.client()
-    for key in lake.keys("landing", "flights/flights-2013-01"):
-        client.copy_object(Bucket="landing", Key="one-month/1.parquet", CopySource={"Bucket": "landing", "Key": key})
-    manifest = transformed(launcher)
-    name = manifest["metadata"]["name"]
+    name = f"by-{launcher.lower()}"
+    manifest = transformed(name, launcher)
     watch = Stopwatch(f"first commit with an executor visible, {launcher}")
     kube.apply(manifest)
     table = Resource(kube, "huditable", name)
-    executors: set[str] = set()
+    seen: set[str] = set()
 
     def visible() -> bool:
-        found = kube.find("pods", "-n", NAMESPACE, "-l", "spark-role=executor") or {"items": []}
-        executors.update(pod["metadata"]["name"] for pod in found["items"] if pod["status"]["phase"] == "Running")
+        seen.update(executors(kube))
         return any(key.endswith(".commit") and "metadata" not in key for key in lake.keys("lake", f"{name}/.hoodie/"))
 
     eventually(visible, f"{name} has a commit", 900)
     watch.seen()
-    assert executors, "no executor ran"
+    assert seen, "no executor ran"
     driver = eventually(
         lambda: [p for p in table.pods() if p["status"]["phase"] == "Succeeded"], "the driver has ended"
     )[0]
     watch.note(kube, driver)
     table.until("Fresh")
     assert table.runs()[0]["phase"] == "Succeeded"
-    assert lake.rows(f"s3://lake/{name}").num_rows == 27_004
-    eventually(
-        lambda: (
-            not [
-                p
-                for p in kube.items("pods", "-n", NAMESPACE, "-l", "spark-role=executor")
-                if p["status"]["phase"] == "Running"
-            ]
-        ),
-        "no executor is left",
-    )
+    assert lake.rows(f"s3://lake/{name}").num_rows == ROWS
+    eventually(lambda: not executors(kube), "no executor is left")
+
+
+def test_an_executor_killed_mid_write_is_replaced(kube: Kube, lake: Lake) -> None:
+    name = "executor-killed"
+    # Many small files, so that the write takes long enough to be met.
+    manifest = transformed(name, "Job")
+    manifest["spec"]["index"] = {"type": "Bucket", "buckets": 64}
+    kube.apply(manifest)
+    client, first = lake.client(), {"Bucket": "lake", "Prefix": f"{name}/2013", "MaxKeys": 1}
+    eventually(lambda: client.list_objects_v2(**first)["KeyCount"], "a data file is there", 900)
+    killed = executors(kube)
+    kube.need("delete", "pod", *killed, "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false")
+    eventually(lambda: set(executors(kube)) - set(killed), "another executor", 900)
+    table = Resource(kube, "huditable", name)
+    table.until("Fresh")
+    assert lake.rows(f"s3://lake/{name}").num_rows == ROWS
+    assert [run["phase"] for run in table.runs()] == ["Succeeded"], "Spark replaces executors; the driver goes on"
+    eventually(lambda: not executors(kube), "no executor is left")
