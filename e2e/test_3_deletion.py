@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from e2e.support.kube import Kube, eventually
 from e2e.support.lake import Lake
-from e2e.support.operator import NAMESPACE, Resource
-from e2e.support.tables import flights
+from e2e.support.operator import NAMESPACE, OWNER, Resource
+from e2e.support.tables import flights, transformed
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -17,8 +19,9 @@ def test_a_policy_that_keeps_the_table_keeps_every_object(kube: Kube, lake: Lake
     name = policy.lower()
     rows = lake.land("first", f"{name}/").rows
     keys, table = loaded(kube, lake, name, rows, policy)
+    jobs = functools.partial(kube.items, "jobs", "-n", NAMESPACE, "-l", f"{OWNER}={table.uid()}")
     table.delete()
-    eventually(lambda: not kube.items("jobs", "-n", NAMESPACE, "-l", f"app={name}"), "its Jobs are gone")
+    eventually(lambda: not jobs(), "its Jobs are gone")
     assert set(lake.keys("lake", f"{name}/")) == keys
     assert lake.rows(f"s3://lake/{name}").num_rows == rows
 
@@ -32,6 +35,28 @@ def test_purge_deletes_every_object_of_the_table_and_no_other(kube: Kube, lake: 
     assert lake.keys("lake", "purge/") == []
     assert lake.keys("lake", "purge2/") == ["purge2/mine"]
     assert set(lake.keys("landing", "purge/")) == landed
+
+
+@pytest.mark.parametrize(
+    ("launcher", "kind"),
+    [
+        ("Job", "jobs"),
+        ("SparkOperator", "sparkapplications.sparkoperator.k8s.io"),
+        ("ApacheSparkOperator", "sparkapplications.spark.apache.org"),
+    ],
+)
+def test_purge_ends_the_driver_of_a_table_at_work(kube: Kube, lake: Lake, launcher: str, kind: str) -> None:
+    name = f"busy-{launcher.lower()}"
+    lake.land("first", f"{name}/")
+    manifest = transformed(name, launcher, f"s3://landing/{name}/")
+    manifest["spec"]["deletionPolicy"] = "Purge"
+    kube.apply(manifest)
+    table = Resource(kube, "huditable", name)
+    attempts = functools.partial(kube.items, kind, "-n", NAMESPACE, "-l", f"{OWNER}={table.uid()}")
+    eventually(attempts, "an attempt is made")
+    table.delete()
+    eventually(lambda: not attempts(), "its attempts are gone")
+    assert lake.keys("lake", f"{name}/") == []
 
 
 def loaded(kube: Kube, lake: Lake, name: str, rows: int, policy: str) -> tuple[set[str], Resource]:

@@ -6,20 +6,20 @@ The public Spark operators are played by `e2e.support.spark_controller`, which s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import yaml
 
-from e2e.support.kube import Document, Kube, eventually
+from e2e.support.kube import Kube, eventually
 from e2e.support.lake import Lake
-from e2e.support.operator import MANIFESTS, NAMESPACE, Resource
+from e2e.support.operator import NAMESPACE, Resource
 from e2e.support.spark_controller import controller
+from e2e.support.tables import transformed
 from e2e.support.times import Stopwatch
 
 pytestmark = pytest.mark.usefixtures("spark_operators")
 ROWS = 27_004
 """Flights of January 2013."""
+ONE_MONTH = "s3://landing/one-month/"
 LAUNCHERS = ("Job", "SparkOperator", "ApacheSparkOperator")
 
 
@@ -27,18 +27,6 @@ LAUNCHERS = ("Job", "SparkOperator", "ApacheSparkOperator")
 def spark_operators(kube: Kube, installed: None) -> Iterator[None]:
     with controller(kube):
         yield
-
-
-def transformed(name: str, launcher: str) -> Document:
-    """The transformed flights, from one month, on one executor."""
-    found: Document = yaml.safe_load((MANIFESTS / "flights-transformed.yaml").read_text())
-    found["metadata"]["name"] = name
-    spec: dict[str, Any] = found["spec"]
-    spec["location"] = f"s3://lake/{name}"
-    spec["ingest"][0]["source"]["path"] = "s3://landing/one-month/"
-    small = {"cores": 1, "memory": "1536Mi"}
-    spec["spark"] = {"launcher": launcher, "driver": small, "executor": {**small, "instances": 1}}
-    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -57,7 +45,7 @@ def executors(kube: Kube) -> list[str]:
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_driver_and_executor_write_the_table(kube: Kube, lake: Lake, launcher: str) -> None:
     name = f"by-{launcher.lower()}"
-    manifest = transformed(name, launcher)
+    manifest = transformed(name, launcher, ONE_MONTH)
     watch = Stopwatch(f"first commit with an executor visible, {launcher}")
     kube.apply(manifest)
     table = Resource(kube, "huditable", name)
@@ -83,7 +71,7 @@ def test_driver_and_executor_write_the_table(kube: Kube, lake: Lake, launcher: s
 def test_an_executor_killed_mid_write_is_replaced(kube: Kube, lake: Lake) -> None:
     name = "executor-killed"
     # Many small files, so that the write takes long enough to be met.
-    manifest = transformed(name, "Job")
+    manifest = transformed(name, "Job", ONE_MONTH)
     manifest["spec"]["index"] = {"type": "Bucket", "buckets": 64}
     kube.apply(manifest)
     client, first = lake.client(), {"Bucket": "lake", "Prefix": f"{name}/2013", "MaxKeys": 1}

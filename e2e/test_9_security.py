@@ -15,6 +15,7 @@ from e2e.cluster.places import AUDIT
 from e2e.support.kube import Kube
 from e2e.support.lake import Lake
 from e2e.support.operator import INSTALLED, NAMESPACE, Resource
+from hudi_operator.api.crd import GROUP, PLURALS
 
 pytestmark = pytest.mark.usefixtures("installed")
 OPERATOR = f"system:serviceaccount:{INSTALLED}:hudi-operator"
@@ -70,7 +71,8 @@ def test_no_account_was_refused_anything(kube: Kube) -> None:
 
 
 def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
-    """Its roles name every verb that it may; the audit log every one that it used."""
+    """Its roles name every verb that it may; the audit log every one that it used. Our kinds it reads one by one only after a
+    conflict, which tests/charts/test_life.py brings about."""
     used = {
         (e["objectRef"].get("apiGroup", ""), resource_of(e), e["verb"])
         for e in audited()
@@ -86,7 +88,8 @@ def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted - used == set()
+    conflicts = {(GROUP, plural, "get") for plural in PLURALS.values()}
+    assert granted - used <= conflicts
 
 
 def resource_of(event: dict[str, Any]) -> str:

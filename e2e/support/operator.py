@@ -97,6 +97,12 @@ class Resource:
             error.add_note(str(self.status()))
             raise
 
+    def uid(self) -> str:
+        """Of the resource that is there now."""
+        found = self.now()
+        assert found is not None, f"{self.name} is not there"
+        return str(found["metadata"]["uid"])
+
     def runs(self) -> list[Document]:
         """Its attempts, newest first."""
         return list(self.status().get("runs", ()))

@@ -17,3 +17,15 @@ def flights(name: str, **spec: Any) -> Document:
     found["spec"] |= {"location": f"s3://lake/{name}", **spec}
     found["spec"]["ingest"][0]["source"]["path"] = f"s3://landing/{name}/"
     return found
+
+
+def transformed(name: str, launcher: str, path: str) -> Document:
+    """The transformed flights, which need Spark, under another name, from another place, on one executor."""
+    found: Document = yaml.safe_load((MANIFESTS / "flights-transformed.yaml").read_text())
+    found["metadata"]["name"] = name
+    spec: dict[str, Any] = found["spec"]
+    spec["location"] = f"s3://lake/{name}"
+    spec["ingest"][0]["source"]["path"] = path
+    small = {"cores": 1, "memory": "1536Mi"}
+    spec["spark"] = {"launcher": launcher, "driver": small, "executor": {**small, "instances": 1}}
+    return found
