@@ -5,6 +5,7 @@
     python -m e2e.cluster load IMAGE…     give it images that docker, podman or buildah has built
     python -m e2e.cluster restart-api     kill its API server and wait for the next
     python -m e2e.cluster status          what runs
+    python -m e2e.cluster cached          exit 0 if a node could be made here at once, without building a program
 
 kind where Docker is and E2E_CLUSTER does not say `node`; else the real parts of a node, in a network namespace, as root.
 """
@@ -21,7 +22,7 @@ from e2e.cluster.places import KUBECONFIG
 def main() -> int:
     """Run one verb."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["up", "down", "load", "restart-api", "status"])
+    parser.add_argument("verb", choices=["up", "down", "load", "restart-api", "status", "cached"])
     parser.add_argument("images", nargs="*", metavar="IMAGE")
     parsed = parser.parse_args()
     cluster = kind if kind.is_chosen() else by_hand
@@ -38,6 +39,8 @@ def main() -> int:
         case "status":
             for name in cluster.running():
                 print(name)
+        case "cached":
+            return 0 if by_hand.is_cached() else 1
     return 0
 
 

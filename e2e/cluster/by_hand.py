@@ -88,11 +88,22 @@ def _load_s3() -> None:
             images.load(images.program_image(images.S3, binaries.path_of("versitygw"), Path(folder, "s3.tar")))
 
 
+def is_cached() -> bool:
+    """Whether `up` would find a machine that fits, and every program built."""
+    names = (*binaries.CONTROL_PLANE, *binaries.NODE, *binaries.SERVERS)
+    return os.geteuid() == 0 and not _missing() and all(binaries.path_of(name).exists() for name in names)
+
+
 def _check_machine() -> None:
     if os.geteuid() != 0:
         sys.exit("A node by hand needs root. Where Docker and kind are installed, neither is needed.")
+    if missing := _missing():
+        sys.exit(f"Missing programs; on Debian: apt-get install {' '.join(missing)}")
+
+
+def _missing() -> list[str]:
+    """Debian's packages of what is not installed."""
     missing = sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
     if not Path(node.CNI_PROGRAMS, "bridge").exists():
         missing.append("containernetworking-plugins")
-    if missing:
-        sys.exit(f"Missing programs; on Debian: apt-get install {' '.join(missing)}")
+    return missing

@@ -117,6 +117,7 @@ address = "{CONTAINERD}"
 [{cri}]
 sandbox_image = "{images.PAUSE}"
 restrict_oom_score_adj = true
+netns_mounts_under_state_dir = true
 [{cri}.cni]
 bin_dir = "{CNI_PROGRAMS}"
 conf_dir = "{CNI}"
