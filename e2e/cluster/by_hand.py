@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -91,7 +92,12 @@ def _load_s3() -> None:
 def is_cached() -> bool:
     """Whether `up` would find a machine that fits, and every program built."""
     names = (*binaries.CONTROL_PLANE, *binaries.NODE, *binaries.SERVERS)
-    return os.geteuid() == 0 and not _missing() and all(binaries.path_of(name).exists() for name in names)
+    built = all(binaries.path_of(name).exists() for name in names)
+    return built and os.geteuid() == 0 and not _missing() and _may_make_networks()
+
+
+def _may_make_networks() -> bool:
+    return subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode == 0
 
 
 def _check_machine() -> None:
