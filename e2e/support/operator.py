@@ -50,12 +50,12 @@ def install(kube: Kube) -> None:
 
 def helm(kube: Kube, *arguments: str) -> None:
     """Helm in the operator's namespace. Raises AssertionError with what it said."""
-    command = [_helm_program(), f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
+    command = [helm_program(), f"--kubeconfig={kube.kubeconfig}", "--namespace", INSTALLED, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def _helm_program() -> str:
+def helm_program() -> str:
     """The one that is installed, else that of the tests, which is built if it has not been."""
     installed = shutil.which("helm")
     if installed:
