@@ -107,7 +107,7 @@ def process(server: ApiServer, namespace: str) -> Iterator[Process]:
     operator = Operator(cluster, Reconciler(cluster, launcher, clock, meter=meter), queue, 2, meter=meter)
     queue.group = operator.group
     election = Election(rest, clock, namespace, "hudi-operator", "test")
-    health = Health(operator, election, Hearing(rest, cluster, clock, [namespace]), clock, LIMITS)
+    health = Health(operator, election, Hearing(rest, operator, clock, [namespace], (launcher,)), clock, LIMITS)
     resources = ResourceGauges(cluster, clock)
     registry.register(resources)
     registry.register(ProcessGauges(health, resources))

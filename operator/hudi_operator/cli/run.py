@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     health = Health(
         operator=operator,
         election=Election(rest, clock, parsed.lease_namespace, LEASE, identity),
-        hearing=Hearing(rest, cluster, clock, parsed.namespace),
+        hearing=Hearing(rest, operator, clock, parsed.namespace, (launcher,)),
         clock=clock,
     )
     if not _answers(parsed.probe_host, parsed.probe_port, health, registry):
@@ -78,13 +78,16 @@ def main(arguments: Sequence[str]) -> int:
         return GOOD
     lost = threading.Event()
     health.leading = True
-    # In threads that may be left behind: whatever hangs in them, the process ends in time.
-    for name, work in (
-        ("lease", lambda: _keep(election, stopping, lost)),
-        ("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig)),
-        ("hearing", lambda: health.hearing.keep(stopping)),
-    ):
+
+    def beside(name: str, work: Callable[[], None]) -> None:
+        """In a thread that may be left behind: whatever hangs in it, the process ends in time."""
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()
+
+    beside("lease", lambda: _keep(election, stopping, lost))
+    # Before the watch begins, which would bring the same, one event each, at several times the price.
+    _load(health, parsed.namespace)
+    beside("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig))
+    beside("hearing", lambda: health.hearing.keep(stopping))
     _know_owners(launcher, parsed.namespace)
     operator.start()
     stopping.wait()
@@ -117,6 +120,16 @@ def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) 
     server.start()
     _log.info("probes and metrics on port %d", server.server_address[1])
     return True
+
+
+def _load(health: Health, namespaces: Sequence[str]) -> None:
+    """List what is there. Where that fails, the watch brings it."""
+    try:
+        health.operator.load(namespaces)
+    except HudiError as error:
+        _log.warning("the resources cannot be listed: %s", error)
+    else:
+        health.hearing.listed = True
 
 
 def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
