@@ -36,7 +36,6 @@ from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import HudiError
 from hudi_table.table.clock import SystemClock
 
-LEASE = "hudi-operator"
 STOP_SECONDS = 8.0
 GOOD, LOST, USAGE = 0, 1, 2
 _log = logging.getLogger(__name__)
@@ -67,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, lambda *_: stopping.set())
     health = Health(
         operator=operator,
-        election=Election(rest, clock, parsed.lease_namespace, LEASE, identity),
+        election=Election(rest, clock, parsed.lease_namespace, parsed.lease_name, identity),
         hearing=Hearing(rest, operator, clock, parsed.namespace, (launcher,)),
         clock=clock,
     )
@@ -197,6 +196,9 @@ def _parser() -> argparse.ArgumentParser:
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"
     )
     parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="where the Lease of the lead lies")
+    parser.add_argument(
+        "--lease-name", default="hudi-operator", metavar="NAME", help="its name: of those that share it, one works"
+    )
     parser.add_argument("--workers", type=int, default=4, help="tables that are looked at at once (4)")
     parser.add_argument(
         "--probe-port", type=int, default=8080, metavar="PORT", help="of /healthz, /readyz and /metrics (8080; 0: any)"
