@@ -42,7 +42,43 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
     found.watching.chunk_size = CHUNK
     found.queueing.idle_timeout = IDLE_SECONDS
     found.watching.client_timeout = WATCH_SECONDS + ANSWER_SECONDS
+    found.persistence.diffbase_storage = _NothingCompared()
+    found.persistence.progress_storage = _NoProgress()
     return found
+
+
+class _NothingCompared(kopf.DiffBaseStorage):
+    """For each event, whoever listens to it or not, kopf copies the resource to compare it with what it once wrote there, which took
+    it longer than all the rest. Handlers of events ask for no comparison."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing was written."""
+
+    def store(self, **_: Any) -> None:
+        """Nothing is."""
+
+
+class _NoProgress(kopf.ProgressStorage):
+    """Of how far handlers are nothing is kept: those of events are not repeated."""
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing is kept."""
+
+    def store(self, **_: Any) -> None:
+        """Nothing is kept."""
+
+    def purge(self, **_: Any) -> None:
+        """Nothing is kept."""
+
+    def touch(self, **_: Any) -> None:
+        """Nothing is kept."""
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        """As it is."""
+        return essence
 
 
 def registry(operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None = None) -> kopf.OperatorRegistry:

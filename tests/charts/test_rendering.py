@@ -210,6 +210,22 @@ def test_a_digest_wins_over_a_tag_and_the_version_is_the_default(helm: Helm) -> 
         assert {"name": "SPARK_IMAGE", "value": spark} in container["env"]
 
 
+def test_two_releases_of_one_namespace_have_a_lease_each(helm: Helm) -> None:
+    for release, lease in ((RELEASE, RELEASE), ("blue", "blue-hudi-operator")):
+        text = helm.done("template", release, CHART, "--namespace", NAMESPACE, "--kube-version", KUBERNETES)
+        objects = [each for each in yaml.safe_load_all(text) if each is not None]
+        arguments = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert f"--lease-name={lease}" in arguments
+        named = {
+            name
+            for role in roles(objects)
+            for rule in role["rules"]
+            if rule["resources"] == ["leases"]
+            for name in rule.get("resourceNames", ())
+        }
+        assert named == {lease}
+
+
 def test_a_budget_is_there_when_there_is_more_than_one(helm: Helm) -> None:
     kinds = {count: [each["kind"] for each in helm.template({"replicaCount": count})] for count in (1, 2)}
     assert "PodDisruptionBudget" not in kinds[1]

@@ -32,8 +32,14 @@ def clock() -> TestClock:
     return TestClock()
 
 
-def candidate(server: ApiServer, namespace: str, clock: TestClock, name: str) -> Election:
-    return Election(CutRest(server.client()), clock, namespace, "hudi-operator", name)
+def candidate(server: ApiServer, namespace: str, clock: TestClock, name: str, lease: str = "hudi-operator") -> Election:
+    return Election(CutRest(server.client()), clock, namespace, lease, name)
+
+
+def test_of_two_leases_each_has_its_leader(server: ApiServer, namespace: str, clock: TestClock) -> None:
+    assert candidate(server, namespace, clock, "first", "blue").attempt()
+    assert candidate(server, namespace, clock, "second", "green").attempt()
+    assert not candidate(server, namespace, clock, "third", "green").attempt()
 
 
 def test_one_of_two_leads_and_goes_on_leading(server: ApiServer, namespace: str, clock: TestClock) -> None:

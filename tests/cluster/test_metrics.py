@@ -107,7 +107,7 @@ def process(server: ApiServer, namespace: str) -> Iterator[Process]:
     operator = Operator(cluster, Reconciler(cluster, launcher, clock, meter=meter), queue, 2, meter=meter)
     queue.group = operator.group
     election = Election(rest, clock, namespace, "hudi-operator", "test")
-    health = Health(operator, election, Hearing(rest, cluster, clock, [namespace]), clock, LIMITS)
+    health = Health(operator, election, Hearing(rest, operator, clock, [namespace], (launcher,)), clock, LIMITS)
     resources = ResourceGauges(cluster, clock)
     registry.register(resources)
     registry.register(ProcessGauges(health, resources))
@@ -198,6 +198,20 @@ def test_a_scrape_parses_and_tells_every_family_of_the_catalog(
     assert any(each["verb"] == "patch" and each["code"] == "200" for each in found["hudi_operator_api_requests"])
     assert any(each.get("kind") == "HudiTable" for each in found["hudi_operator_reconcile_seconds"])
     assert "process_resident_memory_bytes" in found
+
+
+def test_a_scrape_that_names_samples_tells_these_alone(server: ApiServer, namespace: str, process: Process) -> None:
+    key = made(server, namespace)
+    leads(process)
+    heard(process, server, key)
+    eventually(lambda: not process.health.operator.queue.waiting()[0], "it is not looked at")
+    names = "name[]=hudi_operator_queue_depth&name[]=hudi_operator_reconcile_seconds_count"
+    code, text = process.get(f"/metrics?{names}")
+    found = samples(text)
+    assert (code, set(found)) == (200, {"hudi_operator_queue_depth", "hudi_operator_reconcile_seconds"})
+    assert [each[""] for each in found["hudi_operator_queue_depth"]] == ["0.0"]
+    assert set(samples(process.get("/metrics?name[]=hudi_table_suspended")[1])) == {"hudi_table_suspended"}
+    assert process.get("/metrics?name[]=none") == (200, "")
 
 
 def test_the_series_of_a_table_that_is_deleted_vanish(server: ApiServer, namespace: str, process: Process) -> None:

@@ -64,7 +64,7 @@ def main() -> None:
     """Every question, the quick ones first."""
     here = os.environ["NAMESPACE"]
     deployment = f"/apis/apps/v1/namespaces/{here}/deployments/{os.environ['DEPLOYMENT']}"
-    lease = f"/apis/coordination.k8s.io/v1/namespaces/{here}/leases/hudi-operator"
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{here}/leases/{os.environ['DEPLOYMENT']}"
     created("a HudiTable is taken", "HudiTable", TABLE, CREATED)
     created("a HudiTable without a record key is refused", "HudiTable", {"location": "s3://lake/t"}, UNPROCESSABLE)
     created("a TableService is taken", "TableService", SERVICE, CREATED)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from hudi_operator.api.reading import read
 from hudi_operator.api.schema import Prop, bare_hints, default_of, fields_of, prop_of, rules_of
 
 T = TypeVar("T")
@@ -33,6 +34,9 @@ class FieldError:
 
 def parse(cls: type[T], raw: object, path: str) -> tuple[T | None, tuple[FieldError, ...]]:
     """The part of class `cls` that a document describes, and all its errors. The part is None if it cannot be built."""
+    found = read(cls, raw)
+    if found is not None:
+        return found, ()
     parser = _Parser()
     value = parser.part(cls, raw, path)
     return value, tuple(parser.errors)

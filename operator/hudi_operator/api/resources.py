@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options import check_keys
+from hudi_table.model.options import EARLIER_KEYS, check_keys
 
 API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/purge"
@@ -123,7 +123,7 @@ def with_defaults(kind: str, spec: object) -> object:
 
 
 def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """Unknown `hoodie.*` options of a resource, each by name with the nearest known one."""
+    """Unknown `hoodie.*` options of a resource, each by name with the nearest known one, and those that contradict each other."""
     spec = document.get("spec")
     options = spec.get("options") if isinstance(spec, Mapping) else None
     found = []
@@ -132,4 +132,14 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
             check_keys({str(key): str(value)})
         except InvalidOptionError as error:
             found.append(FieldError(f"spec.options[{key}]", error.message))
-    return tuple(found)
+    return (*found, *_given_twice(options)) if isinstance(options, Mapping) else ()
+
+
+def _given_twice(options: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Options that are given under two names with two values."""
+    given = {str(key): str(value) for key, value in options.items()}
+    for earlier, newest in EARLIER_KEYS.items():
+        if earlier in given and given.get(newest, given[earlier]).strip() != given[earlier].strip():
+            yield FieldError(
+                f"spec.options[{earlier}]", f"is {given[earlier]!r}, and {newest} is {given[newest]!r}: give one"
+            )

@@ -114,10 +114,19 @@ def rules_of(cls: type) -> tuple[Rule, ...]:
     return getattr(cls, RULES, ())
 
 
+@cache
+def _names(cls: type) -> tuple[tuple[str, str], ...]:
+    """(name in documents, name here) of each field of a part; nothing of what is no part."""
+    return tuple((camel(f.name), f.name) for f in dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else ()
+
+
 def to_document(value: Any) -> Any:
     """Plain JSON values of a part: camelCase, without fields that are None."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((camel(f.name), getattr(value, f.name)) for f in dataclasses.fields(value))
+    if value is None or type(value) in _JSON_TYPES:
+        return value
+    names = _names(typing.cast("type", type(value)))
+    if names:
+        pairs = ((name, getattr(value, field)) for name, field in names)
         return {name: to_document(item) for name, item in pairs if item is not None}
     if isinstance(value, StrEnum):
         return value.value

@@ -36,7 +36,6 @@ from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import HudiError
 from hudi_table.table.clock import SystemClock
 
-LEASE = "hudi-operator"
 STOP_SECONDS = 8.0
 GOOD, LOST, USAGE = 0, 1, 2
 _log = logging.getLogger(__name__)
@@ -67,8 +66,8 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, lambda *_: stopping.set())
     health = Health(
         operator=operator,
-        election=Election(rest, clock, parsed.lease_namespace, LEASE, identity),
-        hearing=Hearing(rest, cluster, clock, parsed.namespace),
+        election=Election(rest, clock, parsed.lease_namespace, parsed.lease_name, identity),
+        hearing=Hearing(rest, operator, clock, parsed.namespace, (launcher,)),
         clock=clock,
     )
     if not _answers(parsed.probe_host, parsed.probe_port, health, registry):
@@ -78,13 +77,16 @@ def main(arguments: Sequence[str]) -> int:
         return GOOD
     lost = threading.Event()
     health.leading = True
-    # In threads that may be left behind: whatever hangs in them, the process ends in time.
-    for name, work in (
-        ("lease", lambda: _keep(election, stopping, lost)),
-        ("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig)),
-        ("hearing", lambda: health.hearing.keep(stopping)),
-    ):
+
+    def beside(name: str, work: Callable[[], None]) -> None:
+        """In a thread that may be left behind: whatever hangs in it, the process ends in time."""
         threading.Thread(target=_guarded, args=(work, stopping, lost), name=name, daemon=True).start()
+
+    beside("lease", lambda: _keep(election, stopping, lost))
+    # Before the watch begins, which would bring the same, one event each, at several times the price.
+    _load(health, parsed.namespace)
+    beside("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig))
+    beside("hearing", lambda: health.hearing.keep(stopping))
     _know_owners(launcher, parsed.namespace)
     operator.start()
     stopping.wait()
@@ -117,6 +119,16 @@ def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) 
     server.start()
     _log.info("probes and metrics on port %d", server.server_address[1])
     return True
+
+
+def _load(health: Health, namespaces: Sequence[str]) -> None:
+    """List what is there. Where that fails, the watch brings it."""
+    try:
+        health.operator.load(namespaces)
+    except HudiError as error:
+        _log.warning("the resources cannot be listed: %s", error)
+    else:
+        health.hearing.listed = True
 
 
 def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
@@ -184,6 +196,9 @@ def _parser() -> argparse.ArgumentParser:
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"
     )
     parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="where the Lease of the lead lies")
+    parser.add_argument(
+        "--lease-name", default="hudi-operator", metavar="NAME", help="its name: of those that share it, one works"
+    )
     parser.add_argument("--workers", type=int, default=4, help="tables that are looked at at once (4)")
     parser.add_argument(
         "--probe-port", type=int, default=8080, metavar="PORT", help="of /healthz, /readyz and /metrics (8080; 0: any)"

@@ -22,7 +22,7 @@ from hudi_table.errors import (
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-PAGE = 500
+PAGE, OBJECTS_PAGE = 500, 200
 UNREACHABLE = "unreachable"
 Document = dict[str, Any]
 Told = Callable[[str, str], None]
@@ -48,13 +48,20 @@ class Rest:
         """One object, or a list of them."""
         return self._called("GET", path, query)
 
+    def objects(self, path: str, **query: str) -> Iterator[Document]:
+        """Every object of a collection as of one moment, asked for page by page: all of them at once are too large."""
+        yield from self._pages(path, query, OBJECTS_PAGE, JSON)
+
     def metadata(self, path: str, **query: str) -> Iterator[Document]:
-        """The metadata of every object of a collection, asked for page by page."""
-        query["limit"] = str(PAGE)
+        """The metadata of every object of a collection as of one moment, asked for page by page."""
+        yield from (item["metadata"] for item in self._pages(path, query, PAGE, METADATA))
+
+    def _pages(self, path: str, query: dict[str, str], page: int, accept: str) -> Iterator[Document]:
+        query["limit"] = str(page)
         while True:
-            found = self._asked("GET", path, query, None, JSON, METADATA)
+            found = self._asked("GET", path, query, None, JSON, accept)
             # Without an item it is null.
-            yield from (item["metadata"] for item in found["items"] or ())
+            yield from found["items"] or ()
             more = found["metadata"].get("continue")
             if not more:
                 return

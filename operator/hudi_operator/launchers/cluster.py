@@ -6,7 +6,7 @@ it gains nothing from an operator of Spark. Runs are looked for in every kind, f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.status import RunStatus
@@ -67,6 +67,15 @@ class ClusterLauncher:
     def heard(self, uid: str) -> None:
         """See `Launcher.heard`."""
         self._owners.add(uid)
+
+    def uids(self) -> Collection[str]:
+        """The resources of which anything is remembered."""
+        return self._owners.uids()
+
+    def forget(self, uids: Collection[str]) -> None:
+        """These resources are gone: of their attempts, too, nothing is remembered."""
+        self._owners.forget(uids)
+        self._teller.forget(uids)
 
     def know_owners(self, namespaces: Sequence[str]) -> None:
         """List who has attempts, in all namespaces if none is named: from now on the others' are not asked for. Raises HudiError."""

@@ -7,7 +7,7 @@ the modules beside this one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from hudi_operator.plan.effects import Launch
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 
 OWNERS_MAX = 10_000
-"""Resources whose results are remembered; more than that, and all are looked up once more. Nobody tells of one that is gone."""
+"""Resources whose results are remembered; more than that, and all are looked up once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,11 @@ class Teller:
             self._results.clear()
         self._results[owner.uid] = results
         return tuple(sorted((known | told).values(), key=lambda r: (r.started or "", r.attempt), reverse=True))
+
+    def forget(self, uids: Collection[str]) -> None:
+        """Their resources are gone."""
+        for uid in uids:
+            self._results.pop(uid, None)
 
     def _drivers(self, owner: Identity) -> dict[str, Document]:
         pods = f"/api/v1/namespaces/{owner.key.namespace}/pods"

@@ -1,13 +1,13 @@
 """Which resources may have attempts in the cluster, so that nobody asks the API server for those of a table that never had any.
 
 It errs on one side alone: who is not known here has none. All that there were are listed once, by the one that leads, before it looks
-at anything; each that it launches is entered before, and each that the watch brings. A name is never taken out again.
+at anything; each that it launches is entered before, and each that the watch brings. One is taken out when its resource is gone.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hudi_operator.kube.rest import Rest
 from hudi_operator.launchers.objects import Kind
@@ -39,3 +39,13 @@ class Owners:
         """Whether a resource may have attempts."""
         with self._lock:
             return not self._listed or uid in self._heard
+
+    def uids(self) -> Collection[str]:
+        """All that were entered."""
+        with self._lock:
+            return frozenset(self._heard)
+
+    def forget(self, uids: Collection[str]) -> None:
+        """Their resources are gone."""
+        with self._lock:
+            self._heard.difference_update(uids)

@@ -10,6 +10,7 @@ from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.options import renamed
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
 
@@ -35,12 +36,12 @@ TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderi
 
 
 def options_of(spec: HudiTableSpec) -> dict[str, str]:
-    """Write options: `files` as Hudi's keys, then `options`, which win."""
+    """Write options: `files` as Hudi's keys, then `options` under their newest names, which win."""
     return {
         "hoodie.parquet.max.file.size": str(bytes_of(spec.files.target_size)),
         "hoodie.parquet.small.file.limit": str(bytes_of(spec.files.small_file_limit)),
         "hoodie.parquet.compression.codec": spec.files.codec.value,
-        **spec.options,
+        **renamed(spec.options),
     }
 
 

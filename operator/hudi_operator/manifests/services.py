@@ -13,6 +13,7 @@ from hudi_operator.api.sections import ClusteringSpec, Layout, Need, RepairSpec
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
+from hudi_table.model.options import renamed
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
 
@@ -69,7 +70,7 @@ def work_of(spec: TableServiceSpec, table: HudiTableSpec) -> ServiceWork:
     return ServiceWork(
         type=spec.type,
         mode=spec.mode,
-        options={**_section(spec, table), **spec.options},
+        options={**_section(spec, table), **renamed(spec.options)},
         instant=named.instant if named else (savepoint.instant or "" if savepoint else ""),
         comment=savepoint.comment if savepoint else "",
         when=spec.when,
@@ -93,7 +94,8 @@ def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[Serv
 
 def _given(spec: HudiTableSpec, options: Mapping[str, str]) -> dict[str, str]:
     """What the table's own `options` say of these keys: they win, as they do over `files`."""
-    return {key: spec.options[key] for key in options if key in spec.options}
+    found = renamed(spec.options)
+    return {key: found[key] for key in options if key in found}
 
 
 def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:

@@ -22,8 +22,8 @@ class ProcessGauges(Collector):
         self._resources = resources
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Nothing: names are known without a look."""
-        return ()
+        """The families, without samples."""
+        return [family(metric) for metric in catalog.PROCESS]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """All families, with the samples of now."""

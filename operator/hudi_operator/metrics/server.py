@@ -12,7 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -84,27 +84,30 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        match urlsplit(self.path).path:
+        asked = urlsplit(self.path)
+        match asked.path:
             case "/healthz":
                 self._checks(self.server.health.alive())
             case "/readyz":
                 self._checks(self.server.health.ready())
             case "/metrics":
-                self._metrics()
+                self._metrics(parse_qs(asked.query).get("name[]", []))
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, _PLAIN, b"/healthz, /readyz and /metrics are here\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class names it
         """Nothing: probes come every few seconds."""
 
-    def _metrics(self) -> None:
-        """One scrape at a time: that of 2,000 tables takes 30 MB."""
+    def _metrics(self, names: Sequence[str]) -> None:
+        """One scrape at a time: that of 2,000 tables takes 30 MB. With names, of these samples alone, and of no resource if none is
+        its: that costs a hundredth."""
         if not self.server.scrape.acquire(timeout=SCRAPE_WAIT_SECONDS):
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, _PLAIN, b"another scrape is at work\n")
             return
         try:
             encode, kind = choose_encoder(self.headers.get("Accept", ""))
-            body = encode(self.server.registry)
+            registry = self.server.registry
+            body = encode(registry.restricted_registry(names) if names else registry)
         finally:
             self.server.scrape.release()
         self._answer(HTTPStatus.OK, kind, body)

@@ -13,13 +13,14 @@ from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy
-from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.jobs import purge_job
 from hudi_operator.plan import conditions, events, report
+from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.conditions import Finding
 from hudi_operator.plan.effects import Effect, Emit, EventType, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told, verdict
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, told
+from hudi_table.model.jobspec import JobSpec
 
 WORK, BATCH = "Purge", "purge"
 DELETION_SECONDS_MAX = 6 * 3600.0
@@ -88,24 +89,20 @@ def _next(
     desired: DesiredTable, observed: ObservedDeletion, runs: tuple[RunStatus, ...], now: datetime, policy: RetryPolicy
 ) -> _Course:
     """The attempt that is due, or the wait for it, or the end of all attempts."""
-    spec, identity = desired.spec, desired.identity
+    spec = desired.spec
     assert spec is not None
-    found = verdict(runs, WORK, identity.generation, BATCH, policy=policy, now=now)
-    if found.stalled is not None:
-        return _left(desired, found.stalled[1])
-    if observed.unlaunchable is not None:
-        return _left(desired, observed.unlaunchable.message)
-    if found.wait_seconds > 0:
-        message = (
-            f"{WORK} failed {found.failures} times; next attempt after {policy.wait_seconds(found.failures):.0f} s"
-        )
-        return _Course([RequeueAfter(found.wait_seconds, WORK)], message)
-    name = attempt_name(identity.key.name, identity.uid, WORK, identity.generation, found.number)
-    run = RunStatus(name, WORK, "Running", identity.generation, found.number, batch=BATCH, started=rfc3339(now))
-    secret = spec.storage.credentials_secret_ref
-    job = purge_job(identity.key.name, spec, name)
-    launch = Launch(run, job, secret.name if secret is not None else None, spec.spark)
-    return _Course([launch], f"deletes what lies at {spec.location}", (run,))
+
+    def job(attempt: str) -> JobSpec:
+        return purge_job(desired.identity.key.name, spec, attempt)
+
+    wanted = Wanted(desired.identity, spec, WORK, BATCH, job)
+    match next_attempt(wanted, runs, observed.unlaunchable, policy=policy, now=now):
+        case Launch() as launch:
+            return _Course([launch], f"deletes what lies at {spec.location}", (launch.run,))
+        case Waits(seconds, message):
+            return _Course([RequeueAfter(seconds, WORK)], message)
+        case Stalled(problem) | Unlaunchable(problem):
+            return _left(desired, problem.message)
 
 
 def _left(desired: DesiredTable, why: str) -> _Course:

@@ -15,19 +15,20 @@ from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.errors import DeadlineExceededError, InvalidSpecError
-from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.jobs import options_of, service_job
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.manifests.services import ServiceWork, work_of
 from hudi_operator.plan import checks, progress, service_status
+from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.cron import Cron, parse_cron
 from hudi_operator.plan.due import Due, due_now, extent
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
 from hudi_operator.plan.progress import Progress
-from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, told, verdict
+from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, told
 from hudi_operator.plan.service_status import Outcome
+from hudi_table.model.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
 LOOK_SECONDS = 30.0
@@ -232,38 +233,36 @@ class _Judgement:
         if spec is None:
             return
         name = due.work.type.value if due.work.mode is not RunMode.PLAN else f"{due.work.type.value}/Plan"
-        found = verdict(self.progress.runs, name, identity.generation, due.batch, policy=self.policy, now=self.now)
-        if found.stalled is not None:
-            # A schedule goes on; whatever else asked for the run would ask for the same again.
-            if self.progress.schedule is not None:
-                self.outcome.failed = found.stalled
-            else:
-                self.outcome.stalled = found.stalled
-            return
-        if found.wait_seconds > 0:
-            wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
-            self.outcome.busy = ("Retrying", f"{name} failed {found.failures} times; {wait}")
-            self.requeues.append(RequeueAfter(found.wait_seconds, name))
-            return
-        if self.observed.unlaunchable is not None:
-            problem = self.observed.unlaunchable
-            self.outcome.stalled = (problem.reason, problem.message)
-            self.requeues.append(RequeueAfter(LOOK_SECONDS, problem.reason))
-            return
-        number = self.progress.attempts + 1
-        attempt = attempt_name(identity.key.name, identity.uid, name, identity.generation, number)
-        run = RunStatus(
-            attempt, name, "Running", identity.generation, number, batch=due.batch, started=rfc3339(self.now)
-        )  # fmt: skip
-        job = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
-        secret = spec.storage.credentials_secret_ref
-        self.effects.append(Launch(run, job, secret.name if secret is not None else None, spec.spark))
-        self.progress.started(run)
+
+        def job(attempt: str) -> JobSpec:
+            return service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
+
+        asked = Wanted(identity, spec, name, due.batch, job, self.progress.attempts + 1)
+        found = next_attempt(asked, self.progress.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
+        match found:
+            case Stalled(problem):
+                # A schedule goes on; whatever else asked for the run would ask for the same again.
+                if self.progress.schedule is not None:
+                    self.outcome.failed = (problem.reason, problem.message)
+                else:
+                    self.outcome.stalled = (problem.reason, problem.message)
+            case Waits(seconds, message):
+                self.outcome.busy = ("Retrying", message)
+                self.requeues.append(RequeueAfter(seconds, name))
+            case Unlaunchable(problem):
+                self.outcome.stalled = (problem.reason, problem.message)
+                self.requeues.append(RequeueAfter(LOOK_SECONDS, problem.reason))
+            case Launch():
+                self._started(found, due)
+
+    def _started(self, launch: Launch, due: Due) -> None:
+        self.effects.append(launch)
+        self.progress.started(launch.run)
         wanted = self.desired.spec
         if wanted is not None and wanted.active_deadline is not None:
             self.requeues.append(RequeueAfter(seconds_of(wanted.active_deadline), "activeDeadline"))
         size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
-        self.outcome.busy = ("Running", f"{name} is started, {due.why}{size}")
+        self.outcome.busy = ("Running", f"{launch.run.work} is started, {due.why}{size}")
 
     def _appointment(self, cron: Cron | None) -> None:
         moment = self.progress.appoint(cron, self.now)

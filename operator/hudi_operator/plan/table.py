@@ -14,16 +14,16 @@ from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
-from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, conditions, debts, events, report
+from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.conditions import Finding, waiting_of
 from hudi_operator.plan.due import Due, due_now
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told, verdict
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, told
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.jobspec import JobSpec
 
@@ -160,25 +160,20 @@ class _Judgement:
         self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
     ) -> None:
         """Launch an attempt at `batch`, unless it has to wait or cannot succeed."""
-        identity = self.desired.identity
-        found = verdict(self.runs, work, identity.generation, batch, policy=self.policy, now=self.now)
-        if found.stalled is not None:
-            self.stalled = Problem(*found.stalled)
-        elif found.wait_seconds > 0:
-            wait = f"next attempt after {self.policy.wait_seconds(found.failures):.0f} s"
-            self.busy = ("Retrying", f"{work} failed {found.failures} times; {wait}")
-            self.requeues.append(RequeueAfter(found.wait_seconds, work))
-        elif self.observed.unlaunchable is not None:
-            self.stalled = self.observed.unlaunchable
-            self.requeues.append(RequeueAfter(LAUNCH_SECONDS, self.stalled.reason))
-        else:
-            name = attempt_name(identity.key.name, identity.uid, work, identity.generation, found.number)
-            run = RunStatus(
-                name, work, "Running", identity.generation, found.number, batch=batch, started=rfc3339(self.now)
-            )  # fmt: skip
-            secret = spec.storage.credentials_secret_ref
-            self.launches.append(Launch(run, job(name), secret.name if secret is not None else None, spec.spark))
-            self.busy = doing
+        wanted = Wanted(self.desired.identity, spec, work, batch, job)
+        found = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
+        match found:
+            case Launch():
+                self.launches.append(found)
+                self.busy = doing
+            case Stalled():
+                self.stalled = found.problem
+            case Waits():
+                self.busy = ("Retrying", found.message)
+                self.requeues.append(RequeueAfter(found.seconds, work))
+            case Unlaunchable():
+                self.stalled = found.problem
+                self.requeues.append(RequeueAfter(LAUNCH_SECONDS, found.problem.reason))
 
 
 def _status(judgement: _Judgement) -> HudiTableStatus:

@@ -33,13 +33,22 @@ class ApiCluster:
         self._known: dict[Key, Mapping[str, Any]] = {}
         self._tables: dict[tuple[str, str], set[Key]] = {}
         self._uids: dict[str, Key] = {}
+        self._listed: dict[Key, str] = {}
 
     def load(self, namespace: str = "") -> None:
-        """List every resource of our kinds, in one namespace or in all."""
+        """List every resource of our kinds, in one namespace or in all, before a watch begins: what this brings is not newer than what
+        a watch has brought. Raises HudiError."""
         where = f"/namespaces/{namespace}" if namespace else ""
         for kind in KINDS:
-            for item in self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}")["items"]:
-                self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
+            for item in self._rest.objects(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}"):
+                key = self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
+                with self._lock:
+                    self._listed[key] = item["metadata"]["resourceVersion"]
+
+    def is_listed(self, key: Key, version: str) -> bool:
+        """Whether `load` has brought this version of a resource. The watch tells of it once, so it is asked once."""
+        with self._lock:
+            return self._listed.pop(key, None) == version
 
     def seen(self, document: Mapping[str, Any]) -> Key:
         """The watch has brought a resource. Who manages which field is not kept: it is larger than all the rest."""
@@ -57,6 +66,14 @@ class ApiCluster:
         """The watch says that a resource was deleted."""
         with self._lock:
             self._forget(key)
+
+    def vanished(self, key: Key, document: Mapping[str, Any]) -> bool:
+        """A resource is not there any more that was known by this document; whether nothing was heard of it since."""
+        with self._lock:
+            same = self._known.get(key) is document
+            if same:
+                self._forget(key)
+        return same
 
     def _forget(self, key: Key) -> None:
         before = self._known.pop(key, None)

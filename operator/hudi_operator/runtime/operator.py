@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +41,20 @@ class Operator:
     _looks: dict[str, tuple[Key, float]] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
 
+    def load(self, namespaces: Sequence[str]) -> None:
+        """List what is there, in all namespaces if none is named, before the watch begins, and look at all of it: what belongs to one
+        table, one after the other. Raises HudiError; what was listed before that is looked at."""
+        try:
+            for namespace in namespaces or ("",):
+                self.cluster.load(namespace)
+        finally:
+            for key in sorted(self.cluster.keys(), key=lambda key: (self.group(key), key)):
+                self.queue.add(key)
+
     def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
         """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
+        if self.cluster.is_listed(key_of(document), document["metadata"]["resourceVersion"]) and not deleted:
+            return
         before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
@@ -54,6 +66,13 @@ class Operator:
             others.remove(key)  # what we wrote ourselves comes back
         for other in others:
             self.queue.add(other)
+
+    def vanished(self, key: Key, document: Mapping[str, Any]) -> None:
+        """A resource that was known by this document is not there any more, and the watch did not tell."""
+        others = self.cluster.about(*table_of(document))
+        if self.cluster.vanished(key, document):
+            for other in others:
+                self.queue.add(other)
 
     def ended(self, uid: str) -> None:
         """Something has become of an attempt that works for the resource of this uid."""

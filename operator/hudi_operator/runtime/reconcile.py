@@ -21,6 +21,7 @@ from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
+from hudi_operator.runtime.parsed import Parsed
 from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
 from hudi_table.errors import HudiError
 from hudi_table.model.services import ServiceType
@@ -40,6 +41,8 @@ class Reconciler:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     meter: Meter = field(default_factory=NoMeter)
     observer: Observer = field(init=False)
+    _tables: Parsed[DesiredTable] = field(default_factory=lambda: Parsed(desired_table))
+    _services: Parsed[DesiredService] = field(default_factory=lambda: Parsed(desired_service))
     _failures: dict[Key, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,7 +57,7 @@ class Reconciler:
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
     def _table(self, document: Mapping[str, Any]) -> RequeueAfter | None:
-        desired = desired_table(document)
+        desired = self._tables(document)
         if desired.identity.deleted and desired.identity.held:
             return self._deletion(desired)
         secret, desired = self._secret(desired)
@@ -94,7 +97,7 @@ class Reconciler:
         return None
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
-        desired = desired_service(document)
+        desired = self._services(document)
         identity, spec = desired.identity, desired.spec
         table_key = Key("HudiTable", identity.key.namespace, spec.table_ref.name) if spec is not None else None
         found = self.cluster.get(table_key) if table_key is not None else None
@@ -102,7 +105,7 @@ class Reconciler:
             runs = self._attempts(identity, desired.status.runs, []).runs
             effects = plan_service(desired, ObservedService(runs=runs), self.clock.now(), policy=self.policy)
             return self._execute(identity, effects, {})
-        secret, owner = self._secret(desired_table(found))
+        secret, owner = self._secret(self._tables(found))
         siblings = [s.identity for s in self._siblings(table_key) if s.identity.uid != identity.uid]
         attempts = self._attempts(identity, desired.status.runs, [owner.identity, *siblings])
         cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
@@ -137,7 +140,7 @@ class Reconciler:
     def _siblings(self, table: Key) -> list[DesiredService]:
         """The TableServices of a table."""
         keys = [key for key in self.cluster.about(table.namespace, table.name) if key.kind == "TableService"]
-        found = [desired_service(document) for key in keys if (document := self.cluster.get(key)) is not None]
+        found = [self._services(document) for key in keys if (document := self.cluster.get(key)) is not None]
         return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
 
     def _running(self, owners: list[Identity]) -> tuple[RunStatus, ...]:

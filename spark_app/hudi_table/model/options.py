@@ -138,6 +138,12 @@ def given(options: Mapping[str, str], key: str) -> str | None:
     return next(iter(values.values()), None)
 
 
+def renamed(options: Mapping[str, str]) -> dict[str, str]:
+    """The options under their newest names, so that they can be laid over others. What is given under its newest name wins."""
+    newest = {EARLIER_KEYS[key]: value for key, value in options.items() if key in EARLIER_KEYS}
+    return newest | {key: value for key, value in options.items() if key not in EARLIER_KEYS}
+
+
 def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
     """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for an unknown one."""
     value = given(options, FAILED_WRITES)

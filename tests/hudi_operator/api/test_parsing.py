@@ -83,6 +83,16 @@ def test_a_spec_that_is_no_object_is_one_error(value: object) -> None:
     assert [error.path for error in errors] == ["spec"]
 
 
+def test_an_option_that_is_given_under_two_names_with_two_values_is_an_error() -> None:
+    options = {"hoodie.clean.max.commits": "3", "hoodie.clean.trigger.max.commits": "4"}
+    (error,) = desired_table(stored(manifest(**spec(options=options)))).errors
+    assert str(error) == (
+        "spec.options[hoodie.clean.max.commits]: is '3', and hoodie.clean.trigger.max.commits is '4': give one"
+    )
+    options["hoodie.clean.trigger.max.commits"] = " 3"
+    assert desired_table(stored(manifest(**spec(options=options)))).errors == ()
+
+
 def test_unknown_hudi_options_are_refused_by_name_with_the_nearest_one() -> None:
     options = {"hoodie.parquet.max.file.sise": "1", "hoodie.parquet.max.file.size": "1", "compress": "zstd"}
     desired = desired_table(stored(manifest(**spec(options=options))))

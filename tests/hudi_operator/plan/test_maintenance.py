@@ -58,6 +58,15 @@ class TestCleaning:
             "Cleaning"
         ]
 
+    def test_takes_options_by_the_names_that_hudi_had_for_them(self) -> None:
+        manifest: dict[str, Any] = {"maintenance": {"cleaning": {"keepCommits": 3}}}
+        often = {"hoodie.clean.max.commits": "1"}
+        assert work_of(after(4, cleaning=1), **manifest) == []
+        assert work_of(after(4, cleaning=1), **manifest, options=often) == ["Cleaning"]
+        kept = often | {"hoodie.cleaner.commits.retained": "4"}
+        assert work_of(after(4, cleaning=1), **manifest, options=kept) == []
+        assert work_of(after(5, cleaning=1), **manifest, options=kept) == ["Cleaning"]
+
     def test_tells_its_job_what_to_keep(self) -> None:
         wanted = desired(index={"type": "Simple"}, maintenance={"cleaning": {"keepCommits": 3}})
         (launch,) = of(Launch, plan_table(wanted, seen(after(11, cleaning=11)), NOW))
