@@ -18,7 +18,7 @@ HEAP_MIB_MIN, REST_MIB_MIN = 512, 384
 HEAP_SHARE = 0.4
 """Of a pod's memory; the rest is Python's, where the rows are."""
 DRIVER_PORT, BLOCK_PORT = 7078, 7079
-_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _ALLOWED = re.compile(
     r"spark\.(sql\.(adaptive\.|shuffle\.|optimizer\.|join\.|sortMergeJoinExec\.|cartesianProductExec\.|codegen\.|ansi\.|cbo\.|statistics\."
     r"|parquet\.|orc\.|json\.|csv\.|files\.|inMemoryColumnarStorage\.|windowExec\.|bucketing\.|sources\.(bucketing|v2|parallelPartition)"
@@ -77,6 +77,15 @@ def wire() -> dict[str, str]:
     return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 
+def leaves() -> dict[str, str]:
+    """A driver looks for no services and volume claims to delete: it made none, and its Role does not speak of them. What an operator of
+    Spark makes for it goes with its pod."""
+    return {
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+    }
+
+
 def alone(spark: SparkSpec) -> dict[str, str]:
     """A driver that is all of Spark."""
     return {"spark.master": f"local[{spark.driver.cores}]", "spark.driver.memory": memory_of(spark.driver)[0]}
@@ -102,5 +111,6 @@ def client_mode(
         "spark.kubernetes.executor.podTemplateFile": template,
         **totals(spark),
         **wire(),
+        **leaves(),
         **image,
     }

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_operator.api.table import PodSize, SparkSpec, TransformSpec
+from hudi_operator.manifests.pods import ATTEMPT
 from hudi_operator.manifests.spark_conf import refused
 from tests.support.attempts import CREDENTIALS, SETTINGS, WAYS, attempt, made, pods
 from tests.support.scale import scaled
@@ -68,6 +69,7 @@ def test_every_pod_is_closed_whatever_a_manifest_says(way: str) -> None:
             return  # such work is a Job
         for role, template in pods(way, made(way, attempt(way, **said))).items():
             assert wrong(role, template, said["secret"], executors) == []
+            assert ATTEMPT in template["metadata"]["labels"], "a NetworkPolicy chooses by it"
             assert "canary" not in json.dumps(template["spec"]), "what a manifest says is in no field of a pod"
 
     judge()
