@@ -66,10 +66,13 @@ cluster-images: image cluster-up ## Build the images and give them to that clust
 cluster-down: setup ## End and remove that cluster
 	@$(BIN)/python -m e2e.cluster down
 
-sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom
+sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom, and hold it against the locks
 	@test -x .venv-sbom/bin/python || { python=$$(scripts/find-python); "$$python" -m venv .venv-sbom; }
 	@.venv-sbom/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/sbom.txt
-	@for name in operator spark; do .venv-sbom/bin/python scripts/sbom.py localhost/hudi-$$name:dev build/sbom/hudi-$$name.cdx.json; done
+	@for name in operator spark; do \
+		.venv-sbom/bin/python scripts/sbom.py localhost/hudi-$$name:dev build/sbom/hudi-$$name.cdx.json; \
+		.venv-sbom/bin/python scripts/check_sbom.py build/sbom/hudi-$$name.cdx.json requirements/$$name.txt; \
+	done
 
 e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
 	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)

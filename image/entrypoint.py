@@ -73,7 +73,7 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(USAGE)
     sys.stderr.flush()
-    os.execv(wanted[0], wanted)
+    os.execv(wanted[0], wanted)  # noqa: S606 - it is to become this program
 
 
 if __name__ == "__main__":

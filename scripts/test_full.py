@@ -130,7 +130,7 @@ def suite_counts(junit: Path) -> dict[str, int]:
     names = ("tests", "failures", "errors", "skipped")
     if not junit.exists():
         return dict.fromkeys(names, 0)
-    suites = ET.parse(junit).getroot().iter("testsuite")
+    suites = ET.parse(junit).getroot().iter("testsuite")  # noqa: S314 - pytest wrote it
     counts = [{name: int(suite.get(name, "0")) for name in names} for suite in suites]
     return {name: sum(count[name] for count in counts) for name in names}
 

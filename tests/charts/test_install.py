@@ -165,7 +165,7 @@ def test_an_overlay_puts_all_of_it_into_one_namespace(server: ApiServer, namespa
     done = server.kubectl("apply", "-k", str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = server.get("deploy,sa,role,rolebinding,networkpolicy", "-n", namespace, "-l", OURS)["items"]
-    assert len(found) == 11
+    assert len(found) == 12
     (bound,) = [each for each in found if each["kind"] == "RoleBinding" and each["metadata"]["name"] == "hudi-operator"]
     assert bound["subjects"][0]["namespace"] == namespace
     (pod,) = eventually(lambda: server.get("pods", "-n", namespace)["items"], "no pod is admitted")

@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from hudi_operator.api import crd
+from hudi_operator.manifests.pods import ATTEMPT
 from scripts import render_manifests
 from tests.support.api_server import ROOT
 from tests.support.audit import granted
-from tests.support.chart_values import DIGEST, MATRIX
+from tests.support.chart_values import CLOSED, DIGEST, MATRIX
 from tests.support.helm import CHART, CRDS, KUBERNETES, NAMESPACE, RELEASE, Helm
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -248,3 +249,29 @@ def test_nothing_but_one_port_is_reached(helm: Helm) -> None:
     assert len(closed["egress"]) == 2
     off = helm.template({"networkPolicy": {"enabled": False}})
     assert "NetworkPolicy" not in {each["kind"] for each in off}
+
+
+def test_a_job_is_reached_by_its_own_kind_alone(helm: Helm) -> None:
+    """Every pod of an attempt has the label that the policy chooses: tests/hudi_operator/manifests/test_pods.py."""
+    ours = [{"podSelector": {"matchExpressions": [{"key": ATTEMPT, "operator": "Exists"}]}}]
+    found = {}
+    for case in ("role-only", "closed-jobs"):
+        found[case] = only(helm.template(MATRIX[case]), "NetworkPolicy", "hudi-jobs")["spec"]
+        assert [found[case]["podSelector"]] == [each["podSelector"] for each in ours]
+        assert found[case]["ingress"] == [{"from": ours}]
+    assert found["role-only"]["policyTypes"] == ["Ingress"]
+    assert found["closed-jobs"]["policyTypes"] == ["Ingress", "Egress"]
+    assert found["closed-jobs"]["egress"] == [{"to": ours}, *CLOSED["egress"]]
+    off = helm.template({"watchNamespaces": ["lake-a"], "jobs": {"networkPolicy": {"enabled": False}}})
+    assert "hudi-jobs" not in {each["metadata"]["name"] for each in off}
+
+
+def test_a_driver_starts_pods_and_reads_no_secret(helm: Helm) -> None:
+    role = only(helm.template({"watchNamespaces": ["lake-a"]}), "Role", "hudi-driver")
+    assert {right.resource for right in granted(role["rules"])} == {"pods", "configmaps"}
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_nothing_of_ours_is_a_webhook(helm: Helm, case: str) -> None:
+    kinds = {each["kind"] for each in (*helm.template(MATRIX[case]), *helm.template(chart=CRDS))}
+    assert not [kind for kind in kinds if "Webhook" in kind or kind == "APIService"]

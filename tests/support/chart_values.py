@@ -42,6 +42,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     },
     "monitored": {"metrics": MONITORING | {"port": 9090}},
     "closed-network": {"networkPolicy": CLOSED},
+    "closed-jobs": {"jobs": {"networkPolicy": {"egress": CLOSED["egress"]}}, "watchNamespaces": ["lake-a"]},
     "spark-operators": {
         "launchers": {"sparkOperator": {"enabled": True}, "apacheSparkOperator": {"enabled": True}},
         "watchNamespaces": ["lake-a"],

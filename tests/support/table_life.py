@@ -109,13 +109,22 @@ class TableLife:
         eventually(lambda: "DeadlineExceeded" in self.reasons("clean"), "the run is not stopped")
 
     def runs_as(self, launcher: str, group: str) -> None:
-        """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing here."""
+        """A table whose ingest needs Spark is given to a Spark operator, which takes up nothing here. With the table the attempt is
+        stopped, before the files are purged."""
         name = f"as-{launcher.lower()}"
         transformed = self.ingest(transform=[{"sql": "select * from source"}])
-        here = {"location": self.store.new_uri(), "spark": {"launcher": launcher}, "ingest": [transformed]}
+        here = {
+            "location": self.store.new_uri(), "spark": {"launcher": launcher}, "ingest": [transformed], "deletionPolicy": "Purge",
+        }  # fmt: skip
         self.applies(manifest(name, **self.spec(**here)))
         listed = ("get", f"sparkapplications.{group}", "-n", self.namespace, "-o", "name")
         eventually(lambda: name in self.server.kubectl(*listed).stdout, f"{name} is not started")
+        attempt = self.server.kubectl(*listed).stdout.strip().partition("/")[2]
+        done = self.server.kubectl("delete", "ht", name, "-n", self.namespace, "--wait=false")
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: self.asked("delete", "sparkapplications", attempt), f"{attempt} is not stopped")
+        self.pod_runs()
+        eventually(lambda: name not in self.server.kubectl("get", "ht", "-n", self.namespace).stdout, f"{name} stays")
 
     def others_change_it(self, kind: str, name: str) -> None:
         """So fast that the operator writes the status of one change while it has not heard of the next."""

@@ -1,7 +1,10 @@
 """Patterns and lengths that fields of several parts share."""
 
 QUANTITY = r"^[1-9][0-9]*(k|M|G|T|Ki|Mi|Gi|Ti)?$"
-LOCATION = r"^(s3|s3a|gs|az|abfs|abfss|file|memory)://[^$?#]+$"
+LOCATION = r"^(s3|s3a|gs|az|abfs|abfss|file|memory)://([^$?#/:]+(/[^$?#]*)?|/[^$?#]+)$"
+"""No colon before the path: a URI may name a container and its account, and no key."""
+ENDPOINT = r"^https?://[^/@?#]+(/[^@?#]*)?$"
+"""No user, no query: credentials stand in a Secret."""
 DURATION = r"^([0-9]+(ms|s|m|h|d))+$"
 NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 COLUMN_LENGTH_MAX = 256

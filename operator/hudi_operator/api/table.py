@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
-from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, LOCATION, NAME, QUANTITY
+from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, ENDPOINT, LOCATION, NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table_config import IndexType, MergeMode, PartitionType, TableType
 
@@ -86,7 +86,7 @@ class StorageSpec:
     """The object store that holds the table and, unless it is a local path, its sources."""
 
     endpoint: str | None = prop(
-        "URL of an S3-compatible server, as http(s)://host:port", None, pattern=r"^https?://[^/]+.*$", max_length=512
+        "URL of an S3-compatible server, as http(s)://host:port", None, pattern=ENDPOINT, max_length=512
     )
     region: str | None = prop("region of the bucket", None, max_length=64)
     credentials_secret_ref: SecretRef | None = prop(

@@ -17,6 +17,7 @@ from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry
 
 from hudi_operator import handlers
+from hudi_operator.cli.logs import log_to_stderr
 from hudi_operator.kube.access import configuration
 from hudi_operator.kube.lease import Election
 from hudi_operator.kube.rest import Rest
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         parsed = _parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr()
     # It tells of every event that it was heard, which says nothing and takes time.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     clock = SystemClock()

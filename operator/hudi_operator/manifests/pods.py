@@ -31,7 +31,7 @@ SPEC_FOLDER, SPEC_FILE = "/etc/hudi", "job-spec.json"
 RESULT = "/dev/termination-log"
 TTL_SECONDS = 24 * 3600
 """How long the object of an attempt stays after its end."""
-_SCRATCH = "/tmp"
+_SCRATCH = "/tmp"  # noqa: S108 - a volume of the pod alone
 _USER = 65532
 
 

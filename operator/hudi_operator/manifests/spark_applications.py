@@ -22,7 +22,7 @@ from hudi_operator.manifests.pods import (
     executor_pod,
     metadata_of,
 )
-from hudi_operator.manifests.spark_conf import SCALA_VERSION, SPARK_VERSION, memory_of, totals, wire
+from hudi_operator.manifests.spark_conf import SCALA_VERSION, SPARK_VERSION, leaves, memory_of, totals, wire
 
 KUBEFLOW, APACHE = "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1"
 PROGRAM = "local:///opt/hudi/job.py"
@@ -45,7 +45,7 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
         "arguments": list(ARGUMENTS),
         "restartPolicy": {"type": "Never"},
         "timeToLiveSeconds": TTL_SECONDS,
-        "sparkConf": {**attempt.spec.spark.get("conf", {}), **wire()},
+        "sparkConf": {**attempt.spec.spark.get("conf", {}), **wire(), **leaves()},
         "driver": {
             "cores": driver.cores,
             "memory": driver_heap,
@@ -114,6 +114,7 @@ def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         **totals(attempt.spark),
         **wire(),
+        **leaves(),
     }
     if settings.pull_secrets:
         found["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)

@@ -18,24 +18,43 @@ HEAP_MIB_MIN, REST_MIB_MIN = 512, 384
 HEAP_SHARE = 0.4
 """Of a pod's memory; the rest is Python's, where the rows are."""
 DRIVER_PORT, BLOCK_PORT = 7078, 7079
-_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _ALLOWED = re.compile(
-    r"spark\.(sql\.(?!extensions|catalog\.|hive\.|sources\.(commit|output)|streaming\.\w*[pP]rovider|queryExecutionListeners"
-    r"|warehouse\.dir|execution\.pyspark\.udf\.)"
-    r"|default\.parallelism|task\.|memory\.|locality\.|speculation|network\.timeout|rpc\.|reducer\.|stage\.|scheduler\."
-    r"|broadcast\.|storage\.|cleaner\.|excludeOnFailure\.|executor\.heartbeatInterval|shuffle\.(?!manager|sort\.io|service)"
-    r"|python\.worker\.|driver\.maxResultSize|log\.level)"
+    r"spark\.(sql\.(adaptive\.|shuffle\.|optimizer\.|join\.|sortMergeJoinExec\.|cartesianProductExec\.|codegen\.|ansi\.|cbo\.|statistics\."
+    r"|parquet\.|orc\.|json\.|csv\.|files\.|inMemoryColumnarStorage\.|windowExec\.|bucketing\.|sources\.(bucketing|v2|parallelPartition)"
+    r"|execution\.(?!pyspark\.|datasources\.)|legacy\.(time|json|csv|parquet|size|cast|allow|char|decimal)|autoBroadcastJoinThreshold$"
+    r"|broadcastTimeout$|maxBroadcastTableSize$|caseSensitive$|timestampType$|mapKeyDedupPolicy$|storeAssignmentPolicy$"
+    r"|leafNodeDefaultParallelism$|limit\.|subquery\.|exchange\.|debug\.|columnNameOfCorruptRecord$|maxPlanStringLength$"
+    r"|maxSinglePartitionBytes$|maxMetadataStringLength$|decimalOperations\.|crossJoin\.|constraintPropagation\.|session\.timeZone$)"
+    r"|default\.parallelism$|task\.(?!resource)|memory\.|locality\.|speculation|network\.timeout|rpc\.|reducer\.|stage\."
+    r"|scheduler\.(?!allocation)|broadcast\.|storage\.(?!decommission|replication)|cleaner\.|excludeOnFailure\."
+    r"|executor\.heartbeatInterval$|shuffle\.(?!manager|sort\.io|service|push|streaming|mapStatus)"
+    r"|python\.worker\.(?!module)|driver\.maxResultSize$|log\.level$)"
 )
-_NAMES_CODE = re.compile(r"(class|Class|Listener|Provider|plugin|Plugin|resource\.\w+\.discoveryScript)")
+_NAMES_CODE = re.compile(
+    r"(class|Class|Listener|Provider|[pP]lugin|[fF]actory|[sS]erializer$|[dD]aemon|[mM]odule|[jJ]ars?\b|[uU]r[il]|\.impl$|[sS]cript\b|discovery)"
+)
+_REPLACED = "${"
+"""Spark puts the environment's and the JVM's own values in place of what follows, credentials among them."""
 
 
 def refused(conf: Mapping[str, str]) -> tuple[FieldError, ...]:
     """The properties of a manifest that no job is started with, each by name."""
     return tuple(
-        FieldError(f"spec.spark.conf[{key}]", "is not for a manifest to set: it is the operator's, or may load code; remove it")
+        FieldError(f"spec.spark.conf[{key}]", why)
         for key in sorted(conf)
-        if _ALLOWED.match(key) is None or _NAMES_CODE.search(key) is not None
-    )  # fmt: skip
+        if (why := _why_not(key, conf[key])) is not None
+    )
+
+
+def _why_not(key: str, value: str) -> str | None:
+    if _ALLOWED.match(key) is None or _NAMES_CODE.search(key) is not None:
+        return "is not for a manifest to set: it is the operator's, or may load code; remove it"
+    if _REPLACED in value:
+        return (
+            f"holds {_REPLACED}, which Spark would replace by what the job's environment holds; write the value itself"
+        )
+    return None
 
 
 def memory_of(size: PodSize) -> tuple[str, str]:
@@ -56,6 +75,15 @@ def totals(spark: SparkSpec) -> dict[str, str]:
 def wire() -> dict[str, str]:
     """Driver and executors know each other and nobody listens: credentials of the store travel between them."""
     return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+def leaves() -> dict[str, str]:
+    """A driver looks for no services and volume claims to delete: it made none, and its Role does not speak of them. What an operator of
+    Spark makes for it goes with its pod."""
+    return {
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+    }
 
 
 def alone(spark: SparkSpec) -> dict[str, str]:
@@ -83,5 +111,6 @@ def client_mode(
         "spark.kubernetes.executor.podTemplateFile": template,
         **totals(spark),
         **wire(),
+        **leaves(),
         **image,
     }

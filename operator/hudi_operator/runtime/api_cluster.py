@@ -11,6 +11,7 @@ from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.api.resources import API_VERSION, FINALIZER, KINDS, Key, key_of, table_of
+from hudi_operator.api.words import one_line
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
@@ -154,7 +155,7 @@ class ApiCluster:
         """Record an event; the same one again is counted, not repeated."""
         stored = self.get(key)
         uid = stored["metadata"]["uid"] if stored is not None else ""
-        note = event.message[:NOTE_LENGTH_MAX]
+        note = one_line(event.message, NOTE_LENGTH_MAX)
         digest = hashlib.sha256(f"{uid}\n{event.type.value}\n{event.reason}\n{note}".encode()).hexdigest()[:16]
         name = f"{key.name[:200]}.{digest}"
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -126,7 +126,7 @@ class Operator:
             again = self.reconciler.reconcile(key)
         except HudiError as error:
             away = isinstance(error, UnavailableError)
-            wait = self.queue.failed(key, AWAY_SECONDS * (1 + JITTER * random.random()) if away else float("inf"))
+            wait = self.queue.failed(key, AWAY_SECONDS * (1 + JITTER * random.random()) if away else float("inf"))  # noqa: S311 - spreads moments
             _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
             return error.name()
         except Exception:  # noqa: BLE001 - a bug in one look must not end the worker, or all tables would stand still

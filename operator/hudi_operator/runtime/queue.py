@@ -69,7 +69,7 @@ class WorkQueue:
         with self._changed:
             self._failures.pop(key, None)
         if again is not None:
-            self.add(key, again * (1 + JITTER * random.random()))
+            self.add(key, again * (1 + JITTER * random.random()))  # noqa: S311 - spreads moments
 
     def failed(self, key: Key, at_most: float = float("inf")) -> float:
         """A look has raised; the seconds until the next one, which double up to `at_most`."""

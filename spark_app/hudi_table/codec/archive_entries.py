@@ -17,6 +17,7 @@ from typing import Any
 
 import fastavro
 
+from hudi_table.codec.avro_guard import load_schema
 from hudi_table.codec.log_blocks import SCHEMA, BlockType, LogBlock, encode_block, scan_blocks
 from hudi_table.codec.log_rows import CONTENT_VERSION
 from hudi_table.errors import CorruptTableError
@@ -79,7 +80,7 @@ def _records(data: memoryview, block: LogBlock) -> Iterator[Entry]:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> Any:
-    return fastavro.parse_schema(json.loads(text))
+    return fastavro.parse_schema(load_schema(text, sized=True))
 
 
 @functools.cache

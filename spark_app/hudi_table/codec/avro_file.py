@@ -1,7 +1,7 @@
 """Avro object containers of one record: the bodies of rollback, clean and requested replacecommit instants.
 
 Facts (measured on Hudi 0.15.0): codec null, one record, `avro.schema` the only header key. The schemas in `avsc/`
-are those of Hudi 0.15.0, without comments.
+are those of Hudi 0.15.0, without comments. No other codec is read: a few bytes could unpack to more than memory holds.
 """
 
 from __future__ import annotations
@@ -14,11 +14,37 @@ from typing import Any
 
 import fastavro
 
+from hudi_table.codec.avro_guard import load_schema
+
+_MAGIC = b"Obj\x01"
+
+
+def _frame(**fields: Any) -> Any:
+    columns = [{"name": name, "type": kind} for name, kind in fields.items()]
+    return fastavro.parse_schema({"type": "record", "name": "Frame", "fields": columns})
+
+
+_SYNC = {"type": "fixed", "name": "Sync", "size": 16}
+_HEADER = _frame(
+    magic={"type": "fixed", "name": "Magic", "size": 4}, told={"type": "map", "values": "bytes"}, sync=_SYNC
+)
+_BLOCK = _frame(count="long", content="bytes", sync=_SYNC)
+
 
 def read_container(data: bytes) -> list[dict[str, Any]]:
     """All records of a container. Raises ValueError if it is none."""
+    source = io.BytesIO(data)
     try:
-        return [record for record in fastavro.reader(io.BytesIO(data)) if isinstance(record, dict)]
+        header: Any = fastavro.schemaless_reader(source, _HEADER, None)
+        schema = _schema_of(header)
+        records = []
+        while source.tell() < len(data):
+            block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
+            if not 0 <= block["count"] <= len(block["content"]) or block["sync"] != header["sync"]:
+                raise ValueError(f"a block of {len(block['content'])} bytes tells of {block['count']} records")
+            content = io.BytesIO(block["content"])
+            records += [fastavro.schemaless_reader(content, schema, None) for _ in range(block["count"])]
+        return [record for record in records if isinstance(record, dict)]
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not an Avro container: {error}") from error
 
@@ -28,6 +54,14 @@ def write_container(schema_name: str, record: dict[str, Any]) -> bytes:
     sink = io.BytesIO()
     fastavro.writer(sink, _schema(schema_name), [record], codec="null")
     return sink.getvalue()
+
+
+def _schema_of(header: Any) -> Any:
+    """The schema that a header carries. Raises ValueError."""
+    told = header["told"]
+    if header["magic"] != _MAGIC or told.get("avro.codec", b"null") != b"null":
+        raise ValueError(f"it begins with {header['magic']!r}, codec {told.get('avro.codec', b'null')!r}")
+    return fastavro.parse_schema(load_schema(told["avro.schema"], sized=True))
 
 
 @functools.cache

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
+from hudi_table.codec.avro_guard import load_schema
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import META_COLUMNS
 
@@ -89,7 +90,7 @@ def avro_to_arrow(text: str) -> pa.Schema:
     does not hold (unions of several types, durations, recursive records).
     """
     try:
-        document = json.loads(text)
+        document = load_schema(text)
         parser = _Parser()
         record = parser.type_of(document, "", "")
     except (ValueError, KeyError, TypeError, AttributeError) as error:

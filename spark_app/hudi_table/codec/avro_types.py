@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.codec.avro_schema import avro_to_arrow, full_name
+from hudi_table.model.json_text import parse_json
 
 FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "record")
 
@@ -34,8 +34,9 @@ def flat_fields(avro_schema: str) -> tuple[AvroField, ...] | None:
 
     Raises what `avro_to_arrow` raises.
     """
-    record = json.loads(avro_schema)
-    return _fields(record, avro_to_arrow(avro_schema), {}, full_name(record, "")[1])
+    arrow = avro_to_arrow(avro_schema)
+    record = parse_json(avro_schema)
+    return _fields(record, arrow, {}, full_name(record, "")[1])
 
 
 _Named = dict[str, tuple[dict[str, Any], str]]

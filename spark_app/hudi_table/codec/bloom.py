@@ -34,6 +34,8 @@ _HEAD = struct.Struct(">iibi")
 _GROWTH = struct.Struct(">iii")
 _MIX: Final = np.uint32(0x5BD1E995)
 _CHUNK_KEYS: Final = 64 * 1024
+_HASHES_MAX: Final = 1024
+"""Each costs time for every key that is looked up; an error rate of 1e-300 needs 997."""
 
 Bits = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint32]
@@ -253,10 +255,12 @@ def _parse(body: bytes, kind: str) -> BloomFilter:
         at += _GROWTH.size
     else:
         at = 0
+    size = (bits + 7) // 8
+    if size > len(body) or hashes > _HASHES_MAX:
+        raise ValueError(f"{hashes} hashes, {bits} bits in {len(body)} bytes")
     result = BloomFilter(kind, bits, hashes, row_keys, rows * row_keys)
     result._count = count
     result._rows = []
-    size = (bits + 7) // 8
     for _ in range(rows):
         row_hashes, row_bits, start = _parse_head(body, at)
         at = start + size

@@ -23,7 +23,7 @@ ROLLBACK_COMMAND = "0"
 _SIZE = struct.Struct(">q")
 _TWO_INTS = struct.Struct(">ii")
 _INT = struct.Struct(">i")
-_SEARCH_BYTES = 1 << 20
+_SEARCH_BYTES_MIN, _SEARCH_BYTES_MAX = 1 << 10, 1 << 20
 _HEADER_BYTES_MAX = 64 << 20
 """A header holds a schema; a length beyond this is damage, not a schema."""
 
@@ -106,11 +106,19 @@ def rollback_block(instant: str, target: str) -> bytes:
 def _blocks(source: Any, path: str, end: int) -> Iterator[LogBlock]:
     at = 0
     while at < end:
-        try:
-            block, at = _block(source, path, at, end)
-        except _DamagedError:
-            block, at = LogBlock(BlockType.CORRUPT, path, at), _next_magic(source, at + 1, end)
-        yield block
+        damaged = None
+        while at < end:
+            try:
+                block, after = _block(source, path, at, end)
+                break
+            except _DamagedError:
+                damaged = at if damaged is None else damaged
+                at = _next_magic(source, at + 1, end)
+        if damaged is not None:
+            yield LogBlock(BlockType.CORRUPT, path, damaged)
+        if at < end:
+            yield block
+            at = after
 
 
 def _block(source: Any, path: str, start: int, end: int) -> tuple[LogBlock, int]:
@@ -171,14 +179,16 @@ class _Reader:
 
 def _next_magic(source: Any, start: int, end: int) -> int:
     """Where the next magic begins, or the end of the file."""
-    at = start
+    at, size = start, _SEARCH_BYTES_MIN
     while at < end:
         source.seek(at)
-        window = bytes(source.read(min(_SEARCH_BYTES + len(MAGIC), end - at)))
+        window = bytes(source.read(min(size + len(MAGIC), end - at)))
         found = window.find(MAGIC)
         if found >= 0:
             return at + found
-        at += _SEARCH_BYTES
+        at += size
+        # Magics may lie close together: what was read behind the next one would be read again.
+        size = min(2 * size, _SEARCH_BYTES_MAX)
     return end
 
 

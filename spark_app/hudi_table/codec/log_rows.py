@@ -26,6 +26,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro_decode import MalformedError, decode_flat
 from hudi_table.codec.avro_encode import encode_flat, join, varints
+from hudi_table.codec.avro_guard import load_schema
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.codec.avro_types import flat_fields
 from hudi_table.codec.conform import conform
@@ -255,7 +256,7 @@ def _avro_rows(content: pa.Buffer, block: LogBlock, columns: Sequence[str] | Non
     if fields is not None:
         wanted = {field.name for field in fields} if columns is None else set(columns)
         return decode_flat(content, starts, stops, fields, wanted)
-    parsed = fastavro.parse_schema(json.loads(block.schema))
+    parsed = fastavro.parse_schema(load_schema(block.schema, sized=True))
     data = io.BytesIO(content)
     records = []
     for start in starts.tolist():
@@ -269,9 +270,11 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
     version, count = _TWO_INTS.unpack_from(content, 0)
     if version != CONTENT_VERSION or count < 0:
         raise MalformedError(f"its content has version {version} and {count} records")
+    at, end = _TWO_INTS.size, len(content)
+    if count > (end - at) // _INT.size:
+        raise MalformedError(f"it tells of {count} records, and has no room for them")
     starts = np.empty(count, dtype=np.int64)
     stops = np.empty(count, dtype=np.int64)
-    at, end = _TWO_INTS.size, len(content)
     for number in range(count):
         begin = at + 4
         at = begin + _INT.unpack_from(content, at)[0]

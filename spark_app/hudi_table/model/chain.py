@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import CHAIN
 
 SEQUENCE_DIGITS = 20
@@ -61,7 +62,7 @@ class ChainEntry:
     @classmethod
     def from_json(cls, data: bytes) -> ChainEntry:
         """Parse an entry. Raises ValueError (or KeyError, TypeError) for anything else."""
-        raw = json.loads(data)
+        raw = parse_json(data)
         return cls(**{**raw, "kind": Kind(raw["kind"]), "touches": tuple(raw["touches"])})
 
 

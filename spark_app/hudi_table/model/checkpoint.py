@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from hudi_table.model.json_text import parse_json
+
 KEY_PREFIX = "lakeops.ingest."
 FORMAT = 1
 NAMED_FILES_MAX = 1_000
@@ -63,7 +65,7 @@ class Checkpoint:
     @classmethod
     def from_text(cls, text: str) -> Checkpoint:
         """Parse. Raises ValueError for anything that `to_text` did not write."""
-        raw = json.loads(text)
+        raw = parse_json(text)
         if not isinstance(raw, dict) or raw.get("format") != FORMAT:
             raise ValueError(f"is no checkpoint of format {FORMAT}: {text[:80]!r}")
         packed = base64.b64decode(str(raw["consumed"]), validate=True)

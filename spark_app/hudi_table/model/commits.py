@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from hudi_table.model.json_text import parse_json
+
 SCHEMA_KEY = "schema"
 CDC_STATS = "cdcStats"
 
@@ -105,7 +107,7 @@ class CommitMetadata:
     @classmethod
     def from_json(cls, body: bytes) -> CommitMetadata:
         """Parse a body; an empty one is a commit of no files. Raises ValueError if it is not such a document."""
-        document = json.loads(body) if body.strip() else {}
+        document = parse_json(body) if body.strip() else {}
         if not isinstance(document, dict):
             raise ValueError("commit metadata is not a JSON object")
         stats = [

@@ -10,6 +10,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hudi_table.model.json_text import parse_json
+
 VERSION = "hudi.lakeops.dev/v1alpha1"
 
 
@@ -104,7 +106,7 @@ def _render(kind: str, document: JobSpec | JobResult) -> str:
 
 
 def _parse(kind: str, text: str) -> dict[str, Any]:
-    raw = json.loads(text)
+    raw = parse_json(text)
     if not isinstance(raw, dict) or raw.pop("apiVersion", None) != VERSION or raw.pop("kind", None) != kind:
         raise ValueError(f"not a {kind} of {VERSION}")
     cls = JobSpec if kind == "JobSpec" else JobResult

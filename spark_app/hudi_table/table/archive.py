@@ -22,7 +22,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.ports import ObjectInfo
 
 _FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$")
-_TOKEN = "1-0-1"
+_TOKEN = "1-0-1"  # noqa: S105 - a word of the format
 _MERGE_PLAN = "mergeArchivePlan"
 _LISTINGS_MAX = 10
 

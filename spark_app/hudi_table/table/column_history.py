@@ -7,13 +7,13 @@ ids that survive renaming. Files are not rewritten: one of instant I has the nam
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.instants import comparable_time
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
 from hudi_table.table.context import TableContext
 
@@ -60,7 +60,7 @@ def load_column_history(ctx: TableContext) -> ColumnHistory | None:
         return None
     path = commits[-1].path
     try:
-        schemas = json.loads(ctx.storage.get(path))["schemas"]
+        schemas = parse_json(ctx.storage.get(path))["schemas"]
         versions = {str(s["version_id"]): {f["id"]: f for f in s["fields"]} for s in schemas}
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(f"{path} is no schema history: {error}", base_path=ctx.base_path, path=path) from error

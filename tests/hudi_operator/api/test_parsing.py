@@ -99,3 +99,43 @@ def test_unknown_hudi_options_are_refused_by_name_with_the_nearest_one() -> None
     found = {error.path: error.message for error in desired.errors}
     assert set(found) == {"spec.options[hoodie.parquet.max.file.sise]", "spec.options[compress]"}
     assert "hoodie.parquet.max.file.size" in found["spec.options[hoodie.parquet.max.file.sise]"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"storage": {"endpoint": "https://AKIA:canary@s3.example"}}, "spec.storage.endpoint"),
+        ({"storage": {"endpoint": "https://s3.example?sig=canary"}}, "spec.storage.endpoint"),
+        ({"storage": {"accessKey": "canary"}}, "spec.storage.accessKey"),
+        (
+            {"storage": {"credentialsSecretRef": {"name": "s3", "value": "canary"}}},
+            "spec.storage.credentialsSecretRef.value",
+        ),
+        ({"location": "s3://AKIA:canary@lake/flights"}, "spec.location"),
+        ({"location": "s3://lake/flights?secret=canary"}, "spec.location"),
+        (
+            {"ingest": [ingest(source={"type": "Files", "path": "s3://a:canary@landing/", "format": "csv"})]},
+            "spec.ingest[0].source.path",
+        ),
+        ({"options": {"fs.s3a.secret.key": "canary"}}, "spec.options"),
+        ({"options": {"hoodie.aws.secret.key": "canary"}}, "spec.options"),
+    ],
+)
+def test_a_key_has_no_place_in_a_manifest(changes: dict[str, object], field: str) -> None:
+    """Credentials come from a Secret or from the pod's identity."""
+    found = [error.path for error in desired_table(stored(manifest(**spec(**changes)))).errors]
+    assert any(path.startswith(field) for path in found), found
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://lake/flights",
+        "abfss://lake@account.dfs.core.windows.net/flights",
+        "file:///data/a:b",
+        "gs://lake",
+        "memory://x/a:b@c",
+    ],
+)
+def test_locations_of_all_stores_are_taken(location: str) -> None:
+    assert "spec.location" not in errors_of(location=location)

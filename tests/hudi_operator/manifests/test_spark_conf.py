@@ -5,10 +5,24 @@ from __future__ import annotations
 from importlib.metadata import version
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hudi_operator.api.table import PodSize
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.spark_conf import SPARK_VERSION, memory_of, refused
+from tests.support.scale import scaled
+
+FORBIDDEN = [
+    "spark.kubernetes.", "spark.jars", "spark.files", "spark.archives", "spark.plugins", "spark.driver.extra", "spark.executor.extra",
+    "spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions", "spark.hadoop.", "spark.hive.", "spark.yarn.",
+    "spark.executorEnv.", "spark.authenticate", "spark.ssl.", "spark.network.crypto.", "spark.io.", "spark.ui.", "spark.acls.",
+    "spark.eventLog.", "spark.history.", "spark.master", "spark.submit.", "spark.pyspark.", "spark.python.daemon",
+    "spark.python.worker.module", "spark.sql.extensions", "spark.sql.catalog.", "spark.sql.hive.", "spark.sql.warehouse",
+    "spark.sql.streaming.", "spark.sql.execution.pyspark.", "spark.sql.redaction.", "spark.sql.artifact.", "spark.sql.maven.",
+    "spark.shuffle.manager", "spark.shuffle.service", "spark.shuffle.sort.io.", "spark.storage.replication.",
+    "spark.storage.decommission.", "spark.scheduler.allocation.", "spark.dynamicAllocation.", "spark.connect.", "spark.app.",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -50,6 +64,16 @@ def test_tuning_is_a_manifests_own(key: str) -> None:
         "spark.shuffle.manager",
         "spark.shuffle.sort.io.plugin.class",
         "spark.python.daemon.module",
+        "spark.python.worker.module",
+        "spark.sql.execution.pyspark.python",
+        "spark.sql.cache.serializer",
+        "spark.sql.sources.default",
+        "spark.sql.catalogImplementation",
+        "spark.sql.maven.additionalRemoteRepositories",
+        "spark.sql.redaction.string.regex",
+        "spark.scheduler.allocation.file",
+        "spark.storage.replication.policy",
+        "spark.storage.decommission.fallbackStorage.path",
         "sparkling",
         "",
     ],
@@ -57,6 +81,25 @@ def test_tuning_is_a_manifests_own(key: str) -> None:
 def test_what_loads_code_or_is_the_operators_is_refused_by_name(key: str) -> None:
     (error,) = refused({"spark.sql.shuffle.partitions": "4", key: "1"})
     assert error.path == f"spec.spark.conf[{key}]"
+
+
+@settings(max_examples=scaled(300))
+@given(st.sampled_from(FORBIDDEN), st.text(alphabet="abcXYZ.-_0 \n", max_size=12), st.text(max_size=8))
+def test_nothing_below_a_forbidden_name_is_taken(prefix: str, rest: str, value: str) -> None:
+    assert refused({prefix + rest: value})
+
+
+@settings(max_examples=scaled(300))
+@given(
+    st.text(max_size=12),
+    st.sampled_from(["env:AWS_SECRET_ACCESS_KEY", "system:user.name", "spark.x", ""]),
+    st.text(max_size=12),
+)
+def test_a_value_that_spark_would_replace_is_refused(before: str, name: str, after: str) -> None:
+    """An error that shows the value would tell a credential to whoever reads the status."""
+    (error,) = refused({"spark.sql.shuffle.partitions": f"{before}${{{name}}}{after}"})
+    assert error.path == "spec.spark.conf[spark.sql.shuffle.partitions]"
+    assert "write the value itself" in str(error)
 
 
 @pytest.mark.parametrize("memory", ["1Gi", "2Gi", "7Gi", "64Gi"])

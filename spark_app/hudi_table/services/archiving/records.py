@@ -8,7 +8,6 @@ UNKNOWN.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from hudi_table.codec.archive_entries import Entry
 from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.instants import Action, Instant, State, format_instant_time
+from hudi_table.model.json_text import parse_json
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import local_time
 from hudi_table.table.timeline import Timeline
@@ -87,7 +87,7 @@ def _payload(timeline: Timeline, found: Instant, bodies: Bodies) -> dict[str, An
 
 def _replace(found: Instant, data: bytes) -> dict[str, Any]:
     if found.completed:
-        replaced = json.loads(data).get("partitionToReplaceFileIds") or {} if data.strip() else {}
+        replaced = parse_json(data).get("partitionToReplaceFileIds") or {} if data.strip() else {}
         return {"hoodieReplaceCommitMetadata": _commit(data) | {"partitionToReplaceFileIds": replaced}}
     if found.state is State.REQUESTED:
         return _record("hoodieRequestedReplaceMetadata", data)
@@ -99,7 +99,7 @@ def _record(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _commit(data: bytes) -> dict[str, Any]:
-    document = json.loads(data) if data.strip() else {}
+    document = parse_json(data) if data.strip() else {}
     stats = document.get("partitionToWriteStats") or {}
     extra = {k: v for k, v in (document.get("extraMetadata") or {}).items() if v is not None}
     return {

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.touches import CLEANING
@@ -237,7 +238,7 @@ def _touched(ctx: TableContext, timeline: Timeline, last: CleanRecord | None, re
     if held is None and seen - {found.instant for found in savepoints(ctx, timeline)}:
         # A clean of Hudi does not say where the savepoint held files back.
         return None
-    found = set(json.loads(held)) if held else set()
+    found = set(parse_json(held)) if held else set()
     found |= {partition for partition, names in last.failed.items() if names}
     low, high = comparable_time(last.retains), comparable_time(retain)
     for instant in commits:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.findings import QUARANTINED_CHECKS, Finding
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import QUARANTINE, join
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_files
@@ -141,7 +142,7 @@ def _times(ctx: TableContext) -> list[str]:
 def _manifest(ctx: TableContext, time: str) -> Quarantine:
     path = f"{QUARANTINE}/{time}/{MANIFEST}"
     try:
-        document = json.loads(ctx.storage.get(path))
+        document = parse_json(ctx.storage.get(path))
         return Quarantine(time, tuple(QuarantinedFile(**item) for item in document["files"]))
     except (ValueError, KeyError, TypeError, ObjectNotFoundError) as error:
         raise CorruptTableError(f"{path} cannot be read: {error}", base_path=ctx.base_path, path=path) from error

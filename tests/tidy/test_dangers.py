@@ -1,0 +1,115 @@
+"""What production code does not do because somebody else's text or bytes might come by: unpickle, evaluate, run a shell, build SQL of strings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.sources import Source, production_sources, python_sources
+
+FORBIDDEN = {
+    "eval": "parse it",
+    "exec": "call a function",
+    "compile": "call a function",
+    "__import__": "use importlib with a name of ours",
+    "os.system": "use subprocess with a list",
+    "os.popen": "use subprocess with a list",
+    "tempfile.mktemp": "use tempfile.mkstemp",
+    "yaml.load": "use yaml.safe_load",
+    "yaml.unsafe_load": "use yaml.safe_load",
+    "yaml.full_load": "use yaml.safe_load",
+    "marshal.loads": "use JSON",
+    "shelve.open": "use JSON",
+    "pickle.load": "use JSON",
+    "pickle.loads": "use JSON",
+    "cloudpickle.loads": "use JSON",
+    "numpy.load": "use Arrow",
+    "np.load": "use Arrow",
+    "ssl._create_unverified_context": "trust an authority",
+}
+MAY_UNPICKLE = {
+    "spark_app/hudi_spark/engine.py": "what a driver hands to its own tasks and they to it, over Spark's authenticated wire",
+    "spark_app/hudi_spark/writer.py": "the same",
+    "spark_app/hudi_spark/jobs/ingest_spark.py": "the same",
+}
+
+
+def names_of_calls(source: Source) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            yield node.lineno, ast.unparse(node.func)
+
+
+def dangers(source: Source) -> list[str]:
+    """Calls that are forbidden, and arguments that are."""
+    found = [
+        f"{source.path}:{line} {name}: {FORBIDDEN[name]}" for line, name in names_of_calls(source) if name in FORBIDDEN
+    ]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.keyword) and node.arg in ("shell", "verify", "check_hostname", "allow_pickle"):
+            bad = isinstance(node.value, ast.Constant) and node.value.value is (node.arg in ("shell", "allow_pickle"))
+            found += [f"{source.path}:{node.value.lineno} {node.arg}={ast.unparse(node.value)}"] if bad else []
+        if isinstance(node, ast.ImportFrom) and node.module in ("pickle", "marshal", "shelve", "dill"):
+            found.append(
+                f"{source.path}:{node.lineno} from {node.module} import: import the module, so that its use is seen"
+            )
+    return found
+
+
+def test_nothing_is_unpickled_evaluated_or_run_by_a_shell() -> None:
+    found = [
+        each
+        for source in python_sources()
+        if source.is_production or source.path.startswith(("scripts/", "image/", "charts/"))
+        for each in dangers(source)
+        if not ("pickle.loads" in each and source.path in MAY_UNPICKLE)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", MAY_UNPICKLE)
+def test_every_exception_is_still_needed(path: str) -> None:
+    assert [each for source in production_sources() if source.path == path for each in dangers(source)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "eval(x)", "import pickle\npickle.loads(x)", "from pickle import loads", "subprocess.run(x, shell=True)",
+        "requests.get(x, verify=False)", "np.load(x, allow_pickle=True)", "yaml.load(x)",
+    ],
+)  # fmt: skip
+def test_a_danger_is_seen(text: str) -> None:
+    assert dangers(Source("x.py", text))
+
+
+def built_statements(source: Source) -> list[str]:
+    """Calls of `.sql(…)` and `.execute(…)` whose statement is put together on the spot."""
+    return [
+        f"{source.path}:{node.lineno}"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("sql", "execute", "executemany")
+        for argument in node.args[:1]
+        if not isinstance(argument, ast.Name | ast.Attribute) and not is_literal(argument)
+    ]
+
+
+def is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_no_statement_is_built_of_strings() -> None:
+    """A statement comes whole, and checked: hudi_table.services.select_check."""
+    found = [each for source in production_sources() for each in built_statements(source)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text", ['s.sql(f"select {x}")', 's.sql("select " + x)', 'c.execute("a %s" % x)', 's.sql("{}".format(x))']
+)
+def test_a_statement_that_is_built_is_seen(text: str) -> None:
+    assert built_statements(Source("x.py", text))
