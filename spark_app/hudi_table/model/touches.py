@@ -20,6 +20,9 @@ TABLE = "table"
 CLEANING = "cleaning"
 """What cleans, savepoints, rollbacks and restores touch, and no writer does: of two that ran side by side one plans again."""
 
+METADATA = "metadata"
+"""What building and dropping the metadata table touch: who has begun before looks again whether it has to write to it."""
+
 _OF_DATA = ("partition:", "bucket:", "file:", "key:")
 
 
@@ -41,6 +44,12 @@ def file_touch(partition: str, file_id: str) -> str:
 def key_touch(partition: str, key_hash: int) -> str:
     """One key that was inserted, by its unsigned 64-bit hash."""
     return f"key:{partition}/{key_hash:016x}"
+
+
+def metadata_touch(partition: str, file_id: str) -> str:
+    """One file group of the metadata table, which a compaction of it is about to rewrite. No commit names it: deltas of one group
+    stand side by side, and who finds such a plan writes its own delta again behind it."""
+    return f"{METADATA}:{partition}/{file_id}"
 
 
 GLOBAL_KEYS = "\x00"
