@@ -53,7 +53,6 @@ class Claimed:
         clustered = _clustered(found)
         return meet(self.touches, found.touches) if clustered is None else bool(self.groups & clustered)
 
-
     def moved_by(self, found: ChainEntry) -> bool:
         """Whether a plan of another moved what this one wrote to the metadata table: it is written again, and nothing else."""
         return self.metadata is not None and found.kind is Kind.PLAN and bool(self.metadata.intersection(found.touches))

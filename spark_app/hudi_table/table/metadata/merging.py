@@ -77,8 +77,9 @@ _FLAT = pa.schema([*LISTED, ("deleted", pa.bool_()), ("part", pa.int64())])
 
 def _flat(part: pa.Table, number: int) -> pa.Table:
     """One row for each name in the maps of a part; a delete block's keys have none."""
-    part = part.filter(pc.is_valid(part["files"])).combine_chunks()
-    if not len(part):
+    if "files" in part.column_names:
+        part = part.filter(pc.is_valid(part["files"])).combine_chunks()
+    if not len(part) or "files" not in part.column_names:
         return _FLAT.empty_table()
     column = part["files"].combine_chunks()
     maps = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column

@@ -21,8 +21,9 @@ import pyarrow as pa
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block
 from hudi_table.codec.log_rows import delete_block
-from hudi_table.codec.metadata_keys import group_numbers
+from hudi_table.codec.metadata_keys import file_group_numbers
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
@@ -32,6 +33,7 @@ from hudi_table.table import settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.placing import Place, Places, own_logs
 from hudi_table.table.metadata.records import Derive, Entries
+from hudi_table.table.metadata.settling import drop
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline
@@ -59,10 +61,12 @@ class Delta:
         if table is None or not table.partitions.all:
             return frozenset({METADATA})
         self.right.prove()
-        places = Places(table, self.time)
-        logs: list[tuple[Place, bytes, WriteStat]] = []
-        for name in table.partitions.all:
-            logs += self._logs(table, places, MetadataPartition(name))
+        try:
+            logs = self._all_logs(table)
+        except (CorruptTableError, UnsupportedTableError) as error:
+            # Without it the table is as right as with it; with a part of it, it is not.
+            drop(self.ctx, error.message)
+            return frozenset({METADATA})
         if logs:
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
         for place, data, _ in logs:
@@ -79,6 +83,10 @@ class Delta:
             if log.name.base_instant != Places(table, self.time).of(partition, log.name.file_id).name.base_instant:
                 settle.delete(table.ctx.storage, log.path)
         return touches
+
+    def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
+        places = Places(table, self.time)
+        return [log for name in table.partitions.all for log in self._logs(table, places, MetadataPartition(name))]
 
     def _logs(
         self, table: MetadataTable, places: Places, partition: MetadataPartition
@@ -134,8 +142,8 @@ def _by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Arr
     """(number of the file group, its rows, its deleted keys)."""
     if groups == 1:
         return [(0, entries.rows, entries.deleted)] if len(entries.rows) or len(entries.deleted) else []
-    of_rows = np.asarray(group_numbers(entries.rows["key"], groups))
-    of_keys = np.asarray(group_numbers(entries.deleted, groups))
+    of_rows = np.asarray(file_group_numbers(entries.rows["key"], groups))
+    of_keys = np.asarray(file_group_numbers(entries.deleted, groups))
     return [
         (number, entries.rows.filter(pa.array(of_rows == number)), entries.deleted.filter(pa.array(of_keys == number)))
         for number in sorted({*of_rows.tolist(), *of_keys.tolist()})
