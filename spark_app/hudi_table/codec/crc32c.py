@@ -37,8 +37,8 @@ def crc32c(data: Bytes, starts: Places, lengths: Places) -> Sums:
 
 def _checksums(data: Bytes, starts: Places, lengths: Places, width: int) -> Sums:
     rows = np.zeros((len(starts), width), np.uint8)
-    for row, start, length in zip(rows, starts.tolist(), lengths.tolist(), strict=True):
-        row[width - length :] = data[start : start + length]
+    for line, start, length in zip(rows, starts.tolist(), lengths.tolist(), strict=True):
+        line[width - length :] = data[start : start + length]
     # The register starts with ones: that is the same as the first four bytes turned around, where there are four.
     short = np.flatnonzero(lengths < 4)
     heads = width - lengths[:, None] + np.arange(4)
@@ -57,13 +57,13 @@ def _lanes_joined(lanes: Bytes) -> Sums:
     table = _pair_table()
     sums = np.zeros(steps.shape[1], np.uint32)
     for step in steps:
-        sums = table[(sums ^ step).astype(np.uint16)] ^ (sums >> np.uint32(16))
+        sums = table[(sums ^ step) & np.uint32(0xFFFF)] ^ (sums >> np.uint32(16))
     size = lanes.shape[1]
-    sums = sums.reshape(-1, _LANES)
-    while sums.shape[1] > 1:
-        sums = _moved(sums[:, 0::2], size) ^ sums[:, 1::2]
+    # Neighbours in a stretch are neighbours here, and every stretch has an even number of them until one is left.
+    for _ in range(_LANES.bit_length() - 1):
+        sums = _moved(sums[0::2], size) ^ sums[1::2]
         size *= 2
-    return sums[:, 0]
+    return sums
 
 
 def _few_bytes(data: bytes) -> np.uint32:
@@ -77,7 +77,7 @@ def _few_bytes(data: bytes) -> np.uint32:
 def _moved(sums: Sums, size: int) -> Sums:
     """The registers after `size` zero bytes; `size` is a power of two."""
     tables = _moving_tables(size)
-    moved = tables[0][sums & np.uint32(0xFF)]
+    moved: Sums = tables[0][sums & np.uint32(0xFF)]
     for place in range(1, 4):
         moved = moved ^ tables[place][(sums >> np.uint32(8 * place)) & np.uint32(0xFF)]
     return moved
@@ -107,7 +107,9 @@ def _applied(images: Sums, values: Sums) -> Sums:
 def _byte_table() -> Sums:
     values = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        values = np.where(values & np.uint32(1), (values >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), values >> np.uint32(1))
+        values = np.where(
+            values & np.uint32(1), (values >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), values >> np.uint32(1)
+        )
     return values
 
 

@@ -60,7 +60,7 @@ def entry_starts(data: Bytes, starts: Places, stops: Places) -> Places:
     Only an entry's lengths tell where the next one is, so the blocks advance side by side; a few blocks advance one by one.
     """
     if len(starts) < _LANES_LEAST:
-        view = memoryview(data)
+        view = memoryview(data)  # type: ignore[arg-type] # numpy arrays are buffers; typeshed says so from 3.12 on
         found = [_starts_in(view, start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         return np.concatenate([np.empty(0, np.int64), *found])
     at, ends, parts = starts, stops, []

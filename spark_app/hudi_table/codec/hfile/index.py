@@ -8,6 +8,7 @@ each other. A first key may be shortened: it is greater than all keys before the
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -50,11 +51,11 @@ def parse_level(data: bytes) -> list[Entry]:
         raise MalformedError("a block of its index is empty")
     (count,) = _INT.unpack_from(data)
     base = 4 * (count + 2)
-    if not 0 <= count or base > len(data):
+    if not count >= 0 or base > len(data):
         raise MalformedError(f"a block of its index tells {count} entries")
     offsets = struct.unpack_from(f">{count + 1}i", data, 4)
     found = []
-    for start, stop in zip(offsets, offsets[1:], strict=False):
+    for start, stop in itertools.pairwise(offsets):
         if not 0 <= start <= stop - _PLACE.size <= len(data) - base - _PLACE.size:
             raise MalformedError("an entry of its index leaves the block")
         offset, size = _place(data, base + start)

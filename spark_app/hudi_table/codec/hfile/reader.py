@@ -54,7 +54,8 @@ class HFile:
             if not compression.can_inflate(tail.codec):
                 name = compression.codec_name(tail.codec)
                 raise UnsupportedTableError(
-                    f"{path} is an HFile with compression {name}, which cannot be read: write it with GZ or NONE", path=path
+                    f"{path} is an HFile with compression {name}, which cannot be read: write it with GZ or NONE",
+                    path=path,
                 )
             loaded = memoryview(_read(source, tail.load_offset, size - trailer.TRAILER_BYTES - tail.load_offset))
             return cls(source, path, tail, _sections(loaded, tail))
@@ -173,7 +174,9 @@ class HFile:
             heads = [blocks.head_at(data, entry.offset - start) for entry in run]
             for entry, head in zip(run, heads, strict=True):
                 if head.whole != entry.size and head.stored != entry.size:
-                    raise MalformedError(f"the block at {entry.offset} is not of the {entry.size} bytes that its index says")
+                    raise MalformedError(
+                        f"the block at {entry.offset} is not of the {entry.size} bytes that its index says"
+                    )
             blocks.verify(data, heads)
             for head in heads:
                 yield head.magic, blocks.content(data, head, self._trailer.codec)

@@ -86,7 +86,9 @@ def write_hfile_to(
     _check_keys(names)
     file = _File(sink, compression)
     for first in range(0, len(names), _ROWS_AT_ONCE):
-        file.entries(names.slice(first, _ROWS_AT_ONCE), data.slice(first, _ROWS_AT_ONCE), first + _ROWS_AT_ONCE >= len(names))
+        file.entries(
+            names.slice(first, _ROWS_AT_ONCE), data.slice(first, _ROWS_AT_ONCE), first + _ROWS_AT_ONCE >= len(names)
+        )
     pairs = {"schema": schema.encode(), **(info or {}), **_about(names, data)}
     if bloom is not None:
         ends = (names[0].as_py(), names[-1].as_py()) if len(names) else (b"", b"")
