@@ -36,7 +36,7 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.engine import LocalEngine
-from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write import operations
@@ -102,7 +102,7 @@ def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: W
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
-    settle_metadata(table.context)
+    prepare_metadata(table.context, prepared.options.metadata)
     attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
     try:
         done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)

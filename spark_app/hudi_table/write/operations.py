@@ -28,7 +28,7 @@ from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import refuse_while_resizing
-from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
@@ -169,7 +169,7 @@ def _attempts(
 def _attempt(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
-    settle_metadata(ctx)
+    prepare_metadata(ctx, prepared.options.metadata)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
     attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)

@@ -35,6 +35,17 @@ def forget_delta(storage: Storage, time: str) -> None:
         settle.delete(storage, path)
 
 
+def instants_written(storage: Storage) -> set[str]:
+    """The instants that the metadata table holds anything of: on its timeline, or in the names of logs."""
+    found = set()
+    for info in storage.list(METADATA_TABLE):
+        name = info.path.rpartition("/")[2]
+        instant, log = parse_instant(name), parse_log_file(name)
+        time = instant.time if instant else instant_of_token(log.token) if log else None
+        found |= {time} if time else set()
+    return found
+
+
 def _logs_of(storage: Storage, infos: Iterable[ObjectInfo], time: str) -> Iterable[str]:
     for info in infos:
         name = parse_log_file(info.path.rpartition("/")[2])

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.hfile import HFile
 from hudi_table.codec.log_blocks import BlockType, LogBlock
+from hudi_table.codec.log_hfile import read_hfile
 from hudi_table.codec.log_rows import read_deletes
 from hudi_table.codec.metadata_records import decode_metadata
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
@@ -116,9 +117,7 @@ def _block(source: pa.NativeFile, block: LogBlock) -> pa.Table:
         return pa.table({"key": deleted, DELETED: pa.repeat(pa.scalar(True), len(deleted))})
     if block.type is not BlockType.HFILE:
         raise UnsupportedTableError(f"a {block.type.name} block in a log of the metadata table", path=block.path)
-    source.seek(block.content_offset)
-    content = source.read_buffer(block.content_length)
-    file = HFile.open(pa.BufferReader(content), path=block.path)
+    file = read_hfile(source, block)
     return _decoded(file.read(), block.schema or file.schema)
 
 

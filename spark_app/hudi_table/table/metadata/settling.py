@@ -23,7 +23,7 @@ class MetadataDroppedWarning(UserWarning):
 
 
 def settle_metadata(ctx: TableContext) -> Partitions:
-    """The partitions that a write has to keep, none if there is no metadata table, or none that it could keep."""
+    """Keep it or drop it, as it is. The partitions that a write has to keep."""
     if not ctx.config.metadata_partitions and not _is_there(ctx):
         return Partitions()
     found = read_partitions(ctx)

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.hfile import write_hfile
-from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block
+from hudi_table.codec.log_hfile import hfile_block
 from hudi_table.codec.log_rows import delete_block
-from hudi_table.codec.metadata_keys import file_group_numbers
+from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -105,29 +104,20 @@ class Delta:
         return found
 
 
-def publish(ctx: TableContext, time: str, stats: list[WriteStat]) -> None:
+def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION) -> None:
     """The instant's three files on the metadata table's timeline."""
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
-    body = CommitMetadata(OPERATION, tuple(stats), {SCHEMA_KEY: _plain_schema()}).to_json()
+    body = CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}).to_json()
     for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, body)):
         settle.put(ctx.storage, f"{HOODIE}/{instant.with_state(state).file_name}", data)
 
 
 def log_bytes(rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
     """A log of the rows, sorted by key, and of deleted keys; of neither, an empty delete block."""
-    data = b""
-    if len(rows):
-        content = hfile_bytes(rows)
-        header = {INSTANT_TIME: instant, SCHEMA: metadata_schema()}
-        data = encode_block(BlockType.HFILE, header, content)
+    data = hfile_block(rows["key"], encode_metadata(rows), metadata_schema(), instant) if len(rows) else b""
     if len(deleted) or not data:
         data += delete_block(deleted, partition, instant)
     return data
-
-
-def hfile_bytes(rows: pa.Table) -> bytes:
-    """An HFile of rows that are sorted by key."""
-    return write_hfile(rows["key"], encode_metadata(rows), schema=metadata_schema())
 
 
 @functools.cache
@@ -142,8 +132,8 @@ def _by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Arr
     """(number of the file group, its rows, its deleted keys)."""
     if groups == 1:
         return [(0, entries.rows, entries.deleted)] if len(entries.rows) or len(entries.deleted) else []
-    of_rows = np.asarray(file_group_numbers(entries.rows["key"], groups))
-    of_keys = np.asarray(file_group_numbers(entries.deleted, groups))
+    of_rows = np.asarray(file_group_index(entries.rows["key"], groups))
+    of_keys = np.asarray(file_group_index(entries.deleted, groups))
     return [
         (number, entries.rows.filter(pa.array(of_rows == number)), entries.deleted.filter(pa.array(of_keys == number)))
         for number in sorted({*of_rows.tolist(), *of_keys.tolist()})
