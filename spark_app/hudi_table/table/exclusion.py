@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, parse_instant
-from hudi_table.model.touches import METADATA, TABLE, file_touch, meet
+from hudi_table.model.touches import TABLE, file_touch, meet, moves_metadata
 
 CLUSTER = "CLUSTER"
 """Hudi's name of the operation of a clustering's commit."""
@@ -44,7 +44,7 @@ class Claimed:
         if found.kind is Kind.PLAN and TABLE in found.touches:
             # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
             return True
-        if self.compacts_metadata and (found.kind is Kind.COMMIT or METADATA in found.touches):
+        if self.compacts_metadata and (found.kind is Kind.COMMIT or moves_metadata(found.touches)):
             return True
         if self.groups is None or TABLE in self.touches or TABLE in found.touches:
             return meet(self.touches, found.touches)

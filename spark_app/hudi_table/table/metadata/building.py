@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
-from hudi_table.errors import CommitStateUnknownError, CorruptTableError, HudiError, ObjectExistsError
+from hudi_table.errors import CommitStateUnknownError, CorruptTableError, HudiError, ObjectExistsError, UnavailableError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State, parse_instant_time
 from hudi_table.model.java_properties import render_properties
@@ -190,7 +190,7 @@ def _skeleton(ctx: TableContext, partitions: dict[MetadataPartition, str]) -> No
 
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
-    own = context_of(ctx)
+    own, begun = context_of(ctx), ctx.clock.boot_seconds()
     settle.put(ctx.storage, f"{HOODIE}/{building.instant.with_state(State.INFLIGHT).file_name}", b"")
     for partition, instant in building.partitions.items():
         rows = _rows(ctx, partition)
@@ -207,6 +207,12 @@ def _execute(ctx: TableContext, building: Building) -> None:
             total_write_bytes=len(data),
             file_size_in_bytes=len(data),
         )
+        if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
+            # What is published late may have been archived, or dropped, long ago.
+            raise UnavailableError(
+                f"building the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; build it again, which goes on",
+                base_path=ctx.base_path,
+            )
         publish(own, instant, [stat], "BULK_INSERT")
     _make_ready(ctx, building)
     infos = [

@@ -82,7 +82,12 @@ def read_entries(table: MetadataTable, partition: MetadataPartition, keys: pa.Ar
 
 
 def _merged(table: MetadataTable, item: FileSlice, keys: pa.Array | None) -> pa.Table:
-    return latest(_aligned(slice_parts(table, item, keys)))
+    return latest_of(slice_parts(table, item, keys))
+
+
+def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
+    """The last entry of each key in the parts of a slice, sorted by key, without those that are deleted."""
+    return latest(_aligned(parts))
 
 
 def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:

@@ -42,6 +42,16 @@ def entries_of(metadata: CommitMetadata) -> Derive:
     return derive
 
 
+def entries_of_deletion(deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> Derive:
+    """What a clean says to each partition."""
+    rows = entries_of_clean(deleted, dropped)
+
+    def derive(partition: MetadataPartition) -> Entries | None:
+        return Entries(file_records(rows)) if partition is MetadataPartition.FILES and len(rows) else None
+
+    return derive
+
+
 def file_records(entries: pa.Table) -> pa.Table:
     """Records, sorted by key, of rows of ENTRIES or of a listing: columns `key`, `type` and `files`."""
     found = nested(entries)

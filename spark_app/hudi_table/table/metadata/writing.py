@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,13 +42,15 @@ OPERATION = "UPSERT_PREPPED"
 
 @dataclass(slots=True)
 class Delta:
-    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing of the data table's."""
+    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing of the data table's; `touched`: a
+    log of it was written."""
 
     ctx: TableContext
     right: RightToWrite
     time: str
     derive: Derive
     timeline: Timeline
+    touched: bool = False
     _entries: dict[MetadataPartition, Entries | None] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
@@ -68,6 +70,7 @@ class Delta:
             return frozenset({METADATA})
         if logs:
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
+        self.touched = bool(logs)
         for place, data, _ in logs:
             self.right.put_file(join(METADATA_TABLE, place.path), data)
         return frozenset({METADATA, *(metadata_touch(place.partition, place.name.file_id) for place, _, _ in logs)})
@@ -107,9 +110,14 @@ class Delta:
 def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION) -> None:
     """The instant's three files on the metadata table's timeline."""
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
-    body = CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}).to_json()
+    body = completed_body(stats, operation)
     for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, body)):
         settle.put(ctx.storage, f"{HOODIE}/{instant.with_state(state).file_name}", data)
+
+
+def completed_body(stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
+    """The commit metadata of an instant of the metadata table."""
+    return CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}, compacted=compacted).to_json()
 
 
 def log_bytes(rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:
