@@ -18,9 +18,14 @@ VERSIONS = ("0.15.0", "1.1.1")
 
 def table(version: str, into: Path) -> Path:
     """The table that Hudi `version` wrote, unpacked below the folder `into`; its base path."""
-    with tarfile.open(FOLDER / f"table-{version}.tar.xz") as archive:
+    return unpacked(f"table-{version}", into)
+
+
+def unpacked(name: str, into: Path) -> Path:
+    """The folder `name` of the archive of that name, below the folder `into`."""
+    with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
         archive.extractall(into, filter="data")
-    return into / f"table-{version}"
+    return into / name
 
 
 def hfile(name: str) -> bytes:
