@@ -24,7 +24,10 @@ from hudi_table.codec.metadata_records import STATS_TYPE
 from hudi_table.model.names import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 
 INDEXED_META: Final = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-_PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32, pt.is_decimal128)
+_PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32)
+_DECIMAL_DIGITS: Final = 15
+"""Before and behind the point: a bound is a decimal of 30 digits, 15 of them behind it."""
+
 
 
 def indexed_columns(schema: pa.Schema) -> list[str]:
@@ -37,7 +40,10 @@ def indexed_columns(schema: pa.Schema) -> list[str]:
 
 
 def has_stats(kind: pa.DataType) -> bool:
-    """Whether columns of this type get statistics: those of one value, but no times of day and no instants beside microseconds."""
+    """Whether columns of this type get statistics: those of one value, but no times of day, no instants beside microseconds and
+    no decimals that a bound cannot hold."""
+    if pt.is_decimal128(kind):
+        return bool(kind.scale <= _DECIMAL_DIGITS >= kind.precision - kind.scale)
     micros = pt.is_timestamp(kind) and kind.unit == "us"
     return bool(micros or pt.is_float32(kind) or pt.is_float64(kind) or any(test(kind) for test in _PLAIN))
 
