@@ -2,7 +2,8 @@
 
 Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested; `value_count` counts nulls too; sizes
 are those of the column's chunks, 0 for a log file; a column that is null throughout has no smallest and largest value. 0.15.0 keeps all five
-meta columns, 1.1.1 commit time, record key and partition path.
+meta columns, 1.1.1 commit time, record key and partition path. 1.1.1 keeps
+nothing of decimals of more than 15 digits before or behind the point, as here; 0.15.0 does.
 
 Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the column itself: a reader takes a bound
 that is absent for one that no row has. NaN is the largest value, as Spark orders it.
