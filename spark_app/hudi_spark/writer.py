@@ -36,11 +36,11 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.operations import BATCH_KEY, DEFAULT_MEMORY, CommitResult, WriteRequest, check, result_of
 from hudi_table.write.prepare import Prepared
@@ -102,7 +102,7 @@ def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: W
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
-    drop_metadata_if_any(table.context)
+    prepare_metadata(table.context, prepared.options.metadata)
     attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
     try:
         done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)

@@ -6,8 +6,11 @@ and records of them only (see `avro_types.flat_fields`); everything else is fast
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection
+from typing import Any
 
+import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,7 +34,7 @@ def decode_flat(
 
     Raises MalformedError if a record does not end where it should, or a value leaves it.
     """
-    cursor = _Cursor(buffer, starts.copy(), stops)
+    cursor = Cursor(buffer, starts.copy(), stops)
     columns = [(field, cursor.column(field, field.name in wanted)) for field in fields]
     if not np.array_equal(cursor.at, stops):
         raise MalformedError("a record does not end where its length says")
@@ -42,7 +45,7 @@ def decode_flat(
     return pa.Table.from_arrays([column for _, column in kept], schema=schema)
 
 
-class _Cursor:
+class Cursor:
     """All records at once: `at` is where each one goes on."""
 
     def __init__(self, buffer: pa.Buffer, starts: Places, stops: Places) -> None:
@@ -55,7 +58,7 @@ class _Cursor:
         rows: Places | None = None
         valid: npt.NDArray[np.bool_] | None = None
         if field.null_branch is not None:
-            branch = self._branch()
+            branch = self.branches()
             if ((branch != 0) & (branch != 2)).any():
                 raise MalformedError(f"field {field.name} names a branch that its union has not")
             valid = branch != 2 * field.null_branch
@@ -70,7 +73,23 @@ class _Cursor:
         places[rows] = np.arange(len(rows))
         return values.take(pa.array(places, mask=places < 0))
 
-    def _branch(self) -> Bytes:
+    def some(self, rows: Places) -> Cursor:
+        """Some of the records, from where they are; `moved` brings their places back."""
+        return Cursor(self._buffer, self.at[rows], self._stops[rows])
+
+    def moved(self, rows: Places, some: Cursor) -> None:
+        """These records go on where `some` of them, read apart, are."""
+        self.at[rows] = some.at
+
+    def pass_over(self, parsed: Any) -> None:
+        """Read one value of a schema that fastavro has parsed from each record: slow, for what is rare."""
+        for number, (at, stop) in enumerate(zip(self.at.tolist(), self._stops.tolist(), strict=True)):
+            source = io.BytesIO(self._buffer[at:stop])
+            fastavro.schemaless_reader(source, parsed, None)
+            self.at[number] = at + source.tell()
+
+    def branches(self) -> Bytes:
+        """The byte by which each record names its branch of a union: twice its number."""
         self._check(self.at, 1, self._stops)
         branch = self._bytes[self.at]
         self.at += 1
@@ -89,7 +108,7 @@ class _Cursor:
                 raise MalformedError(f"field {field.name} has a length that leaves its record")
             found = self._texts(begin, lengths, field.type) if wanted else None
         elif field.wire == "record":
-            inside = _Cursor(self._buffer, at.copy(), stops)
+            inside = Cursor(self._buffer, at.copy(), stops)
             columns = [inside.column(child, wanted) for child in field.children]
             after = inside.at
             found = pa.StructArray.from_arrays(columns, fields=list(field.type)) if wanted else None

@@ -110,6 +110,9 @@ class FailedWrites(StrEnum):
     NEVER = "NEVER"
 
 
+METADATA_ENABLE = "hoodie.metadata.enable"
+
+
 class SortMode(StrEnum):
     """How `bulk_insert` orders rows before it writes them."""
 
@@ -170,7 +173,8 @@ class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
     `bloom_*` are used only if `bloom_enabled`. `updates_clustered`: rows may go to file groups that a pending clustering
-    rewrites, which then fails. `record_size` counts until a commit has shown the size of a row.
+    rewrites, which then fails. `record_size` counts until a commit has shown the size of a row. `metadata`: the metadata table is
+    built (True), dropped (False), or left as it is.
     """
 
     target_file_size: int
@@ -194,6 +198,7 @@ class WriteOptions:
     null_for_missing: bool
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
+    metadata: bool | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -223,6 +228,7 @@ class WriteOptions:
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
             == "SparkAllowUpdate",
             failed_writes=failed_writes(options),
+            metadata=read.boolean(METADATA_ENABLE) if METADATA_ENABLE in options else None,
         )
 
 

@@ -20,6 +20,11 @@ TABLE = "table"
 CLEANING = "cleaning"
 """What cleans, savepoints, rollbacks and restores touch, and no writer does: of two that ran side by side one plans again."""
 
+METADATA = "metadata"
+"""What building and dropping the metadata table touch: who has begun before looks again whether it has to write to it."""
+
+_DELTA = f"{METADATA}-delta:"
+
 _OF_DATA = ("partition:", "bucket:", "file:", "key:")
 
 
@@ -41,6 +46,22 @@ def file_touch(partition: str, file_id: str) -> str:
 def key_touch(partition: str, key_hash: int) -> str:
     """One key that was inserted, by its unsigned 64-bit hash."""
     return f"key:{partition}/{key_hash:016x}"
+
+
+def metadata_touch(partition: str, file_id: str) -> str:
+    """One file group of the metadata table, which a compaction of it is about to rewrite. No commit names it: deltas of one group
+    stand side by side, and who finds such a plan writes its own delta again behind it."""
+    return f"{METADATA}:{partition}/{file_id}"
+
+
+def metadata_delta_touch(time: str) -> str:
+    """Of an entry that is no commit: the instant has written a delta to the metadata table."""
+    return f"{_DELTA}{time}"
+
+
+def moves_metadata(touches: Iterable[str]) -> bool:
+    """Whether an entry that is no commit changes what a compaction of the metadata table has planned on."""
+    return any(touch == METADATA or touch.startswith((f"{METADATA}:", _DELTA)) for touch in touches)
 
 
 GLOBAL_KEYS = "\x00"

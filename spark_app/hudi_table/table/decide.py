@@ -6,8 +6,8 @@ be done by anybody.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
 
 from hudi_table.errors import (
     CommitStateUnknownError,
@@ -31,7 +31,8 @@ SLOT_ATTEMPTS_MAX = 1_000
 class Decider:
     """Who decides: an attempt at an instant, from the chain's tail that it knows.
 
-    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more.
+    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more. `rewrite` writes to the
+    metadata table again, because a plan has moved what was written there, and returns what it touched.
     """
 
     ctx: TableContext
@@ -41,6 +42,7 @@ class Decider:
     tail: ChainTail
     right: RightToWrite
     seen: Container[str]
+    rewrite: Callable[[], frozenset[str]] | None = None
 
     def decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
@@ -73,6 +75,8 @@ class Decider:
             seen, asked = self.ctx.clock.boot_seconds(), None
             materialise(self.ctx, found)
             sequence, newest = sequence + 1, max(newest, found.max_instant)
+            if self.rewrite is not None and claimed.moved_by(found):
+                claimed = replace(claimed, metadata=self.rewrite())
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )

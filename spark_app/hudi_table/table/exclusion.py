@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, parse_instant
-from hudi_table.model.touches import TABLE, file_touch, meet
+from hudi_table.model.touches import TABLE, file_touch, meet, moves_metadata
 
 CLUSTER = "CLUSTER"
 """Hudi's name of the operation of a clustering's commit."""
@@ -20,11 +20,17 @@ CLUSTER = "CLUSTER"
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What one is about to decide: the conflict keys, and of a commit the touches of the groups that it writes to or replaces."""
+    """What one is about to decide: the conflict keys, and of a commit the touches of the groups that it writes to or replaces.
+
+    `metadata`: touches of what it wrote to the metadata table, or None if it writes nothing there. `compacts_metadata`: it plans a
+    compaction of that table, whose logs are those of all commits before it.
+    """
 
     touches: tuple[str, ...]
     groups: frozenset[str] | None = None
     clusters: bool = False
+    metadata: frozenset[str] | None = None
+    compacts_metadata: bool = False
 
     @classmethod
     def of_commit(cls, touches: tuple[str, ...], metadata: CommitMetadata) -> Claimed:
@@ -38,12 +44,18 @@ class Claimed:
         if found.kind is Kind.PLAN and TABLE in found.touches:
             # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
             return True
+        if self.compacts_metadata and (found.kind is Kind.COMMIT or moves_metadata(found.touches)):
+            return True
         if self.groups is None or TABLE in self.touches or TABLE in found.touches:
             return meet(self.touches, found.touches)
         if self.clusters and found.kind is Kind.COMMIT:
             return bool(self.groups & groups_of(CommitMetadata.from_json(found.data)))
         clustered = _clustered(found)
         return meet(self.touches, found.touches) if clustered is None else bool(self.groups & clustered)
+
+    def moved_by(self, found: ChainEntry) -> bool:
+        """Whether a plan of another moved what this one wrote to the metadata table: it is written again, and nothing else."""
+        return self.metadata is not None and found.kind is Kind.PLAN and bool(self.metadata.intersection(found.touches))
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[str]:

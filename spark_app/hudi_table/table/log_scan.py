@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import ObjectNotFoundError
@@ -22,6 +23,17 @@ from hudi_table.model.instants import State, comparable_time
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import Timeline
 from hudi_table.table.view import LogFile
+
+
+class ShownInstants(Protocol):
+    """Which blocks a scan takes. `latest` ends it."""
+
+    @property
+    def latest(self) -> str:
+        """A block of a later instant ends the scan."""
+        ...
+
+    def __contains__(self, instant: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,7 @@ def rows_of(storage: Storage, path: str) -> frozenset[str]:
     return frozenset(b.instant for b in blocks if b.instant and b.type not in (BlockType.CORRUPT, BlockType.COMMAND))
 
 
-def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: VisibleInstants) -> list[LogBlock]:
+def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: ShownInstants) -> list[LogBlock]:
     """The data and delete blocks that apply, in their order. Raises CorruptTableError and what the storage raises."""
     kept: list[LogBlock] = []
     for log in logs:

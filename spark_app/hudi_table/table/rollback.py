@@ -35,6 +35,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.markers import marked_files
+from hudi_table.table.metadata.forgetting import forget_delta
 from hudi_table.table.timeline import Timeline, body, load_timeline
 
 CLAIM_ATTEMPTS_MAX = 1_000
@@ -52,10 +53,15 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
+    if timeline.has_metadata:
+        forget_delta(ctx.storage, instant.time)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
-    delete_claim(ctx, load_timeline(ctx), instant.time)
+    timeline = load_timeline(ctx)
+    if timeline.has_metadata:
+        forget_delta(ctx.storage, instant.time)
+    delete_claim(ctx, timeline, instant.time)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)

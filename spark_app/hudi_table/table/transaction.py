@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import (
     HudiError,
@@ -27,6 +27,7 @@ from hudi_table.model.instants import Action, Instant, State, comparable_time, p
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
 from hudi_table.model.options import FailedWrites
 from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.touches import METADATA
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.decide import Decider
@@ -34,6 +35,8 @@ from hudi_table.table.exclusion import Claimed
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
+from hudi_table.table.metadata.records import entries_of
+from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -76,15 +79,21 @@ class Transaction:
         reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
-        self._decide(Kind.COMMIT, claimed, name, metadata.to_json())
+        delta = Delta(self.ctx, self.right, self.time, entries_of(metadata), self.timeline)
+        written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
+        self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
         self._clear()
 
-    def plan(self, body: bytes, touches: Iterable[str], name: str | None = None) -> None:
+    def plan(
+        self, body: bytes, touches: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
+    ) -> None:
         """Decide and publish the requested file of a table service (or the file `name`), whose claim has then served.
 
+        `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since excludes it.
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
-        self._decide(Kind.PLAN, Claimed(tuple(sorted(set(touches)))), name or self.instant.file_name, body)
+        claimed = Claimed(tuple(sorted(set(touches))), compacts_metadata=compacts_metadata)
+        self._decide(Kind.PLAN, claimed, name or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
     def withdraw(self) -> None:
@@ -121,9 +130,11 @@ class Transaction:
         """
         recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
-    def _decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> None:
+    def _decide(
+        self, kind: Kind, claimed: Claimed, name: str, data: bytes, rewrite: Callable[[], frozenset[str]] | None = None
+    ) -> None:
         decider = Decider(
-            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite
         )  # fmt: skip
         entry, asked = decider.decide(kind, claimed, name, data)
         decider.publish(entry, asked)

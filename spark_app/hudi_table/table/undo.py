@@ -25,6 +25,7 @@ from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
+from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.rollback import (
     complete,
     delete_claim,
@@ -102,6 +103,7 @@ def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
 def carry_out(ctx: TableContext, undo: Undo) -> None:
     """All steps after the plan. What was done before is found done."""
     settle.put(ctx.storage, f"{HOODIE}/{undo.instant.with_state(State.INFLIGHT).file_name}", b"")
+    _drop_metadata(ctx)
     for target in undo.targets:
         _abort(ctx, target.time)
     timeline = load_timeline(ctx)
@@ -128,6 +130,17 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
         "restoreInstantInfo": [instant_record(target) for target in undo.targets],
     }
     complete(ctx, undo.instant, write_container("HoodieRestoreMetadata", report))
+
+
+def _drop_metadata(ctx: TableContext) -> None:
+    """The metadata table goes first, and with it what is being built of it: taking back its deltas too would be no less work than
+    building it again."""
+    timeline = load_timeline(ctx)
+    if timeline.has_metadata or ctx.config.metadata_partitions:
+        drop_metadata_table(ctx)
+    for instant in timeline.pending:
+        if instant.action is Action.INDEXING and is_decided(ctx, instant):
+            delete_claim(ctx, timeline, instant.time)
 
 
 def files_of(ctx: TableContext, instants: frozenset[str]) -> list[str]:

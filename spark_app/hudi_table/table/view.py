@@ -9,8 +9,9 @@ missing one first.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
@@ -18,6 +19,20 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.timeline import Timeline, commit_metadata
+
+
+class BaseName(Protocol):
+    """What the name of a base file tells."""
+
+    @property
+    def file_id(self) -> str:
+        """Its file group."""
+        ...
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +145,16 @@ def groups_of(
     timeline: Timeline,
     as_of: str | None = None,
     hidden: Container[tuple[str, str]] = frozenset(),
+    parse: Callable[[str], BaseName | None] = parse_base_file,
 ) -> dict[str, list[FileGroup]]:
-    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out."""
+    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
+    base files by their names."""
     visible = _Visible(timeline, as_of)
     bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
     logs: dict[tuple[str, str], list[LogFile]] = {}
     for info in files:
         partition, _, name = info.path.rpartition("/")
-        base = parse_base_file(name)
+        base = parse(name)
         if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
             # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
             found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)

@@ -23,6 +23,8 @@ from hudi_table.table.undo import is_decided
 from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
+_OURS = frozenset({Action.INDEXING, Action.RESTORE})
+"""Those that writers stand beside, or carry out, if the chain has decided them."""
 _SAMPLED_FILES = 4
 _CONSISTENT_HASHING = ".bucket_index"
 
@@ -33,7 +35,7 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
     Raises UnsupportedTableError that names the instant.
     """
     for instant in timeline.pending:
-        if instant.action in _SERVICES and not (instant.action is Action.RESTORE and is_decided(ctx, instant)):
+        if instant.action in _SERVICES and not (instant.action in _OURS and is_decided(ctx, instant)):
             raise UnsupportedTableError(
                 f"a {instant.action.value} is pending at {instant.time}; finish it or roll it back, then write again",
                 base_path=ctx.base_path,

@@ -28,6 +28,7 @@ from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import refuse_while_resizing
+from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
@@ -42,7 +43,6 @@ from hudi_table.write.guards import (
     check_partitions,
     check_renames,
     check_timeline,
-    drop_metadata_if_any,
 )
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
@@ -169,7 +169,7 @@ def _attempts(
 def _attempt(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
-    drop_metadata_if_any(ctx)
+    prepare_metadata(ctx, prepared.options.metadata)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
     attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)

@@ -13,6 +13,7 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.model.names import METADATA_TABLE
+from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.properties import read_properties, replace_properties
 from hudi_table.write import tasks
 from tests.support.written import INDEXES, SCHEMA, contents, last_commit, meta_rows, new_table, rows, slices
@@ -194,24 +195,28 @@ def test_rows_come_from_a_stream_batch_by_batch() -> None:
     assert len(contents(table)) == 50
 
 
-def test_a_metadata_table_is_dropped_before_the_first_write() -> None:
+def test_a_metadata_table_that_is_not_kept_is_dropped_before_the_first_write() -> None:
     table = new_table()
     storage = table.context.storage
-    replace_properties(table.context, {"hoodie.table.metadata.partitions": "files,column_stats"})
+    replace_properties(table.context, {"hoodie.table.metadata.partitions": "files,partition_stats"})
     storage.put(f"{METADATA_TABLE}/.hoodie/hoodie.properties", b"hoodie.table.name=t_metadata")
     storage.put(f"{METADATA_TABLE}/files/files-0000-0_0-0-0_1.hfile", b"stale")
-    table.insert(noise(3))
+    with pytest.warns(MetadataDroppedWarning, match="partition_stats"):
+        table.insert(noise(3))
     assert read_properties(storage, table.context.clock)["hoodie.table.metadata.partitions"] == ""
     assert storage.list(METADATA_TABLE) == []
 
 
-def test_a_metadata_table_that_another_writer_built_meanwhile_is_dropped_too() -> None:
+def test_a_metadata_table_that_another_writer_spoilt_meanwhile_is_dropped_too() -> None:
     table = new_table()
     table.insert(noise(3, prefix="a"))
     other = open_table(table.base_path)
     replace_properties(other.context, {"hoodie.table.metadata.partitions": "files"})
-    table.context.storage.put(f"{METADATA_TABLE}/.hoodie/hoodie.properties", b"hoodie.table.name=t_metadata")
-    table.insert(noise(3, prefix="b"))
+    table.context.storage.put(
+        f"{METADATA_TABLE}/.hoodie/hoodie.properties", b"hoodie.table.name=t_metadata\nhoodie.table.version=6"
+    )
+    with pytest.warns(MetadataDroppedWarning, match="no file group files-0000-0"):
+        table.insert(noise(3, prefix="b"))
     assert read_properties(table.context.storage, table.context.clock)["hoodie.table.metadata.partitions"] == ""
     assert table.context.storage.list(METADATA_TABLE) == []
 

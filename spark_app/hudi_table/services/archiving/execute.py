@@ -32,9 +32,12 @@ from hudi_table.table.archive import archive_files, archive_path, file_number, m
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.metadata.cleaning import oldest_needed
+from hudi_table.table.metadata.compacting import compact_metadata
+from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.recovery import recover, store_now
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 
 BODIES_AHEAD = 16
@@ -68,15 +71,15 @@ def archive(
     if recover(ctx, timeline):
         timeline = load_timeline(ctx)
     now = store_now(ctx)
+    _release_metadata(ctx)
     leaving = _planned(ctx, timeline, policy, now, force=force)
     if not leaving.due:
         return None
-    drop_metadata_if_any(ctx)
     # A resize may leave only when the properties know it.
     settle_buckets(ctx, timeline)
     done = _Done()
-    for instants, data in _files(ctx, timeline, leaving.instants, policy.batch):
-        _write(ctx, data)
+    for instants, data in archive_files_of(ctx, timeline, leaving.instants, policy.batch):
+        archive_file(ctx, data)
         _delete(ctx, instants, policy, now, done)
         done.bytes_written += len(data)
     _sweep(ctx, {instant.time for instant in done.instants})
@@ -114,11 +117,23 @@ def _planned(
     ageless: bool = False,
 ) -> Leaving:
     """`ageless`: only whether it is worth to look closer, with no request to the store."""
-    present = Present(now, ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)
+    metadata = "" if ageless else _needed_by_metadata(ctx, timeline)
+    present = Present(now, ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ, metadata)
     if ageless:
         present = Present(max([*timeline.files.values(), now]), float("-inf"), present.logs)
     gone: Callable[[Instant], bool] = (lambda _: True) if ageless else _Replaced(ctx).gone
     return plan_archiving(timeline, policy, present, gone=gone, force=force)
+
+
+def _release_metadata(ctx: TableContext) -> None:
+    """Compact a metadata table, so that its logs need none of the instants that are to leave."""
+    if settle_metadata(ctx).ready:
+        compact_metadata(ctx, 1)
+
+
+def _needed_by_metadata(ctx: TableContext, timeline: Timeline) -> str:
+    table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
+    return "" if table is None else oldest_needed(table)
 
 
 class _Replaced:
@@ -141,7 +156,7 @@ class _Replaced:
         return self._groups[partition]
 
 
-def _files(
+def archive_files_of(
     ctx: TableContext, timeline: Timeline, instants: Sequence[Instant], batch: int
 ) -> Iterator[tuple[list[Instant], bytes]]:
     """(instants, bytes of the archive file that holds them), oldest first."""
@@ -175,7 +190,7 @@ def _files(
         yield taken, b"".join(blocks)
 
 
-def _write(ctx: TableContext, data: bytes) -> None:
+def archive_file(ctx: TableContext, data: bytes) -> None:
     """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file that it names: not ours."""
     number = max([0, *(file.number for file in archive_files(ctx)), file_number(merge_target(ctx) or "")])
     for _ in range(ATTEMPTS_MAX):

@@ -36,11 +36,17 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the table has logs."""
+    """What the planner knows beside the timeline: the store's present, `H` in seconds, whether the table has logs, and the oldest
+    instant that the metadata table needs, '' if none."""
 
     now: datetime
     quarantine_seconds: float
     logs: bool
+    metadata: str = ""
+
+    def needs(self, instant: Instant) -> bool:
+        """Whether the metadata table holds logs of this instant, or of an older one."""
+        return bool(self.metadata) and comparable_time(instant.time) >= comparable_time(self.metadata)
 
 
 def plan_archiving(
@@ -86,6 +92,8 @@ def _writes(
             held = f"{pending[0][1]}, which is pending"
         elif counted and instant.time >= counted:
             held = "the trigger of compactions, which counts deltacommits"
+        elif present.needs(instant):
+            held = "the metadata table, which holds logs of it that are not compacted"
         elif not _old(timeline, instant, present):
             held = f"its age, less than {present.quarantine_seconds:g} s"
         elif instant.action is Action.REPLACE_COMMIT and not gone(instant):
@@ -107,7 +115,7 @@ def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start
         if action is Action.CLEAN:
             done = done[:-1]
         for number, instant in enumerate(done):
-            if not _old(timeline, instant, present):
+            if present.needs(instant) or not _old(timeline, instant, present):
                 break
             if number < many or (start and comparable_time(instant.time) < comparable_time(start)):
                 found.append(instant)

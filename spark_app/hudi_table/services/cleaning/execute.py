@@ -31,11 +31,12 @@ from hudi_table.table import settle
 from hudi_table.table.cleans import CleanPlan, read_plan, read_record, record_body
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.metadata.telling import tell_clean
 from hudi_table.table.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import Timeline, body, load_timeline
 from hudi_table.table.view import replaced_at
 from hudi_table.write.attempt import partition_metadata
-from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 
 THREADS = 16
@@ -65,7 +66,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     if clean.file_name not in timeline.files:
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
-    drop_metadata_if_any(ctx)
+    settle_metadata(ctx)
     settle.put(ctx.storage, f"{HOODIE}/{clean.with_state(State.INFLIGHT).file_name}", body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
@@ -76,6 +77,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     deleted = [file for file in wanted if file not in failed]
     full = {p for p, _ in failed}
     dropped = [p for p in plan.partitions if p not in full and _drop_partition(ctx, p)]
+    tell_clean(ctx, clean, _per_partition(deleted), dropped)
     millis = int((ctx.clock.boot_seconds() - began) * 1000)
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))

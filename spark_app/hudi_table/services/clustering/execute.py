@@ -35,12 +35,13 @@ from hudi_table.services.planning import group_touches
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
+from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.row_order import RowOrder
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
-from hudi_table.write.guards import check_renames, drop_metadata_if_any
+from hudi_table.write.guards import check_renames
 from hudi_table.write.prepare import refuse_unsupported
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
@@ -82,7 +83,7 @@ def run_clustering(
 
     def rewrite() -> int:
         read = check_unmoved(ctx, txn.timeline, plan)
-        drop_metadata_if_any(ctx)
+        settle_metadata(ctx)
         sources = SliceSources(ctx, txn, parsed, order.columns)
         tasks = _Tasks(sources, txn.time, order).of(plan, engine, max_memory)
         with txn.signs_of_life():

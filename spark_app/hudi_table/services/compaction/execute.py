@@ -23,13 +23,14 @@ from hudi_table.table.compactions import PlannedSlice, planned_slices
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.merge import MergeRule
+from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.transaction import Transaction, resume
 from hudi_table.write.compact_task import CompactionTask, compact_file_group, compact_logs, log_place
-from hudi_table.write.guards import check_renames, drop_metadata_if_any
+from hudi_table.write.guards import check_renames
 from hudi_table.write.prepare import refuse_unsupported
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
@@ -67,7 +68,7 @@ def run_compaction(
     if txn is None:
         return _result(ctx, instant, replayed=True)
     check_renames(ctx, txn.timeline)
-    drop_metadata_if_any(ctx)
+    settle_metadata(ctx)
     tasks = _tasks(ctx, txn, parsed, max(1, max_memory // (2 * engine.parallelism)))
     try:
         with txn.signs_of_life():

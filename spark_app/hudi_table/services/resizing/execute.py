@@ -36,11 +36,11 @@ from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.clusterings import ClusteringPlan, planned_clustering
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
+from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
-from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 from hudi_table.write.resize_task import ResizeTask, resize_group
 
@@ -75,7 +75,7 @@ def run_resize(
     def rewrite() -> int:
         read = check_unmoved(ctx, txn.timeline, plan)
         check_same(ctx, plan, FileSystemView(ctx, txn.timeline).latest_slices())
-        drop_metadata_if_any(ctx)
+        settle_metadata(ctx)
         index = bucket_index(ctx, resize.after)
         tasks = _tasks(SliceSources(ctx, txn, parsed), plan, index, resize, engine, max_memory)
         with txn.signs_of_life():

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.touches import CLEANING, TABLE
+from hudi_table.model.touches import CLEANING, METADATA, TABLE
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.services.restoring.checks import (
     check_free,
@@ -22,8 +22,9 @@ from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.undo import restore_plan
 from hudi_table.table.view import FileSystemView
 
-TOUCHES = frozenset({TABLE, CLEANING})
-"""A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back: it plans again."""
+TOUCHES = frozenset({TABLE, CLEANING, METADATA})
+"""A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back, and a building of the metadata
+table lists it: it plans again."""
 
 
 def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, dry: bool = False) -> Choose:

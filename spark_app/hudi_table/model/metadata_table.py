@@ -1,0 +1,122 @@
+"""The metadata table's names: partitions, file groups, keys and instants (table version 6).
+
+Facts (measured on Hudi 0.15.0): it is a merge-on-read table of its own under `.hoodie/metadata`, whose base files are HFiles. A file
+group is `<prefix><4-digit number>-0`. Its instants are those of the data table, all of them `deltacommit`; the first ones are
+`00000000000000` (an empty table) or the newest instant of the data table, and `010`, `011`, … behind it; compactions, cleans and
+the like of its own carry the suffixes `001` to `006`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+ALL_PARTITIONS = "__all_partitions__"
+"""The key of the record that lists the data table's partitions."""
+NON_PARTITIONED = "."
+"""Stands for the partition path '' in keys and in the list of partitions."""
+SOLO = "00000000000000"
+"""Before the suffix of the first instants on a table without any."""
+FIRST_INITIAL = 10
+COMPACTION_SUFFIX = "001"
+EMPTY_LOG_TOKEN = "0-0-0"
+"""Token of the first log of a file group, an empty delete block."""
+
+_HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$")
+_INSTANT_DIGITS = 17
+_SUFFIX_DIGITS = 3
+_MAINTENANCE = range(1, 7)
+
+
+class MetadataPartition(StrEnum):
+    """The partitions of Hudi 0.15.0 that have a meaning here."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    BLOOM_FILTERS = "bloom_filters"
+    RECORD_INDEX = "record_index"
+
+    @property
+    def prefix(self) -> str:
+        """How the ids of its file groups begin."""
+        return _PREFIXES[self]
+
+
+_PREFIXES = {
+    MetadataPartition.FILES: "files-",
+    MetadataPartition.COLUMN_STATS: "col-stats-",
+    MetadataPartition.BLOOM_FILTERS: "bloom-filters-",
+    MetadataPartition.RECORD_INDEX: "record-index-",
+}
+
+
+class RecordType:
+    """The field `type` of a record."""
+
+    PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTER = 4
+    RECORD_INDEX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HFileName:
+    """The parts of a base file's name."""
+
+    file_id: str
+    write_token: str
+    instant: str
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}.hfile"
+
+
+def parse_hfile(name: str) -> HFileName | None:
+    """The parts of a base file's name, or None if it is not one of the metadata table."""
+    match = _HFILE.match(name)
+    return None if match is None else HFileName(match["id"], match["token"], match["time"])
+
+
+def group_file_id(partition: MetadataPartition, number: int) -> str:
+    """The id of a partition's file group."""
+    return f"{partition.prefix}{number:04d}-0"
+
+
+def partition_key(partition: str) -> str:
+    """The key of a data partition's record of files."""
+    return partition or NON_PARTITIONED
+
+
+def partition_of_key(key: str) -> str:
+    """The data partition of such a key."""
+    return "" if key == NON_PARTITIONED else key
+
+
+def initial_instant(newest: str, number: int) -> str:
+    """The instant by which the partition that is built as number `number` begins; `newest` is the data table's, '' if it has none."""
+    return f"{newest or SOLO}{FIRST_INITIAL + number:03d}"
+
+
+def compaction_instant(time: str) -> str:
+    """The instant of a compaction that the data table's instant `time` plans."""
+    return time + COMPACTION_SUFFIX
+
+
+def data_instant(instant: str) -> str:
+    """The data table's instant that an instant of the metadata table belongs to."""
+    return instant[:_INSTANT_DIGITS] if len(instant) == _INSTANT_DIGITS + _SUFFIX_DIGITS else instant
+
+
+def is_own_instant(instant: str) -> bool:
+    """Whether an instant is none of the data table's: of an initialisation, or of the metadata table's own maintenance.
+
+    A completed one is valid whatever the data table's timeline says (read in public source, and by classes of 0.15.0).
+    """
+    if instant.startswith(SOLO):
+        return True
+    if len(instant) != _INSTANT_DIGITS + _SUFFIX_DIGITS or not instant.isdigit():
+        return False
+    suffix = int(instant[_INSTANT_DIGITS:])
+    return suffix in _MAINTENANCE or suffix >= FIRST_INITIAL

@@ -1,0 +1,4 @@
+"""Keeping the metadata table itself in order: compaction, cleaning and archiving after a write; building it on request.
+
+What changes its file groups lies in `table.metadata`; here belongs when it is done.
+"""

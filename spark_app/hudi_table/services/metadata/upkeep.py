@@ -1,0 +1,96 @@
+"""After a write: the metadata table's own compaction, cleaning and archiving, where they are due.
+
+Cheap and inline. Its timeline is short: what is older than its older base files goes to its archive, in whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import HudiError
+from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.names import HOODIE, join
+from hudi_table.services.archiving.execute import archive_file, archive_files_of
+from hudi_table.services.archiving.policy import DEFAULT_BATCH
+from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.table import settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.cleaning import SLICES_KEPT, clean_metadata
+from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
+from hudi_table.table.metadata.settling import KEPT
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.recovery import store_now
+from hudi_table.table.timeline import Timeline, load_timeline
+
+DELTAS = "hoodie.metadata.compact.max.delta.commits"
+INSTANTS_LEAST, INSTANTS_MOST = 20, 30
+"""Completed instants of its timeline: archiving begins beyond the greater number and leaves the lesser."""
+
+
+def keep_metadata_inline(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
+    """What is due after the write of instant `committed`. An error says that the write itself stands."""
+    if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
+        return
+    try:
+        keep_metadata(ctx, whole_number(options, DELTAS, DELTAS_MAX, least=1))
+    except HudiError as error:
+        error.add_note(f"the write of {committed} is committed; only the upkeep of the metadata table after it failed")
+        raise
+
+
+def keep_metadata(ctx: TableContext, deltas: int = DELTAS_MAX) -> None:
+    """Compact if `deltas` came, then delete old slices and archive old instants. Raises what the storage raises."""
+    if compact_metadata(ctx, deltas):
+        timeline = load_timeline(ctx)
+        table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
+        if table is not None:
+            clean_metadata(table)
+            archive_metadata(ctx, table)
+
+
+def archive_metadata(ctx: TableContext, table: MetadataTable) -> int:
+    """Move old instants of its timeline to its archive. Returns how many."""
+    leaving = _leaving(ctx, table)
+    if not leaving:
+        return 0
+    states = table.timeline.states()
+    for instants, data in archive_files_of(table.ctx, table.timeline, leaving, DEFAULT_BATCH):
+        archive_file(table.ctx, data)
+        for instant in instants:
+            # Requested and inflight first, so that nothing archived ever looks pending.
+            for state in states[instant.time, instant.grouped_action]:
+                settle.delete(table.ctx.storage, join(HOODIE, state.file_name))
+    return len(leaving)
+
+
+def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
+    """The oldest completed instants, as long as each is older than the base files that stay, and than H."""
+    timeline = table.timeline
+    done = [i for i in timeline.completed if i.action is not Action.SAVEPOINT]
+    if len(done) <= INSTANTS_MOST:
+        return []
+    limit = min(_oldest_base(table), _oldest_pending(timeline))
+    now = store_now(ctx)
+    found: list[Instant] = []
+    for instant in done[: len(done) - INSTANTS_LEAST]:
+        age = (now - timeline.files[instant.file_name]).total_seconds()
+        if comparable_time(instant.time) >= limit or age <= ctx.settings.quarantine_seconds:
+            break
+        found.append(instant)
+    return found
+
+
+def _oldest_base(table: MetadataTable) -> str:
+    """The instant before which every group has as many base files as are kept."""
+    found = []
+    for groups in table.groups.values():
+        for group in groups:
+            bases = [item.instant for item in group.slices if item.base is not None]
+            found.append(
+                bases[-SLICES_KEPT] if len(bases) >= SLICES_KEPT else bases[0] if bases else group.slices[0].instant
+            )
+    return min((comparable_time(time) for time in found), default="")
+
+
+def _oldest_pending(timeline: Timeline) -> str:
+    return min((comparable_time(i.time) for i in timeline.pending), default="9" * 24)

@@ -1,0 +1,73 @@
+"""The files that a listing of the table shows as committed, and where the metadata table says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_table.model.instants import comparable_time
+from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.timeline import Timeline, load_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A path (of a file, or of a partition) and what is wrong with its entry."""
+
+    path: str
+    what: str
+
+
+def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tuple[str, str], int]:
+    """(partition, name) and size of the data files among listed objects that completed writes left, replaced ones too."""
+    completed = {i.time for i in timeline.commits}
+    start = comparable_time(timeline.start) if timeline.start else ""
+
+    def counts(instant: str | None) -> bool:
+        return instant is None or instant in completed or comparable_time(instant) < start
+
+    found = {}
+    for info in infos:
+        partition, _, name = info.path.rpartition("/")
+        base, log = parse_base_file(name), parse_log_file(name)
+        if (base is not None and counts(base.instant)) or (log is not None and counts(instant_of_token(log.token))):
+            found[partition, name] = info.size
+    return found
+
+
+def differences(ctx: TableContext) -> list[Difference]:
+    """Where the partition `files` and the table's folders disagree, sorted by path; empty without a metadata table that is ready.
+
+    Of what writers and cleans change meanwhile it is right: the timeline is listed before and after, and what only one of both
+    explains is passed over.
+    """
+    before = load_timeline(ctx)
+    table = MetadataTable.load(ctx, before)
+    if table is None or "files" not in table.partitions.ready:
+        return []
+    listing = read_listing(table)
+    infos = list_data_files(ctx.storage)
+    after = load_timeline(ctx)
+    stored = {join(*place): size for place, size in committed_files(infos, before).items()}
+    late = {join(*place): size for place, size in committed_files(infos, after).items()}
+    listed = listed_files(listing)
+    moved = {i.file_name for i in before.completed} != {i.file_name for i in after.completed}
+    found = [Difference(path, "is not listed") for path in stored.keys() - listed.keys()]
+    if not moved:
+        found += [Difference(path, "is listed and is not there") for path in listed.keys() - late.keys()]
+    found += [
+        Difference(path, f"is listed with {listed[path]} bytes and has {stored[path]}")
+        for path in stored.keys() & listed.keys()
+        if listed[path] != stored[path]
+    ]
+    known = set(listed_partitions(listing))
+    with_files = {partition for partition, _ in committed_files(infos, before)}
+    found += [Difference(path, "is a partition that is not listed") for path in with_files - known]
+    if not moved:
+        found += [Difference(path, "is no partition") for path in known - set(partitions_in(infos))]
+    return sorted(found, key=lambda item: (item.path, item.what))

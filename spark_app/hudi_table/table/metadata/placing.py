@@ -1,0 +1,83 @@
+"""Where a delta's logs go: the base instant and the version of each file group's next log.
+
+As in the data table (`docs/commit-protocol.md` step 4) the version is one more than that of the logs of earlier instants, and logs of one
+version apply in the order of their instants. While a compaction of a group is planned, logs carry its instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hudi_table.errors import CorruptTableError
+from hudi_table.model.instants import comparable_time
+from hudi_table.model.metadata_table import parse_hfile
+from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
+from hudi_table.table.compactions import pending_compactions
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.view import LogFile
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The next log of a file group, and what lies there: the base file's name ('' without one) and the names of the slice's logs."""
+
+    partition: str
+    name: LogFileName
+    base: str
+    logs: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """Path of the log, relative to the metadata table's folder."""
+        return join(self.partition, str(self.name))
+
+
+class Places:
+    """The places of one instant's logs in one listing."""
+
+    def __init__(self, table: MetadataTable, time: str) -> None:
+        self._table, self._time = table, time
+        self._pending = pending_compactions(table.ctx, table.timeline)
+        self._listed = _by_group(table)
+
+    def of(self, partition: str, file_id: str) -> Place:
+        """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is there."""
+        logs, bases = self._listed.get((partition, file_id), ([], {}))
+        instants = {log.name.base_instant for log in logs} | set(bases)
+        planned = self._pending.get((partition, file_id))
+        if planned is None and not instants:
+            raise CorruptTableError(
+                f"the metadata table has no file group {file_id} of partition {partition!r}; drop it and build it again",
+                base_path=self._table.ctx.base_path,
+            )
+        group = self._table.group(partition, file_id)
+        base = planned or (group.latest.instant if group else max(instants, key=comparable_time))
+        token = log_write_token(self._time, 0)
+        slice_logs = [log for log in logs if log.name.base_instant == base]
+        before = [log.name.version for log in slice_logs if log.instant is None or log.instant < self._time]
+        name = LogFileName(file_id, base, max(before, default=0) + 1, token)
+        names = tuple(str(log.name) for log in sorted(slice_logs, key=lambda log: log.sort_key) if log.name != name)
+        return Place(partition, name, bases.get(base, ""), names)
+
+
+def own_logs(table: MetadataTable, time: str) -> list[LogFile]:
+    """The logs that the instant has written, in any slice."""
+    return [log for logs, _ in _by_group(table).values() for log in logs if log.instant == time]
+
+
+def _by_group(table: MetadataTable) -> Mapping[tuple[str, str], tuple[list[LogFile], dict[str, str]]]:
+    """By (partition, file id) the logs, and the base files' names by their instants."""
+    found: dict[tuple[str, str], tuple[list[LogFile], dict[str, str]]] = {}
+    for path, size in _data_files(table):
+        partition, _, name = path.rpartition("/")
+        log, base = parse_log_file(name), parse_hfile(name)
+        if log is not None:
+            found.setdefault((partition, log.file_id), ([], {}))[0].append(LogFile(path, size, log))
+        elif base is not None:
+            found.setdefault((partition, base.file_id), ([], {}))[1][base.instant] = name
+    return found
+
+
+def _data_files(table: MetadataTable) -> Iterable[tuple[str, int]]:
+    return ((info.path, info.size) for info in table.files if not info.path.startswith("."))

@@ -1,0 +1,132 @@
+"""The entries of a file group as tables, oldest first, and what they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_table.codec.hfile import HFile
+from hudi_table.codec.log_blocks import BlockType, LogBlock
+from hudi_table.codec.log_hfile import read_hfile
+from hudi_table.codec.log_rows import read_deletes
+from hudi_table.codec.metadata_records import decode_metadata
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.log_scan import slice_blocks
+from hudi_table.table.metadata.merging import DELETED, LISTED, latest, listed
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.view import FileSlice
+
+GROUPS_AHEAD = 8
+"""File groups looked into at once: they wait for the store."""
+
+
+def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = None) -> list[pa.Table]:
+    """The entries of a slice, of all keys or of the given ones, the base file's first: columns `key` and those of
+    `decode_metadata`, and in each part of a delete block `_deleted`.
+
+    Raises CorruptTableError, also for a file that was cleaned meanwhile.
+    """
+    storage = table.ctx.storage
+    try:
+        parts = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
+        for block in slice_blocks(storage, item.logs, table.counted):
+            with storage.open_read(block.path) as source:
+                parts.append(_block(source, block))
+    except ObjectNotFoundError as error:
+        raise CorruptTableError(
+            f"{error.path} of the metadata table was listed and is gone; read again", base_path=table.ctx.base_path
+        ) from error
+    if keys is None:
+        return parts
+    wanted = keys.cast(pa.string())
+    return [part.filter(pc.is_in(part["key"], wanted)) for part in parts]
+
+
+def read_listing(table: MetadataTable) -> pa.Table:
+    """Every file that the partition `files` lists, sorted: columns `key` (the data partition, '' if there is none), `name` and
+    `size`; and under the key `__all_partitions__` every partition."""
+    group = table.group(MetadataPartition.FILES, group_file_id(MetadataPartition.FILES, 0))
+    if group is None:
+        return LISTED.empty_table()
+    return listed(slice_parts(table, group.latest))
+
+
+def listed_partitions(listing: pa.Table) -> list[str]:
+    """The partition paths of a listing, sorted."""
+    names = listing.filter(pc.equal(listing["key"], ALL_PARTITIONS))["name"].to_pylist()
+    return sorted(partition_of_key(name) for name in names)
+
+
+def listed_files(listing: pa.Table) -> dict[str, int]:
+    """Path, relative to the data table's base, and size of every file of a listing."""
+    files = listing.filter(pc.not_equal(listing["key"], ALL_PARTITIONS))
+    folders = pc.if_else(pc.equal(files["key"], "."), "", pc.binary_join_element_wise(files["key"], "", "/"))
+    paths = pc.binary_join_element_wise(folders, files["name"], "")
+    return dict(zip(paths.to_pylist(), files["size"].to_pylist(), strict=True))
+
+
+def read_entries(table: MetadataTable, partition: MetadataPartition, keys: pa.Array | None = None) -> pa.Table | None:
+    """The entries of a partition other than `files`, of all its groups; None if it has no group."""
+    groups = table.groups.get(partition, [])
+    if not groups:
+        return None
+    found = LocalEngine(GROUPS_AHEAD).map(
+        partial(_merged, table, keys=keys), [group.latest for group in groups if group.slices]
+    )
+    return pa.concat_tables(found)
+
+
+def _merged(table: MetadataTable, item: FileSlice, keys: pa.Array | None) -> pa.Table:
+    return latest_of(slice_parts(table, item, keys))
+
+
+def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
+    """The last entry of each key in the parts of a slice, sorted by key, without those that are deleted."""
+    return latest(_aligned(parts))
+
+
+def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """Parts with one schema: those of delete blocks get empty columns."""
+    full = next((part.schema for part in parts if DELETED not in part.column_names), None)
+    if full is None:
+        full = pa.schema([("key", pa.string())])
+    schema = pa.schema([*full, (DELETED, pa.bool_())])
+    done = []
+    for part in parts:
+        columns = [
+            part[field.name]
+            if field.name in part.column_names
+            else pa.nulls(len(part), field.type)
+            if field.name != DELETED
+            else pa.repeat(pa.scalar(False), len(part))
+            for field in schema
+        ]
+        done.append(pa.Table.from_arrays(columns, schema=schema))
+    return done or [schema.empty_table()]
+
+
+def _base(source: pa.NativeFile, path: str, keys: pa.Array | None) -> pa.Table:
+    with source:
+        file = HFile.open(source, path=path)
+        return _decoded(file.read() if keys is None else file.lookup(keys), file.schema)
+
+
+def _block(source: pa.NativeFile, block: LogBlock) -> pa.Table:
+    if block.type is BlockType.DELETE:
+        deleted = read_deletes(source, block).keys
+        return pa.table({"key": deleted, DELETED: pa.repeat(pa.scalar(True), len(deleted))})
+    if block.type is not BlockType.HFILE:
+        raise UnsupportedTableError(f"a {block.type.name} block in a log of the metadata table", path=block.path)
+    file = read_hfile(source, block)
+    return _decoded(file.read(), block.schema or file.schema)
+
+
+def _decoded(entries: pa.Table, schema: str) -> pa.Table:
+    values = entries["value"].combine_chunks()
+    found = decode_metadata(values, schema)
+    return found.add_column(0, "key", entries["key"].cast(pa.string()))

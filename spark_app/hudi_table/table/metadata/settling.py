@@ -1,0 +1,64 @@
+"""Before a write: a metadata table that this release keeps is kept, any other one is dropped.
+
+A stale one loses rows for every reader that trusts it (measured), so there is nothing between.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.names import METADATA_TABLE, PROPERTIES
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.table import Partitions, check_version, context_of, read_partitions
+from hudi_table.table.properties import drop_metadata_table, replace_properties
+
+KEPT = frozenset({MetadataPartition.FILES})
+"""The partitions that commits of this release write to."""
+
+
+class MetadataDroppedWarning(UserWarning):
+    """The metadata table was switched off; readers list the folders. Building it again mends it."""
+
+
+def settle_metadata(ctx: TableContext) -> Partitions:
+    """Keep it or drop it, as it is. The partitions that a write has to keep."""
+    if not ctx.config.metadata_partitions and not _is_there(ctx):
+        return Partitions()
+    found = read_partitions(ctx)
+    why = _why_not(ctx, found)
+    if why is None:
+        if set(found.ready) != set(ctx.config.metadata_partitions):
+            replace_properties(ctx, {})
+        return found
+    drop(ctx, why)
+    return Partitions()
+
+
+def drop(ctx: TableContext, why: str) -> None:
+    """Switch it off, and say so."""
+    was_ready = bool(read_partitions(ctx).ready)
+    if drop_metadata_table(ctx) and was_ready:
+        warnings.warn(f"the metadata table of {ctx.base_path} was dropped: {why}", MetadataDroppedWarning, stacklevel=2)
+
+
+def _why_not(ctx: TableContext, found: Partitions) -> str | None:
+    if not found.all:
+        return "the table's properties name no partition of it"
+    strange = sorted(set(found.all) - KEPT)
+    if strange:
+        return f"this release does not keep its partition {', '.join(strange)}"
+    try:
+        check_version(context_of(ctx))
+    except (CorruptTableError, UnsupportedTableError) as error:
+        return error.message
+    return None
+
+
+def _is_there(ctx: TableContext) -> bool:
+    try:
+        ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
+    except ObjectNotFoundError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""The metadata table as one listing shows it: its timeline, its file groups, and which of its blocks count.
+
+Facts: a block counts if its instant completed on the data table's timeline, or is one of the metadata table's own (an
+initialisation, a compaction, …), or if a rollback or restore of the data table names it: its files are tombstoned by the
+block of the rollback then (read in public source; 0.15.0 and we agree on the golden tables). And its own timeline must not
+hold it as pending. Hudi lets a scan end at a block that is newer than the newest instant; which blocks count does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.instants import Action, State, comparable_time
+from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES
+from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.properties import parsed_properties, read_properties
+from hudi_table.table.rollback import records_of
+from hudi_table.table.storage_below import StorageBelow
+from hudi_table.table.timeline import Timeline, timeline_of
+from hudi_table.table.view import FileGroup, groups_of
+
+_END_OF_TIME = "9" * 24
+VERSION = "6"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being built; both are written to."""
+
+    ready: tuple[str, ...] = ()
+    inflight: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both, each once."""
+        return tuple(dict.fromkeys([*self.ready, *self.inflight]))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Those that have no meaning here."""
+        return tuple(name for name in self.all if name not in set(MetadataPartition))
+
+
+@dataclass(frozen=True, slots=True)
+class CountedInstants:
+    """The instants whose blocks count."""
+
+    valid: frozenset[str]
+    completed: frozenset[str]
+    pending: frozenset[str]
+    start: str
+
+    @property
+    def latest(self) -> str:
+        """Nothing ends a scan."""
+        return _END_OF_TIME
+
+    def __contains__(self, instant: str) -> bool:
+        if instant not in self.valid or instant in self.pending:
+            return False
+        return instant in self.completed or comparable_time(instant) < comparable_time(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """One listing of the metadata table. `ctx` is of its own folder, paths are relative to that."""
+
+    ctx: TableContext
+    partitions: Partitions
+    timeline: Timeline
+    counted: CountedInstants
+    groups: dict[str, list[FileGroup]]
+    files: tuple[ObjectInfo, ...]
+
+    @classmethod
+    def load(cls, data: TableContext, timeline: Timeline) -> MetadataTable | None:
+        """What is there, as the data table's `timeline` makes it count; None without one.
+
+        Raises UnsupportedTableError for another table version, CorruptTableError.
+        """
+        ctx = context_of(data)
+        infos = ctx.storage.list()
+        properties = next((info for info in infos if info.path == PROPERTIES), None)
+        if properties is None:
+            return None
+        check_version(ctx)
+        own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
+        counted = counted_instants(data, timeline, own)
+        listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
+        return cls(ctx, read_partitions(data), own, counted, groups_of(listed, own, parse=parse_hfile), tuple(infos))
+
+    def group(self, partition: str, file_id: str) -> FileGroup | None:
+        """One file group, if it is there."""
+        return next((group for group in self.groups.get(partition, ()) if group.file_id == file_id), None)
+
+
+def context_of(data: TableContext) -> TableContext:
+    """The metadata table's folder as a table of its own."""
+    config = TableConfig(f"{data.config.name}_metadata", TableType.MERGE_ON_READ, ("key",), populate_meta_fields=False)
+    return TableContext(StorageBelow(data.storage, METADATA_TABLE), config, data.clock, data.settings)
+
+
+def read_partitions(data: TableContext) -> Partitions:
+    """Its partitions as the data table's properties name them now."""
+    properties = read_properties(data.storage, data.clock)
+    return Partitions(
+        _names(properties.get(METADATA_PARTITIONS, "")), _names(properties.get(METADATA_PARTITIONS_INFLIGHT, ""))
+    )
+
+
+def check_version(ctx: TableContext) -> None:
+    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError."""
+    try:
+        properties = parsed_properties(ctx.storage.get(PROPERTIES), ctx.base_path)
+    except ObjectNotFoundError as error:
+        raise CorruptTableError(
+            "the metadata table was listed and is gone", base_path=ctx.base_path, path=PROPERTIES
+        ) from error
+    version = properties.get("hoodie.table.version", "0")
+    if version != VERSION:
+        raise UnsupportedTableError(
+            f"the metadata table has version {version}; this release reads version {VERSION}", base_path=ctx.base_path
+        )
+
+
+def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:
+    """Which blocks count under both timelines."""
+    undone = (i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE))
+    mine = (i.time for i in own.completed if is_own_instant(i.time) or i.action in (Action.ROLLBACK, Action.RESTORE))
+    valid = {i.time for i in timeline.completed} | set(mine)
+    for instant in undone:
+        valid |= set(_taken_back(records_of(data, instant)))
+    return CountedInstants(
+        frozenset(valid),
+        frozenset(i.time for i in own.commits),
+        frozenset(i.time for i in own.pending if i.state is State.INFLIGHT),
+        own.start or "",
+    )
+
+
+def _taken_back(records: Iterable[dict[str, object]]) -> Iterable[str]:
+    """The instants that the records of a rollback or restore name."""
+    for record in records:
+        for name in ("commitsRollback", "instantsToRollback"):
+            found = record.get(name)
+            if isinstance(found, list):
+                yield from (str(time) for time in found)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))

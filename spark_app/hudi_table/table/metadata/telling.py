@@ -1,0 +1,51 @@
+"""The delta of a clean, which is no commit: its files' tombstones, in the chain before the clean completes.
+
+A compaction of the metadata table has to know of every delta that may count. It finds commits in the chain; of a clean, whose completed
+file nobody decides, the chain gets a plan entry that creates nothing: its file is the inflight one, which is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hudi_table.errors import WriteAbortedError
+from hudi_table.model.chain import Kind
+from hudi_table.model.instants import Instant, State
+from hudi_table.model.touches import metadata_delta_touch
+from hudi_table.table import chain
+from hudi_table.table.context import TableContext
+from hudi_table.table.decide import Decider
+from hudi_table.table.exclusion import Claimed
+from hudi_table.table.metadata.records import entries_of_deletion
+from hudi_table.table.metadata.writing import Delta
+from hudi_table.table.right import RightToWrite
+from hudi_table.table.timeline import body, load_timeline
+
+
+def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> None:
+    """Tell the metadata table, if there is one, which files the clean has deleted (names by partition), and which partitions.
+
+    Called once the files are gone, before the clean completes; again, and by several, it comes to the same.
+    """
+    tail = chain.read_tail(ctx)
+    timeline = load_timeline(ctx)
+    if not timeline.has_metadata:
+        return
+    right = RightToWrite(
+        ctx.storage.reopen(), clean.time, clean.with_state(State.REQUESTED).file_name, tail.sequence,
+        ctx.settings.renew_seconds, _storage=ctx.storage, _clock=ctx.clock,
+    )  # fmt: skip
+    delta = Delta(ctx, right, clean.time, entries_of_deletion(deleted, dropped), timeline)
+    inflight = clean.with_state(State.INFLIGHT)
+    try:
+        written = delta.write()
+        if not delta.touched:
+            return
+        decider = Decider(
+            ctx, clean.time, f"clean-{clean.time}", "", tail, right, frozenset(), delta.write_again
+        )  # fmt: skip
+        claimed = Claimed((metadata_delta_touch(clean.time),), metadata=written)
+        decider.decide(Kind.PLAN, claimed, inflight.file_name, body(ctx, inflight))
+    except WriteAbortedError:
+        # Its requested file is gone: the clean was completed and archived by another executor.
+        return

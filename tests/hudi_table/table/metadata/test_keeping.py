@@ -1,0 +1,249 @@
+"""A metadata table through the life of its table: writes, cleans, compactions, building, going back, each beside others.
+
+Omitted: faults at single calls (`test_crash_metadata.py`), what Hudi makes of it (`tests/interop/test_metadata_table.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import HudiError
+from hudi_table.model.names import METADATA_TABLE
+from hudi_table.services.metadata.upkeep import keep_metadata
+from hudi_table.table.metadata.building import build_metadata, finish_buildings, pending_buildings
+from hudi_table.table.metadata.cleaning import SLICES_KEPT, oldest_needed
+from hudi_table.table.metadata.compacting import compact_metadata
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.table import MetadataTable, read_partitions
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.support.aged import AgedStorage
+from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
+from tests.support.scale import scaled
+
+ENABLE = {"hoodie.metadata.enable": "true"}
+CLEAN = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "2"}
+ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
+kinds = pytest.mark.parametrize("layout", KINDS, ids=str)
+
+
+class Hooked:
+    """A storage by which something happens once, right after the first write to a path that holds `part`."""
+
+    def __init__(self, inner: Storage, part: str, happen: Callable[[], object]) -> None:
+        self.inner, self.part = inner, part
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.inner.put(path, data)
+        if self.part in path and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self  # type: ignore[return-value]
+
+
+def with_metadata(layout, deltas: int = 1) -> Storage:
+    store = prepared(layout)
+    for _ in range(deltas):
+        opened(store).write(rows(FIRST[2]), operation="upsert", options=ENABLE)
+    return store
+
+
+def loaded(store: Storage) -> MetadataTable:
+    ctx = opened(store).context
+    table = MetadataTable.load(ctx, load_timeline(ctx))
+    assert table is not None
+    return table
+
+
+def agrees(store: Storage) -> bool:
+    assert read_partitions(opened(store).context).ready == ("files",)
+    assert differences(opened(store).context) == []
+    return True
+
+
+@kinds
+def test_it_agrees_after_every_write_and_clean_and_stays_small(layout):
+    store = with_metadata(layout)
+    for number in range(scaled(14)):
+        opened(store).write(
+            rows((f"e{number}", "xyz"[number % 3], 4), ("a", "x", number)), operation="upsert", options=CLEAN
+        )
+        assert agrees(store)
+    opened(store).write(rows(("b", "x", 0)), operation="delete")
+    opened(store).write(None, operation="delete_partition", partitions=["y" if layout.partitioned else ""])
+    opened(store).clean(CLEAN, force=True)
+    assert agrees(store)
+    group = loaded(store).groups["files"][0]
+    assert len(group.slices) <= SLICES_KEPT
+    assert len(group.latest.logs) <= 12
+
+
+@kinds
+def test_archiving_leaves_what_its_logs_need(layout):
+    store = with_metadata(layout)
+    few = {"hoodie.archive.automatic": "true", "hoodie.keep.min.commits": "11", "hoodie.keep.max.commits": "12"}
+    for number in range(14):
+        opened(AgedStorage(store)).write(rows(("a", "x", number)), operation="upsert", options=few)
+    timeline = load_timeline(opened(store).context)
+    assert len(timeline.commits) <= 13
+    oldest = oldest_needed(loaded(store))
+    assert oldest in {"", *(i.time for i in timeline.completed)}
+    assert agrees(store)
+
+
+def test_its_own_timeline_is_archived():
+    store = with_metadata(KINDS[1])
+    for number in range(42):
+        opened(AgedStorage(store)).write(rows(("a", "x", number)), operation="upsert")
+    assert agrees(store)
+    assert len(loaded(store).timeline.completed) < 42
+    assert store.list(f"{METADATA_TABLE}/.hoodie/archived")
+
+
+@kinds
+def test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data(layout):
+    store = with_metadata(layout, deltas=3)
+    data: list[int] = []
+
+    def compact() -> None:
+        data.append(len(store.list("x" if layout.partitioned else "")))
+        assert compact_metadata(opened(store).context, 1)
+
+    hooked = Hooked(store, ".log.", compact)
+    hooked.part = f"{METADATA_TABLE}/files/.files-0000-0"
+    result = opened(hooked).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
+    assert hooked.happen is None
+    assert agrees(store)
+    own = [info.path for info in store.list(METADATA_TABLE) if result.instant[8:] in info.path and ".log." in info.path]
+    assert len(own) == 1
+    assert "001.log." in own[0]
+    assert {("a", "x", 9), ("n", "x", 1)} <= read(store)
+
+
+@kinds
+def test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_loses_nothing(layout):
+    store = with_metadata(layout, deltas=3)
+    writer = opened(store)
+    hooked = Hooked(store, "", lambda: None)
+    table = opened(hooked)
+    # The claim of the planner is an exclusive create: the write runs between that and the decision.
+    inner_create = store.put_if_absent
+    once = [lambda: writer.write(rows(("q", "x", 1)), operation="upsert")]
+
+    def create(path: str, body: bytes) -> None:
+        inner_create(path, body)
+        if path.endswith(".claim") and once:
+            once.pop()()
+
+    hooked.put_if_absent = create  # type: ignore[attr-defined]
+    assert compact_metadata(table.context, 1)
+    assert not once
+    assert agrees(store)
+    assert ("q", "x", 1) in read(store)
+
+
+@kinds
+def test_a_write_that_was_begun_before_the_building_writes_to_what_is_built(layout):
+    store = prepared(layout)
+    # The first file of the write appears, then the metadata table is built, then the write is decided.
+    hooked = Hooked(store, ".marker.", lambda: build_metadata(opened(store).context))
+    opened(hooked).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
+    assert hooked.happen is None
+    assert agrees(store)
+
+
+@kinds
+def test_a_clean_beside_the_building_tells_it_what_it_deletes(layout):
+    store = prepared(layout)
+    for number in range(2):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    if layout in LOG_LAYOUTS:
+        opened(store).compact(force=True)
+    planned = opened(store).schedule_clean(ONE_VERSION, force=True)
+    assert planned is not None
+    hooked = Hooked(store, ".clean.inflight", lambda: build_metadata(opened(store).context))
+    opened(hooked).run_clean(planned.instant)
+    assert hooked.happen is None
+    assert agrees(store)
+
+
+def test_a_building_that_died_is_finished_by_the_next_that_wants_it_and_meanwhile_written_to():
+    store = prepared(KINDS[0])
+
+    class DeadError(Exception):
+        pass
+
+    def die() -> None:
+        raise DeadError
+
+    hooked = Hooked(store, ".indexing.inflight", die)
+    with pytest.raises(DeadError):
+        build_metadata(opened(hooked).context)
+    ctx = opened(store).context
+    assert read_partitions(ctx).inflight == ("files",)
+    assert len(pending_buildings(ctx, load_timeline(ctx))) == 1
+    opened(store).write(rows(("d", "x", 4)), operation="upsert")
+    assert read_partitions(ctx).inflight == ("files",)
+    assert any("files/.files-0000-0" in i.path and ".log.2_" in i.path for i in store.list(METADATA_TABLE))
+    twin = copied(store)
+    opened(twin).write(rows(("e", "x", 4)), operation="upsert", options=ENABLE)
+    assert agrees(twin)
+    opened(store, suspect=0.0).write(rows(("e", "x", 4)), operation="upsert")
+    assert agrees(store)
+    assert not finish_buildings(ctx)
+
+
+@kinds
+def test_going_back_drops_it_and_the_next_write_that_wants_it_builds_it(layout):
+    store = with_metadata(layout)
+    table = opened(store)
+    table.savepoint()
+    table.write(rows(("s", "x", 1)), operation="upsert")
+    table.restore(table.savepoints()[0].instant, writers_stopped=True)
+    assert store.list(METADATA_TABLE) == []
+    opened(store).write(rows(("u", "x", 1)), operation="upsert")
+    assert store.list(METADATA_TABLE) == []
+    last = opened(store).write(rows(("t", "x", 1)), operation="upsert", options=ENABLE)
+    assert agrees(store)
+    opened(store).rollback(last.instant, writers_stopped=True)
+    assert store.list(METADATA_TABLE) == []
+    assert read(store) == {*FIRST, ("u", "x", 1)}
+
+
+@kinds
+def test_the_option_false_drops_it(layout):
+    store = with_metadata(layout)
+    opened(store).write(rows(("t", "x", 1)), operation="upsert", options={"hoodie.metadata.enable": "false"})
+    assert store.list(METADATA_TABLE) == []
+    assert read_partitions(opened(store).context).all == ()
+
+
+def test_an_option_that_is_no_truth_value_is_refused():
+    with pytest.raises(HudiError, match="neither 'true' nor 'false'"):
+        opened(prepared(KINDS[0])).write(
+            rows(FIRST[0]), operation="upsert", options={"hoodie.metadata.enable": "maybe"}
+        )
+
+
+@kinds
+def test_compaction_and_clustering_of_the_data_are_told_too(layout):
+    store = with_metadata(layout)
+    table: HudiTable = opened(store)
+    for number in range(3):
+        table.write(rows(("a", "x", number), (f"m{number}", "x", 1)), operation="upsert")
+    if layout in LOG_LAYOUTS:
+        assert table.compact(force=True)
+        assert agrees(store)
+    keep_metadata(table.context, 1)
+    assert agrees(store)

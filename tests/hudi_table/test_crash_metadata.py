@@ -1,0 +1,135 @@
+"""A fault at every storage call of what writes to the metadata table: where it is ready, it lists what is committed, before and after
+the next write, and readers see the old or the new rows.
+
+Matrix: {bucket partitioned, simple flat, and the same with logs} × {a write, the write that builds it, a write beside a failed one} ×
+each storage call × {crash before, crash after, torn write, lost reply}, on an in-memory store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.forgetting import instants_written
+from hudi_table.table.metadata.table import read_partitions
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from tests.hudi_table.test_crash_points import attempt, check_next_write, check_outcome, points
+from tests.support.crashes import (
+    FIRST,
+    LAYOUTS,
+    LOG_LAYOUTS,
+    OPERATIONS,
+    Layout,
+    copied,
+    opened,
+    prepared,
+    read,
+    rows,
+    with_a_failed_write,
+)
+from tests.support.faults import Fault, FaultPlan, FaultyStorage
+
+ENABLE = {"hoodie.metadata.enable": "true"}
+KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
+
+
+def with_metadata(layout: Layout) -> Storage:
+    """The table of three rows with a metadata table, whose delta has a log."""
+    store = prepared(layout)
+    table = opened(store)
+    table.write(rows(FIRST[2]), operation="upsert", options=ENABLE)
+    assert table.context.config.metadata_partitions == ("files",)
+    return store
+
+
+@pytest.mark.parametrize("name", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("layout", KINDS, ids=str)
+def test_a_fault_at_any_call_of_a_write_leaves_rows_and_metadata_that_agree(layout, name, figure):
+    operation, expected = OPERATIONS[name]
+    run = Run(with_metadata(layout), operation, frozenset(expected(layout)))
+    figure(run.every_point(), "crash points")
+    assert run.kept == run.points, "no fault of a write costs the metadata table"
+
+
+@pytest.mark.parametrize("layout", KINDS, ids=str)
+def test_a_fault_at_any_call_of_the_write_that_builds_it_leaves_none_or_one_that_agrees(layout, figure):
+    extra = ("d", "x", 4)
+
+    def build(table: HudiTable) -> None:
+        table.write(rows(extra), operation="upsert", options=ENABLE)
+
+    run = Run(prepared(layout), build, frozenset({*FIRST, extra}))
+    figure(run.every_point(), "crash points")
+    assert run.kept
+
+
+@pytest.mark.parametrize("layout", [KINDS[0], KINDS[-1]], ids=str)
+def test_a_fault_while_a_failed_write_is_recovered_leaves_nothing_of_it_in_the_metadata(layout, figure):
+    operation, expected = OPERATIONS["upsert"]
+    store = with_a_failed_write(with_metadata(layout))
+    run = Run(store, operation, frozenset(expected(layout)), suspect=0.0)
+    figure(run.every_point(), "crash points")
+
+
+def test_a_write_that_was_given_up_leaves_no_log_and_no_instant_in_the_metadata():
+    store = with_metadata(KINDS[0])
+    before = {info.path for info in store.list(".hoodie/metadata")}
+    counting = FaultPlan()
+    OPERATIONS["upsert"][0](opened(FaultyStorage(copied(store), counting)))
+    decided = next(c.number for c in counting.calls if c.method == "put_if_absent" and "/.txn/" in c.path)
+    plan = FaultPlan(at=decided, fault=Fault.CRASH_BEFORE)
+    assert attempt(lambda: OPERATIONS["upsert"][0](opened(FaultyStorage(store, plan)))) == "crashed"
+    assert {info.path for info in store.list(".hoodie/metadata")} > before
+    opened(store, suspect=0.0).write(rows(("next", "x", 100)), operation="upsert")
+    timeline = load_timeline(opened(store).context)
+    dead = {i.time for i in timeline.pending}
+    assert dead
+    assert not dead & instants_written(store)
+
+
+class Run:
+    """One operation with every fault at every call. `kept` counts the points after which the metadata table was ready."""
+
+    def __init__(
+        self, start: Storage, operation: Callable[[HudiTable], object], new: frozenset, *, suspect: float = 900.0
+    ) -> None:
+        self.start, self.operation, self.suspect = start, operation, suspect
+        self.old, self.new = read(start), new
+        self.points = self.kept = 0
+
+    def every_point(self) -> int:
+        plan = FaultPlan()
+        self._operate(copied(self.start), plan)
+        for number, fault in points(len(plan.calls)):
+            self.check(number, fault)
+            self.points += 1
+        return self.points
+
+    def check(self, number: int, fault) -> None:
+        store = copied(self.start)
+        plan = FaultPlan(at=number, fault=fault)
+        outcome = attempt(lambda: self._operate(store, plan))
+        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+        check_outcome(read(store), self.old, self.new, outcome, where)
+        agree(store, where)
+        for suspect in (900.0, 0.0):
+            after = copied(store)
+            check_next_write(after, self.old, self.new, suspect, where)
+            agree(after, f"{where}, after the next write")
+        self.kept += is_ready(store)
+
+    def _operate(self, store: Storage, plan: FaultPlan) -> None:
+        self.operation(opened(FaultyStorage(store, plan), suspect=self.suspect))
+
+
+def is_ready(store: Storage) -> bool:
+    return "files" in read_partitions(opened(store).context).ready
+
+
+def agree(store: Storage, where: str) -> None:
+    found = differences(opened(store).context)
+    assert not found, f"{where}: {found}"

@@ -1,0 +1,185 @@
+"""The metadata table across engines: one of Hudi's that we keep, one of ours that Hudi keeps, each read by both versions of Hudi.
+
+After each step it must list exactly what the folders hold; Hudi's own comparison (the procedure `validate_metadata_table_files`) must
+find no difference, and both versions must read the same rows with it and without. Its file index does read it: a listing that
+lacks a file loses its rows there. The validator of Hudi's utilities is not part of the Spark bundle, and is not run.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.services.metadata.upkeep import keep_metadata
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.table import read_partitions
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.interop.model import Model, rows
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.rows import assert_same_rows
+
+pytestmark = pytest.mark.interop
+
+ENABLE = {"hoodie.metadata.enable": "true"}
+SIMPLE = {"hoodie.index.type": "SIMPLE"}
+KINDS = {"copy-on-write": "COPY_ON_WRITE", "merge-on-read": "MERGE_ON_READ"}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def written_by_hudi(oracle: HudiOracle, base: Path, kind: str, operation: str, data: pa.Table) -> None:
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": KINDS[kind],
+        "hoodie.datasource.write.operation": operation,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        # 1.1.1 would add statistics of columns.
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.compact.inline": "false",
+        **ENABLE,
+        **SIMPLE,
+    }
+    oracle.write(base, data, options)
+
+
+def assert_whole(base: Path, model: Model, hudis: Hudis, where: str) -> None:
+    """The metadata table is there, agrees, and everyone reads the model's rows, with it and without."""
+    ctx = open_table(str(base)).context
+    assert "files" in read_partitions(ctx).ready, where
+    assert differences(ctx) == [], where
+    expected = model.rows()
+    assert_same_rows(ours.read(base), expected, of=f"ours, {where}")
+
+    def theirs(oracle: HudiOracle) -> None:
+        for enable in ("true", "false"):
+            found = oracle.read(base, hoodie__metadata__enable=enable)
+            assert_same_rows(found, expected, of=f"Hudi {oracle.version}, metadata {enable}, {where}")
+
+    hudis.each(theirs)
+
+
+def no_difference_to_hudi(oracle: HudiOracle, base: Path) -> Iterator[dict[str, Any]]:
+    """What Hudi's procedure finds different; and it does look at files."""
+    name = f"v{uuid.uuid4().hex[:8]}"
+    oracle.run(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")
+    try:
+        return [
+            row
+            for row in oracle.sql(f"CALL validate_metadata_table_files(table => '{name}')").to_pylist()
+            if not row["is_present_in_fs"] or not row["is_present_in_metadata"]
+        ]
+    finally:
+        oracle.run(f"DROP TABLE {name}")
+
+
+@kinds
+def test_one_that_hudi_built_is_kept_by_us_and_written_on_by_both_versions(kind, tmp_path, hudis: Hudis):
+    base, model = tmp_path / "t", Model(partitioned=True)
+    for operation, numbers, version in (("insert", range(24), 1), ("upsert", range(6), 2)):
+        data = rows(numbers, version)
+        written_by_hudi(hudis["0.15.0"], base, kind, operation, data)
+        model.apply(operation, data)
+    for operation, numbers, version in (
+        ("insert", range(24, 30), 3),
+        ("upsert", range(3, 28), 4),
+        ("delete", range(0, 30, 7), 5),
+    ):
+        data = rows(numbers, version)
+        ours.write(base, operation, data, options=SIMPLE)
+        model.apply(operation, data)
+        assert_whole(base, model, hudis, f"our {operation}")
+    for version in hudis.oracles:
+        assert not no_difference_to_hudi(hudis[version], base)
+
+    def on(oracle: HudiOracle, copy: Path) -> None:
+        mine = model.copy()
+        for number, (operation, numbers) in enumerate((("upsert", range(10, 35)), ("insert", range(40, 44)))):
+            data = rows(numbers, 6 + number)
+            written_by_hudi(oracle, copy, kind, operation, data)
+            mine.apply(operation, data)
+        assert differences(open_table(str(copy)).context) == []
+        data = rows(range(30, 50), 9)
+        ours.write(copy, "upsert", data, options=SIMPLE)
+        mine.apply("upsert", data)
+        assert differences(open_table(str(copy)).context) == []
+        assert "files" in read_partitions(open_table(str(copy)).context).ready
+        assert_same_rows(ours.read(copy), mine.rows())
+        assert_same_rows(oracle.read(copy, hoodie__metadata__enable="true"), mine.rows())
+        assert not no_difference_to_hudi(oracle, copy)
+
+    hudis.each_on_a_copy(base, on)
+
+
+@kinds
+def test_one_that_we_built_compacted_and_cleaned_is_written_on_by_both_versions(kind, tmp_path, hudis: Hudis):
+    base, model = tmp_path / "t", Model(partitioned=True)
+    ours.create(
+        base,
+        index="simple",
+        partitioned=True,
+        type={"copy-on-write": "CopyOnWrite", "merge-on-read": "MergeOnRead"}[kind],
+    )
+
+    def write(operation: str, numbers: range, version: int, **options: str) -> None:
+        data = rows(numbers, version)
+        ours.write(base, operation, data, options=options)
+        model.apply(operation, data)
+
+    write("insert", range(24), 1)
+    write("upsert", range(6), 2, **ENABLE)
+    assert_whole(base, model, hudis, "built")
+    write("upsert", range(3, 28), 3)
+    write("delete", range(0, 30, 7), 4)
+    keep_metadata(open_table(str(base)).context, 1)
+    assert_whole(base, model, hudis, "compacted")
+    table: HudiTable = open_table(str(base))
+    if kind == "merge-on-read":
+        table.compact(force=True)
+    write("upsert", range(5, 12), 5)
+    table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+    write("insert_overwrite", range(0, 9, 3), 6)
+    write("delete_partition", range(1, 2), 7)
+    assert_whole(base, model, hudis, "cleaned and replaced")
+    for version in hudis.oracles:
+        assert not no_difference_to_hudi(hudis[version], base)
+
+    def on(oracle: HudiOracle, copy: Path) -> None:
+        mine = model.copy()
+        # More deltas than a compaction waits for: Hudi compacts, cleans and goes on.
+        for number in range(12):
+            data = rows(range(number, number + 8), 10 + number)
+            written_by_hudi(oracle, copy, kind, "upsert", data)
+            mine.apply("upsert", data)
+        assert differences(open_table(str(copy)).context) == []
+        data = rows(range(30, 50), 40)
+        ours.write(copy, "upsert", data, options=SIMPLE)
+        mine.apply("upsert", data)
+        keep_metadata(open_table(str(copy)).context, 1)
+        assert differences(open_table(str(copy)).context) == []
+        assert_same_rows(ours.read(copy), mine.rows())
+        assert_same_rows(oracle.read(copy, hoodie__metadata__enable="true"), mine.rows())
+        assert not no_difference_to_hudi(oracle, copy)
+
+    hudis.each_on_a_copy(base, on)
+
+
+def test_hudi_reads_through_it(tmp_path, hudis: Hudis):
+    base = tmp_path / "t"
+    ours.create(base, index="simple", partitioned=True)
+    ours.write(base, "insert", rows(range(9), 1), options=ENABLE)
+    before = hudis["0.15.0"].read(base, hoodie__metadata__enable="true")
+    assert before.num_rows == 9
+    # Without the only delta, nothing that the write added is listed any more.
+    (delta,) = base.glob(".hoodie/metadata/files/.files-0000-0_*.log.2_*")
+    delta.unlink()
+    assert hudis["0.15.0"].read(base, hoodie__metadata__enable="true").num_rows == 0
+    assert hudis["0.15.0"].read(base, hoodie__metadata__enable="false").num_rows == 9
