@@ -82,7 +82,11 @@ def test_a_write_that_was_given_up_leaves_no_log_and_no_instant_in_the_metadata(
     OPERATIONS["upsert"][0](opened(FaultyStorage(copied(store), counting)))
     decided = next(c.number for c in counting.calls if c.method == "put_if_absent" and "/.txn/" in c.path)
     plan = FaultPlan(at=decided, fault=Fault.CRASH_BEFORE)
-    assert attempt(lambda: OPERATIONS["upsert"][0](opened(FaultyStorage(store, plan)))) == "crashed"
+
+    def write() -> None:
+        OPERATIONS["upsert"][0](opened(FaultyStorage(store, plan)))
+
+    assert attempt(write) == "crashed"
     assert {info.path for info in store.list(".hoodie/metadata")} > before
     opened(store, suspect=0.0).write(rows(("next", "x", 100)), operation="upsert")
     timeline = load_timeline(opened(store).context)
