@@ -1,4 +1,4 @@
-"""Contents of log blocks: rows in Avro or Parquet, change data, and lists of deleted keys.
+"""Contents of log blocks: rows in Avro, Parquet or HFiles, change data, and lists of deleted keys.
 
 Facts (table version 6, measured on Hudi 0.15.0): an Avro block holds the ints 3 and the number of records, then per
 record an int length and its Avro binary; its schema, meta columns included, is in the block's header. A Parquet block
@@ -37,6 +37,7 @@ from hudi_table.codec.log_blocks import (
     LogBlock,
     encode_block,
 )
+from hudi_table.codec.log_hfile import read_hfile
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3
@@ -69,17 +70,22 @@ class DeletedKeys:
 
 
 def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows of an Avro, Parquet or change data block, in the types of its schema; `columns` in their order, absent ones left out.
+    """Rows of an Avro, Parquet, HFile or change data block, in the types of its schema; `columns` in their order, absent ones left out.
 
-    Raises CorruptTableError that names the file and the place, UnsupportedTableError for an HFile.
+    Raises CorruptTableError that names the file and the place, UnsupportedTableError for a block without rows.
     """
-    if block.type not in (BlockType.AVRO, BlockType.PARQUET, BlockType.CDC):
+    if block.type not in (BlockType.AVRO, BlockType.PARQUET, BlockType.HFILE, BlockType.CDC):
         raise UnsupportedTableError(
             f"{_where(block)} is a {block.type.name} block, which holds no rows", path=block.path
         )
-    content = _content(source, block)
+    content = _content(source, block) if block.type is not BlockType.HFILE else None
     try:
-        rows = _parquet_rows(content) if block.type is BlockType.PARQUET else _avro_rows(content, block, columns)
+        if content is None:
+            rows = _hfile_rows(source, block, columns)
+        elif block.type is BlockType.PARQUET:
+            rows = _parquet_rows(content)
+        else:
+            rows = _records(content, *_frames(memoryview(content)), _schema_of(block), columns)
     except (MalformedError, pa.ArrowInvalid, EOFError, ValueError, TypeError, IndexError, struct.error) as error:
         raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
     if columns is None:
@@ -247,21 +253,33 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pt.is_timestamp(kind) else kind
 
 
-def _avro_rows(content: pa.Buffer, block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
+def _schema_of(block: LogBlock) -> str:
     if block.schema is None:
         raise MalformedError("its header holds no schema")
-    starts, stops = _frames(memoryview(content))
-    fields = flat_fields(block.schema)
+    return block.schema
+
+
+def _hfile_rows(source: Any, block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
+    """The values of an HFile are records without a frame; the columns of the key are whole in them."""
+    values = read_hfile(source, block).read()["value"].combine_chunks().cast(pa.large_binary())
+    _, offsets, data = values.buffers()
+    places = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
+    return _records(data or pa.py_buffer(b""), places[:-1], places[1:], _schema_of(block), columns)
+
+
+def _records(content: pa.Buffer, starts: Any, stops: Any, schema: str, columns: Sequence[str] | None) -> pa.Table:
+    """Avro records that lie at `starts` to `stops`."""
+    fields = flat_fields(schema)
     if fields is not None:
         wanted = {field.name for field in fields} if columns is None else set(columns)
         return decode_flat(content, starts, stops, fields, wanted)
-    parsed = fastavro.parse_schema(json.loads(block.schema))
+    parsed = fastavro.parse_schema(json.loads(schema))
     data = io.BytesIO(content)
     records = []
     for start in starts.tolist():
         data.seek(start)
         records.append(fastavro.schemaless_reader(data, parsed, None))
-    return pa.Table.from_pylist(records, schema=avro_to_arrow(block.schema))
+    return pa.Table.from_pylist(records, schema=avro_to_arrow(schema))
 
 
 def _frames(content: memoryview) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hudi_table.codec.avro_encode import varints
 from hudi_table.codec.avro_schema import arrow_to_avro, meta_fields
 from hudi_table.codec.avro_types import flat_fields
-from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block, scan_blocks
+from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block, rollback_block, scan_blocks
 from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from tests.support import golden
@@ -162,9 +162,9 @@ def test_damaged_content_is_an_error_that_names_the_file_and_never_wrong_rows(ju
     assert "a.log" in said
 
 
-def test_a_block_of_hfile_and_a_delete_list_of_java_are_refused_by_name() -> None:
-    source, block = only_block(encode_block(BlockType.HFILE, {INSTANT_TIME: "1"}, b"x"))
-    with pytest.raises(UnsupportedTableError, match="HFILE"):
+def test_a_block_without_rows_and_a_delete_list_of_java_are_refused_by_name() -> None:
+    source, block = only_block(rollback_block("2", "1"))
+    with pytest.raises(UnsupportedTableError, match="COMMAND"):
         read_rows(source, block)
     source, block = only_block(encode_block(BlockType.DELETE, {INSTANT_TIME: "1"}, (2).to_bytes(4, "big") + b"abcd"))
     with pytest.raises(UnsupportedTableError, match="version 2"):

@@ -68,6 +68,11 @@ class HFile:
         return self._trailer.entries
 
     @property
+    def index_levels(self) -> int:
+        """How many levels its index has: the root, and what lies between it and the data."""
+        return self._trailer.levels
+
+    @property
     def schema(self) -> str:
         """Avro schema of the values as JSON text; '' if the file names none, as other writers' files may."""
         return self.info.get("schema", b"").decode("utf-8", "replace")

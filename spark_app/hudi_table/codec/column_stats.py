@@ -1,0 +1,129 @@
+"""Statistics of the columns of a file, as the metadata table keeps them: from a base file's footer, or from rows.
+
+Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested; `value_count` counts nulls too; sizes
+are those of the column's chunks, 0 for a log file; a column that is null throughout has no smallest and largest value. 0.15.0 keeps all five
+meta columns, 1.1.1 commit time, record key and partition path.
+
+Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the column itself: a reader takes a bound
+that is absent for one that no row has. NaN is the largest value, as Spark orders it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_table.codec.bounds import BOUND, bounds_of
+from hudi_table.codec.metadata_records import STATS_TYPE
+from hudi_table.model.names import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+
+INDEXED_META: Final = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
+_PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32, pt.is_decimal128)
+
+
+def indexed_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a file that get statistics, in its order: those that 0.15.0 and 1.1.1 both keep."""
+    return [
+        field.name
+        for field in schema
+        if has_stats(field.type) and (field.name not in META_COLUMNS or field.name in INDEXED_META)
+    ]
+
+
+def has_stats(kind: pa.DataType) -> bool:
+    """Whether columns of this type get statistics: those of one value, but no times of day and no instants beside microseconds."""
+    micros = pt.is_timestamp(kind) and kind.unit == "us"
+    return bool(micros or pt.is_float32(kind) or pt.is_float64(kind) or any(test(kind) for test in _PLAIN))
+
+
+def stats_of_file(file: pq.ParquetFile, file_name: str, columns: Sequence[str]) -> pa.StructArray:
+    """One STATS_TYPE value for each of `columns` that the base file has. Reads floating point columns, and those that lack bounds."""
+    metadata, schema = file.metadata, file.schema_arrow
+    places = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+    rows = []
+    for name in columns:
+        if name not in places or not has_stats(schema.field(name).type):
+            continue
+        chunks = [metadata.row_group(group).column(places[name]) for group in range(metadata.num_row_groups)]
+        rows.append(_of_chunks(file, name, chunks))
+    return _stats(file_name, rows)
+
+
+def stats_of_rows(rows: pa.Table, file_name: str, columns: Sequence[str]) -> pa.StructArray:
+    """The same of rows that a log file holds."""
+    found = []
+    for name in columns:
+        if name in rows.schema.names and has_stats(rows.schema.field(name).type):
+            column = rows.column(name)
+            found.append((name, _extremes([column], column.type), len(column), column.null_count, 0, 0))
+    return _stats(file_name, found)
+
+
+def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[Any, ...]:
+    kind = file.schema_arrow.field(name).type
+    known = [chunk.statistics for chunk in chunks]
+    values = sum(chunk.num_values for chunk in chunks)
+    sizes = (sum(c.total_compressed_size for c in chunks), sum(c.total_uncompressed_size for c in chunks))
+    if not pt.is_floating(kind) and all(_tells(chunk) for chunk in chunks):
+        nulls = sum(statistics.null_count for statistics in known)
+        raw = [side for s in known if s.has_min_max for side in (s.min_raw, s.max_raw)]
+        return name, _extremes([_of_raw(raw, kind)], kind), values, nulls, *sizes
+    read = [batch.column(0) for batch in file.iter_batches(columns=[name])]
+    return name, _extremes(read, kind), values, sum(part.null_count for part in read), *sizes
+
+
+def _tells(chunk: Any) -> bool:
+    """Whether a chunk's statistics are whole: its nulls, and the bounds of what is not null."""
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_null_count:
+        return False
+    return bool(statistics.has_min_max or statistics.null_count == chunk.num_values)
+
+
+def _of_raw(raw: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Stored values in the column's type."""
+    if pt.is_decimal(kind):
+        numbers = [int.from_bytes(n, "big", signed=True) if isinstance(n, bytes) else n for n in raw]
+        data = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+        return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(data)])
+    if pt.is_timestamp(kind) or pt.is_date(kind):
+        return pa.array(raw, pa.int32() if pt.is_date32(kind) else pa.int64()).view(kind)
+    return pa.array(raw, kind) if not pt.is_string(kind) else pa.array(raw, pa.binary()).cast(kind)
+
+
+def _extremes(parts: Iterable[pa.Array | pa.ChunkedArray], kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """(smallest, largest) of all parts, null if nothing is in them."""
+    found = [_extremes_of(part) for part in parts if part.null_count < len(part)]
+    if not found:
+        return pa.scalar(None, kind), pa.scalar(None, kind)
+    low, high = (pa.chunked_array([pa.array([pair[side].as_py()], kind) for pair in found]) for side in (0, 1))
+    return _extremes_of(low)[0], _extremes_of(high)[1]
+
+
+def _extremes_of(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scalar]:
+    if pt.is_floating(values.type):
+        numbers = np.asarray(values.drop_null())
+        # numpy's ends are NaN where there is one; as the smallest it stands only if there is nothing else.
+        return pa.scalar(np.fmin.reduce(numbers), values.type), pa.scalar(np.max(numbers), values.type)
+    ends = pc.min_max(values)
+    return ends["min"], ends["max"]
+
+
+def _stats(file_name: str, rows: Sequence[tuple[Any, ...]]) -> pa.StructArray:
+    sides = [_bounds([row[1][side] for row in rows]) for side in (0, 1)]
+    counts = [pa.array([row[place] for row in rows], pa.int64()) for place in range(2, 6)]
+    names = pa.array([row[0] for row in rows], pa.string())
+    file = pa.array([file_name] * len(rows), pa.string())
+    live = pa.array([False] * len(rows), pa.bool_())
+    return pa.StructArray.from_arrays([file, names, *sides, *counts, live], fields=list(STATS_TYPE))
+
+
+def _bounds(values: Sequence[pa.Scalar]) -> pa.Array:
+    found = [bounds_of(pa.array([value.as_py()], value.type)) for value in values]
+    return pa.concat_arrays(found) if found else pa.array([], BOUND)
