@@ -61,6 +61,9 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--build", action="store_true", help="build it, while writers go on")
     what.add_argument("--drop", action="store_true", help="switch it off and delete it")
+    parser.add_argument(
+        "--index", metavar="NAME", action="append", default=[], help="with --build: also column_stats or bloom_filters"
+    )
     parser.add_argument("--yes", action="store_true", help="do it")
 
 

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
     table = opened(args)
     if args.yes and args.build:
-        build(table.context)
+        build(table.context, args.index)
     if args.yes and args.drop:
         drop(table.context)
     found = report(table.context)

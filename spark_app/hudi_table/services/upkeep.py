@@ -62,11 +62,11 @@ class Upkeep(TableReader):
         self._check_writable()
         return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
-    def build_metadata(self) -> bool:
-        """Build Hudi's metadata table, or finish a building that was begun, while writers go on. Whether there was anything to
+    def build_metadata(self, indexes: Iterable[str] = ()) -> bool:
+        """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`, `bloom_filters`), or finish a building that was begun, while writers go on. Whether there was anything to
         do. Every later write keeps it. See `docs/metadata-table.md`."""
         self._check_writable()
-        return build(self.context)
+        return build(self.context, indexes)
 
     def drop_metadata(self) -> bool:
         """Switch the metadata table off and delete it. Whether there was one."""

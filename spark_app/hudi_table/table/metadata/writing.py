@@ -88,19 +88,16 @@ class Delta:
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
-        return [log for name in table.partitions.all for log in self._logs(table, places, MetadataPartition(name))]
+        return [log for name in table.partitions.all for log in self._logs(places, MetadataPartition(name))]
 
-    def _logs(
-        self, table: MetadataTable, places: Places, partition: MetadataPartition
-    ) -> list[tuple[Place, bytes, WriteStat]]:
+    def _logs(self, places: Places, partition: MetadataPartition) -> list[tuple[Place, bytes, WriteStat]]:
         if partition not in self._entries:
             self._entries[partition] = self.derive(partition)
         entries = self._entries[partition]
         if entries is None:
             return []
-        groups = max(1, len(table.groups.get(partition, ())))
         found = []
-        for number, rows, deleted in _by_group(entries, groups):
+        for number, rows, deleted in by_group(entries, max(1, places.groups(partition))):
             place = places.of(partition, group_file_id(partition, number))
             data = log_bytes(rows, deleted, partition, self.time)
             found.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
@@ -136,7 +133,7 @@ def _plain_schema() -> str:
     return json.dumps({**record, "fields": fields}, separators=(",", ":"))
 
 
-def _by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Array]]:
+def by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Array]]:
     """(number of the file group, its rows, its deleted keys)."""
     if groups == 1:
         return [(0, entries.rows, entries.deleted)] if len(entries.rows) or len(entries.deleted) else []
