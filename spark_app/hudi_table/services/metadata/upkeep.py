@@ -39,6 +39,9 @@ def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
         return
     deltas = whole_number(options, DELTAS, DELTAS_MAX, least=1)
+    seen = ctx.metadata_deltas
+    if seen is not None and seen < deltas:
+        return
     try:
         keep_metadata(ctx, deltas)
     except (CorruptTableError, UnsupportedTableError) as error:

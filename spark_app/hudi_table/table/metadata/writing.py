@@ -58,17 +58,19 @@ class Delta:
 
         Raises WriteAbortedError if the instant was taken away, and what the storage raises.
         """
-        table = MetadataTable.load(self.ctx, self.timeline)
-        if table is None or not table.partitions.all:
-            return frozenset({METADATA})
         self.right.prove()
         try:
+            table = MetadataTable.load(self.ctx, self.timeline)
+            if table is None or not table.partitions.all:
+                return frozenset({METADATA})
             logs = self._all_logs(table)
         except (CorruptTableError, UnsupportedTableError) as error:
             # Without it the table is as right as with it; with a part of it, it is not.
             drop(self.ctx, error.message)
             return frozenset({METADATA})
+        self.ctx.metadata_deltas = table.deltas + bool(logs)
         if logs:
+            self.right.renew_if_due()
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
         self.touched = bool(logs)
         for place, data, _ in logs:
