@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -94,6 +94,12 @@ class HudiOracle:
     def run(self, statement: str) -> None:
         """Run a SQL statement that has no rows, such as `CREATE TABLE`."""
         self._call({"command": "sql", "statement": statement})
+
+    def hfile(self, path: Path | str, keys: Sequence[str]) -> tuple[list[str], dict[str, bytes], int | None]:
+        """(all keys of an HFile, values of `keys`, entries by HBase's reader, which 1.x no longer has)."""
+        answer = self._call({"command": "hfile", "path": str(path), "keys": list(keys)})
+        values = {key: bytes.fromhex(value) for key, value in answer["values"].items()}
+        return answer["found"], values, answer["hbase"]
 
     def common_options(self) -> dict[str, str]:
         """What every write here shares: two tasks, and for 1.x to stay on table version 6."""

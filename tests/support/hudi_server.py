@@ -6,6 +6,7 @@ client, which starts it in a scratch folder. Rows cross as Parquet files, so tha
     read   base, options, to, where?       the table's rows as Parquet files in the folder `to`
     write  base, rows, options             the rows of the Parquet file `rows`, appended with the DataFrame writer
     sql    statement, to?                  a statement; its rows, if `to` is given
+    hfile  path, keys                      all keys of an HFile, the values of `keys` in hexadecimal, and how many entries HBase's reader finds
     stop
 
 An answer is {"ok": true, ...} or {"ok": false, "error": class, "message": text}.
@@ -83,6 +84,49 @@ def sql(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
     return {"types": frame.dtypes}
 
 
+def hfile(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
+    """An HFile through Hudi's own reader, and where the bundle has it through HBase's."""
+    hudi, path = spark._jvm.org.apache.hudi, command["path"]
+    reader = _native_reader(hudi, path)
+    found = []
+    going = reader.getNumKeyValueEntries() > 0 and reader.seekTo()
+    while going:
+        found.append(reader.getKeyValue().get().getKey().getContentInString())
+        going = reader.next()
+    values = {}
+    reader = _native_reader(hudi, path)
+    reader.initializeMetadata()
+    reader.seekTo()
+    for key in sorted(command["keys"], key=str.encode):
+        if reader.seekTo(hudi.io.hfile.UTF8StringKey(key)) == 0:
+            entry = reader.getKeyValue().get()
+            start = entry.getValueOffset()
+            values[key] = bytes(entry.getBytes())[start : start + entry.getValueLength()].hex()
+    return {"found": found, "values": values, "hbase": _entries_of_hbase(spark, path)}
+
+
+def _native_reader(hudi: Any, path: str) -> Any:
+    data = Path(path).read_bytes()
+    stream = hudi.io.ByteArraySeekableDataInputStream(hudi.common.util.io.ByteBufferBackedInputStream(data))
+    reader = hudi.io.hfile.HFileReaderImpl(stream, len(data))
+    reader.initializeMetadata()
+    return reader
+
+
+def _entries_of_hbase(spark: SparkSession, path: str) -> int | None:
+    """None where the bundle has no HBase."""
+    classes = spark._jvm.org.apache.hudi.org.apache.hadoop.hbase.io.hfile
+    if not hasattr(classes.HFile, "createReader"):
+        return None
+    conf = spark._jsc.hadoopConfiguration()
+    where = spark._jvm.org.apache.hadoop.fs.Path(path)
+    scanner = classes.HFile.createReader(where.getFileSystem(conf), where, conf).getScanner(False, False)
+    count, going = 0, scanner.seekTo()
+    while going:
+        count, going = count + 1, scanner.next()
+    return count
+
+
 def main() -> None:
     """Serve until `stop` or the end of stdin."""
     parser = argparse.ArgumentParser()
@@ -101,7 +145,7 @@ def main() -> None:
         if command["command"] == "stop":
             break
         try:
-            answer = {"ok": True} | {"read": read, "write": write, "sql": sql}[command["command"]](spark, command)
+            answer = {"ok": True} | {"read": read, "write": write, "sql": sql, "hfile": hfile}[command["command"]](spark, command)
         except Exception as error:  # noqa: BLE001 - the rim of the process: the client raises it again
             answer = {"ok": False, "error": type(error).__name__, "message": str(error)}
         print(json.dumps(answer), file=answers)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +28,12 @@ def unpacked(name: str, into: Path) -> Path:
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
         archive.extractall(into, filter="data")
     return into / name
+
+
+def rows_of_hudi(version: str) -> list[dict[str, Any]]:
+    """The records of that table's metadata table as Hudi's Spark reader returned them."""
+    rows: list[dict[str, Any]] = json.loads((FOLDER / f"table-{version}.json").read_text("utf-8"))
+    return rows
 
 
 def hfile(name: str) -> bytes:

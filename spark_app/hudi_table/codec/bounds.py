@@ -59,6 +59,20 @@ DECIMAL_SCALE: Final = 15
 """The scale of decimals in a bound, whatever the column's."""
 
 _WIDE_BYTES: Final = 32
+_OF_KINDS: Final = (
+    (pt.is_boolean, ("BooleanWrapper",)),
+    (pt.is_int32, ("IntWrapper",)),
+    (pt.is_int64, ("LongWrapper", "IntWrapper")),
+    (pt.is_float32, ("FloatWrapper",)),
+    (pt.is_float64, ("DoubleWrapper", "FloatWrapper")),
+    (pt.is_string, ("StringWrapper",)),
+    (pt.is_binary, ("BytesWrapper",)),
+    (pt.is_date32, ("DateWrapper", "LocalDateWrapper")),
+    (pt.is_decimal, ("DecimalWrapper",)),
+    (lambda kind: pt.is_timestamp(kind) and kind.unit == "us", ("LongWrapper", "TimestampMicrosWrapper")),
+)
+"""By the type of a column the wrappers of its bounds."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +165,22 @@ def bounds_of(values: pa.Array) -> pa.Array:
 
 
 def values_of(bounds: pa.StructArray, kind: pa.DataType) -> pa.Array:
-    """The bounds as values of a column of type `kind`, so that they compare as the column's do; null where a bound does not fit it."""
-    number, real, data = bounds.flatten()[1:]
-    if pt.is_boolean(kind) or pt.is_integer(kind):
-        return number.cast(kind, safe=False)
-    if pt.is_date32(kind) or pt.is_time32(kind):
-        return number.cast(pa.int32(), safe=False).view(kind)
-    if pt.is_timestamp(kind) or pt.is_time64(kind):
-        return number.view(kind)
-    if pt.is_floating(kind):
-        return real.cast(kind)
+    """The bounds as values of a column of type `kind`, so that they compare as the column's do (decimals with scale 15).
+
+    Null where a bound is not of a wrapper that such a column has, or had before it became wider.
+    """
+    names = next((names for test, names in _OF_KINDS if test(kind)), ())
+    fits = pc.is_in(bounds.field("wrapper"), value_set=pa.array([WRAPPERS[name] for name in names], pa.int8()))
+    number, real, data = (pc.if_else(fits, part, pa.scalar(None, part.type)) for part in bounds.flatten()[1:])
+    if not names:
+        return pa.nulls(len(bounds), kind)
     if pt.is_decimal(kind):
         return _decimals(data)
-    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind):
-        return data.cast(kind)
-    return pa.nulls(len(bounds), kind)
+    if pt.is_date32(kind):
+        return number.cast(pa.int32()).view(kind)
+    if pt.is_timestamp(kind):
+        return number.view(kind)
+    return {"number": number, "real": real, "bytes": data}[_kept(_VALUES[names[0]])].cast(kind)
 
 
 def _kept(field: AvroField) -> str:

@@ -2,7 +2,8 @@
 
 Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested; `value_count` counts nulls too; sizes
 are those of the column's chunks, 0 for a log file; a column that is null throughout has no smallest and largest value. 0.15.0 keeps all five
-meta columns, 1.1.1 commit time, record key and partition path.
+meta columns, 1.1.1 commit time, record key and partition path. 1.1.1 keeps
+nothing of decimals of more than 15 digits before or behind the point, as here; 0.15.0 does.
 
 Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the column itself: a reader takes a bound
 that is absent for one that no row has. NaN is the largest value, as Spark orders it.
@@ -24,7 +25,10 @@ from hudi_table.codec.metadata_records import STATS_TYPE
 from hudi_table.model.names import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 
 INDEXED_META: Final = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
-_PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32, pt.is_decimal128)
+_PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32)
+_DECIMAL_DIGITS: Final = 15
+"""Before and behind the point: a bound is a decimal of 30 digits, 15 of them behind it."""
+
 
 
 def indexed_columns(schema: pa.Schema) -> list[str]:
@@ -37,7 +41,10 @@ def indexed_columns(schema: pa.Schema) -> list[str]:
 
 
 def has_stats(kind: pa.DataType) -> bool:
-    """Whether columns of this type get statistics: those of one value, but no times of day and no instants beside microseconds."""
+    """Whether columns of this type get statistics: those of one value, but no times of day, no instants beside microseconds and
+    no decimals that a bound cannot hold."""
+    if pt.is_decimal128(kind):
+        return bool(kind.scale <= _DECIMAL_DIGITS >= kind.precision - kind.scale)
     micros = pt.is_timestamp(kind) and kind.unit == "us"
     return bool(micros or pt.is_float32(kind) or pt.is_float64(kind) or any(test(kind) for test in _PLAIN))
 

@@ -8,6 +8,7 @@ instant is stored in milliseconds since 1970, read as UTC.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from datetime import UTC
@@ -110,7 +111,7 @@ def _joined(file_id_high: int, file_id_low: int, file_index: int, file_id: str |
         return file_id or ""
     digits = f"{file_id_high & _HALF_MASK:016x}{file_id_low & _HALF_MASK:016x}"
     cut = (0, 8, 12, 16, 20, 32)
-    return "-".join([*(digits[a:b] for a, b in zip(cut[:-1], cut[1:], strict=True)), str(file_index)])
+    return "-".join([*(digits[a:b] for a, b in itertools.pairwise(cut)), str(file_index)])
 
 
 def _signed(half: int) -> int:

@@ -14,6 +14,7 @@ from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.table_properties import table_payload
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.buckets import in_buckets, possible_buckets
+from hudi_table.read.file_stats import with_matching_files
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
@@ -113,17 +114,21 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     count = refresh_buckets(ctx, timeline)
     count = count if request.as_of is None else buckets_at(ctx, visible)
     buckets = possible_buckets(bound, ctx.config, everything, count)
+    left = in_buckets((s for s in slices if s.partition in kept), buckets)
+    history = load_column_history(ctx)
+    if history is None:
+        left = with_matching_files(ctx, left, bound, everything, timeline)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
         bound=bound,
-        slices=in_buckets((s for s in slices if s.partition in kept), buckets),
+        slices=left,
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
         slices_total=total,
         partitions=len(kept),
         partitions_total=len(partitions),
-        history=load_column_history(ctx),
+        history=history,
         visible=VisibleInstants.of(timeline, request.as_of),
         merge=how,
         merging=pa.schema(
@@ -148,6 +153,8 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         partitions = sorted({s.partition for s in kept})
         matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
         kept = in_buckets((s for s in kept if s.partition in matching), buckets)
+        if plan.history is None:
+            kept = with_matching_files(ctx, kept, bound, plan.reads)
     return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, slices=kept, buckets=buckets)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,7 +42,7 @@ def test_the_known_checksums_come_out(data: bytes, expected: int) -> None:
 @given(data=st.binary(max_size=3000), cuts=st.lists(st.integers(0, 3000), max_size=12))
 def test_many_stretches_at_once_are_each_as_by_the_definition(data: bytes, cuts: list[int]) -> None:
     ends = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
-    stretches = list(zip(ends[:-1], ends[1:], strict=True)) + [(0, len(data))]
+    stretches = [*list(itertools.pairwise(ends)), (0, len(data))]
     starts = np.array([start for start, _ in stretches], np.int64)
     lengths = np.array([stop - start for start, stop in stretches], np.int64)
     found = crc32c(np.frombuffer(data, np.uint8), starts, lengths)

@@ -132,6 +132,41 @@ def test_every_field_is_what_an_avro_reader_finds(version: str, tmp_path: Path) 
                 assert (record["stats"]["min"] is None) is (stats["minValue"] is None)
 
 
+@pytest.mark.parametrize("version", metadata_files.VERSIONS)
+def test_every_record_that_hudi_reads_is_among_those_of_its_files(version: str, tmp_path: Path) -> None:
+    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for _, file in metadata_files.hfiles(metadata_files.table(version, tmp_path)):
+        rows = file.read()
+        records = decode_metadata(rows["value"], file.schema).to_pylist()
+        for key, record in zip(rows["key"].cast(pa.string()).to_pylist(), records, strict=True):
+            found.setdefault((record["type"], key), []).append(record)
+    for row in metadata_files.rows_of_hudi(version):
+        ours = found[row["type"], row["key"]]
+        if location := row.get("recordIndexMetadata"):
+            assert list(location.values()) in [sorted_values(record["location"], LOCATION_NAMES) for record in ours]
+        if stats := row.get("ColumnStatsMetadata"):
+            counts = [stats["valueCount"], stats["nullCount"], stats["totalSize"], stats["totalUncompressedSize"]]
+            assert counts in [[value for value in record["stats"].values() if type(value) is int] for record in ours]
+        for name, item in (row.get("filesystemMetadata") or {}).items():
+            wanted = (name, {"size": item["size"], "deleted": item["isDeleted"]})
+            assert any(wanted in record["files"] for record in ours)
+
+
+LOCATION_NAMES = {
+    "file_id": "fileId",
+    "encoding": "fileIdEncoding",
+    "file_id_high": "fileIdHighBits",
+    "file_id_low": "fileIdLowBits",
+    "file_index": "fileIndex",
+    "instant_millis": "instantTime",
+    "partition": "partitionName",
+}
+
+
+def sorted_values(record: dict[str, Any], names: dict[str, str]) -> list[Any]:
+    return [record[ours] for ours in sorted(names, key=lambda name: names[name])]
+
+
 @settings(max_examples=scaled(80), deadline=None)
 @given(records=st.lists(RECORDS, max_size=8), file_name=st.none() | TEXT)
 def test_any_records_come_back(records: list[dict[str, Any]], file_name: str | None) -> None:

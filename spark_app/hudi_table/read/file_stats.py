@@ -1,0 +1,73 @@
+"""File slices that cannot hold a row for a filter, by the column statistics of the metadata table.
+
+Asked only where the metadata table says that its statistics are ready; what it has nothing of is read. A record is
+found by the file's name, which no other file ever has, so it is right whatever became of the commit that wrote it. Slices with logs
+are always read: what merging makes of them lies in no one file's range. Metadata that cannot be read costs time, never rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_table.codec.bounds import values_of
+from hudi_table.codec.column_stats import has_stats
+from hudi_table.codec.metadata_keys import column_stats_keys
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.read.expression_tree import tree
+from hudi_table.read.predicates import Bound
+from hudi_table.read.skipping import Ranges, may_match
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.reading import read_entries
+from hudi_table.table.metadata.table import MetadataTable, read_partitions
+from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.view import FileSlice
+
+_STATS = MetadataPartition.COLUMN_STATS
+
+
+def with_matching_files(
+    ctx: TableContext, slices: Sequence[FileSlice], bound: Bound | None, schema: pa.Schema, timeline: Timeline | None = None
+) -> tuple[FileSlice, ...]:
+    """The slices that may hold rows for the filter, in their order. `schema` has the filter's columns; `timeline` is the table's, if
+    it is at hand. No column of the table was ever renamed. Raises what the storage raises."""
+    plain = [found for found in slices if found.base is not None and not found.logs]
+    names = [] if bound is None else [name for name in bound.columns if _compares(schema, name)]
+    if bound is None or not names or not plain or _STATS not in read_partitions(ctx).ready:
+        return tuple(slices)
+    try:
+        table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
+        columns = {} if table is None else {name: _ranges(table, plain, name, schema.field(name).type) for name in names}
+    except (CorruptTableError, UnsupportedTableError):
+        return tuple(slices)
+    known = {name: ranges for name, ranges in columns.items() if ranges is not None}
+    kept = may_match(tree(bound.expression), known, len(plain))
+    skipped = {id(found) for found, may in zip(plain, kept.tolist(), strict=True) if not may}
+    return tuple(found for found in slices if id(found) not in skipped)
+
+
+def _compares(schema: pa.Schema, name: str) -> bool:
+    """Whether statistics of a column say anything: see `skipping` of floating point columns."""
+    return name in schema.names and has_stats(schema.field(name).type) and not pt.is_floating(schema.field(name).type)
+
+
+def _ranges(table: MetadataTable, slices: Sequence[FileSlice], column: str, kind: pa.DataType) -> Ranges | None:
+    """The column in every slice's base file."""
+    names = pa.array([found.base.path.rpartition("/")[2] for found in slices if found.base is not None], pa.string())
+    partitions = pa.array([found.partition for found in slices], pa.string())
+    keys = column_stats_keys(pa.repeat(pa.scalar(column, pa.string()), len(names)), partitions, names)
+    entries = read_entries(table, _STATS, keys)
+    if entries is None or "stats" not in entries.column_names:
+        return None
+    stats = entries["stats"].combine_chunks()
+    live = np.asarray(stats.is_valid()) & ~np.asarray(stats.field("deleted").fill_null(True))
+    places = pc.index_in(keys, value_set=entries["key"].combine_chunks().filter(pa.array(live)))
+    found = stats.filter(pa.array(live)).take(places)
+    low, high = (values_of(found.field(side), kind) for side in ("min", "max"))
+    gone = places.is_null()
+    return Ranges(*(pc.if_else(gone, pa.scalar(None, part.type), part) for part in (low, high, found.field("null_count"))))
