@@ -102,7 +102,7 @@ def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: W
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
-    prepare_metadata(table.context, prepared.options.metadata)
+    prepare_metadata(table.context, prepared.options.metadata, prepared.options.metadata_indexes)
     attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
     try:
         done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)

@@ -57,6 +57,16 @@ def _archive(parser: argparse.ArgumentParser) -> None:
     _option(parser, "hoodie.keep.max.commits=30")
 
 
+def _metadata(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--build", action="store_true", help="build it, while writers go on")
+    what.add_argument("--drop", action="store_true", help="switch it off and delete it")
+    parser.add_argument(
+        "--index", metavar="NAME", action="append", default=[], help="with --build: also column_stats or bloom_filters"
+    )
+    parser.add_argument("--yes", action="store_true", help="do it")
+
+
 def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", action="store_true", help="read every key too, to find those that come twice")
     parser.add_argument(
@@ -94,6 +104,7 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "resize": ServiceVerb("rewrites it into another number of buckets", _resize),
     "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean),
     "archive": ServiceVerb("moves its oldest instants to the archived timeline, where that is due", _archive),
+    "metadata": ServiceVerb("shows, builds and drops its metadata table", _metadata),
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),
     "rollback": ServiceVerb("takes its newest write back", _rollback),
     "restore": ServiceVerb("goes back to a savepoint", _restore),

@@ -14,6 +14,7 @@ from hudi_table.cli.program import storage_options
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.findings import Finding, Severity
 from hudi_table.read.human import size
+from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, put_back, quarantine
 from hudi_table.services.doctor.timeline import properties
 from hudi_table.table.storage import open_storage
@@ -56,6 +57,8 @@ def _report(findings: tuple[Finding, ...], args: argparse.Namespace) -> int:
 
 def _put_aside(table: HudiTable, findings: tuple[Finding, ...], args: argparse.Namespace) -> int:
     made = quarantine(table.context, findings) if args.yes else None
+    if args.yes and switch_off(table.context, findings):
+        note(f"the metadata table was dropped; hudictl metadata {args.base} --build --yes makes a new one")
     files = made.files if made else () if args.yes else movable(table.context, findings)
     emit(Document("FileList", _FILES, [asdict(item) for item in files]), args.output)
     if made:

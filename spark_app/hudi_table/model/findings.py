@@ -30,6 +30,7 @@ class Check(StrEnum):
     PENDING_INSTANT = "PendingInstant"
     PROPERTIES = "Properties"
     LEFTOVER = "Leftover"
+    METADATA_TABLE = "MetadataTable"
 
 
 QUARANTINED_CHECKS = frozenset({Check.ORPHAN_FILE, Check.INVALID_PARQUET})

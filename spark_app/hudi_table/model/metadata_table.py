@@ -42,6 +42,11 @@ class MetadataPartition(StrEnum):
         """How the ids of its file groups begin."""
         return _PREFIXES[self]
 
+    @property
+    def default_groups(self) -> int:
+        """How many file groups it is built with, as Hudi does by default."""
+        return _GROUPS[self]
+
 
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
@@ -49,16 +54,12 @@ _PREFIXES = {
     MetadataPartition.BLOOM_FILTERS: "bloom-filters-",
     MetadataPartition.RECORD_INDEX: "record-index-",
 }
-
-
-class RecordType:
-    """The field `type` of a record."""
-
-    PARTITIONS = 1
-    FILES = 2
-    COLUMN_STATS = 3
-    BLOOM_FILTER = 4
-    RECORD_INDEX = 5
+_GROUPS = {
+    MetadataPartition.FILES: 1,
+    MetadataPartition.COLUMN_STATS: 2,
+    MetadataPartition.BLOOM_FILTERS: 4,
+    MetadataPartition.RECORD_INDEX: 10,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,11 @@ class FailedWrites(StrEnum):
 
 
 METADATA_ENABLE = "hoodie.metadata.enable"
+METADATA_INDEXES = {
+    "hoodie.metadata.index.column.stats.enable": "column_stats",
+    "hoodie.metadata.index.bloom.filter.enable": "bloom_filters",
+}
+"""What else the metadata table is built with, by the option that asks for it."""
 
 
 class SortMode(StrEnum):
@@ -174,7 +179,7 @@ class WriteOptions:
 
     `bloom_*` are used only if `bloom_enabled`. `updates_clustered`: rows may go to file groups that a pending clustering
     rewrites, which then fails. `record_size` counts until a commit has shown the size of a row. `metadata`: the metadata table is
-    built (True), dropped (False), or left as it is.
+    built (True), dropped (False), or left as it is; `metadata_indexes` are its partitions that are wanted beside `files`.
     """
 
     target_file_size: int
@@ -199,6 +204,7 @@ class WriteOptions:
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
     metadata: bool | None = None
+    metadata_indexes: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -229,6 +235,9 @@ class WriteOptions:
             == "SparkAllowUpdate",
             failed_writes=failed_writes(options),
             metadata=read.boolean(METADATA_ENABLE) if METADATA_ENABLE in options else None,
+            metadata_indexes=tuple(
+                name for key, name in METADATA_INDEXES.items() if key in options and read.boolean(key)
+            ),
         )
 
 

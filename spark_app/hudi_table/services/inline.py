@@ -8,7 +8,7 @@ from hudi_table.services.archiving.inline import archive_inline, check_archiving
 from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
 from hudi_table.services.clustering.inline import check_clustering, cluster_inline
 from hudi_table.services.compaction.inline import check_compaction, compact_inline
-from hudi_table.services.metadata.upkeep import keep_metadata_inline
+from hudi_table.services.metadata.upkeep import check_metadata, keep_metadata_inline
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 
@@ -19,6 +19,7 @@ def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     check_clustering(ctx, options)
     cleans_itself(options)
     check_archiving(options)
+    check_metadata(options)
 
 
 def run_inline(
@@ -26,7 +27,7 @@ def run_inline(
 ) -> None:
     """What the options ask after the write of instant `committed`: merge, rewrite, clean, archive, in this order, for each
     leaves work to the next. An error says that the write itself stands."""
-    keep_metadata_inline(ctx, committed, options)
+    keep_metadata_inline(ctx, options)
     compact_inline(ctx, committed, options, engine, max_memory=max_memory)
     cluster_inline(ctx, committed, options, engine, max_memory=max_memory)
     clean_inline(ctx, committed, options, engine)

@@ -15,6 +15,7 @@ from hudi_table.services.cleaning.inline import clean
 from hudi_table.services.cleaning.service import SERVICE
 from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
 from hudi_table.services.doctor.run import examine
+from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
 from hudi_table.table.engine import LocalEngine
@@ -60,6 +61,17 @@ class Upkeep(TableReader):
         nothing is due. See `docs/archiving.md`."""
         self._check_writable()
         return (preview_archiving if dry_run else archive)(self.context, options, force=force)
+
+    def build_metadata(self, indexes: Iterable[str] = ()) -> bool:
+        """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`, `bloom_filters`), or finish a building that was begun, while writers go on. Whether there was anything to
+        do. Every later write keeps it. See `docs/metadata-table.md`."""
+        self._check_writable()
+        return build(self.context, indexes)
+
+    def drop_metadata(self) -> bool:
+        """Switch the metadata table off and delete it. Whether there was one."""
+        self._check_writable()
+        return drop(self.context)
 
     def savepoint(self, instant: str = "", *, comment: str = "") -> ServiceResult:
         """Keep the commit of `instant`, by default the newest, from cleans. Raises ExpiredError if its files are gone."""

@@ -86,6 +86,9 @@ class TableContext:
     tail: ChainTail | None = None
     entries: dict[int, ChainEntry] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
+    metadata_deltas: int | None = None
+    """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
+    many; None if it has seen none."""
 
     @property
     def base_path(self) -> str:

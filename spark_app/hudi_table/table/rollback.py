@@ -54,13 +54,13 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     if timeline.has_metadata:
-        forget_delta(ctx.storage, instant.time)
+        forget_delta(ctx, instant.time)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     timeline = load_timeline(ctx)
     if timeline.has_metadata:
-        forget_delta(ctx.storage, instant.time)
+        forget_delta(ctx, instant.time)
     delete_claim(ctx, timeline, instant.time)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))

@@ -35,7 +35,7 @@ from hudi_table.table.exclusion import Claimed
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
-from hudi_table.table.metadata.records import entries_of
+from hudi_table.table.metadata.deriving import entries_of
 from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.rollback import open_rollbacks
@@ -79,7 +79,7 @@ class Transaction:
         reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
-        delta = Delta(self.ctx, self.right, self.time, entries_of(metadata), self.timeline)
+        delta = Delta(self.ctx, self.right, self.time, entries_of(self.ctx, metadata), self.timeline)
         written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
         self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
         self._clear()

@@ -169,7 +169,7 @@ def _attempts(
 def _attempt(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
-    prepare_metadata(ctx, prepared.options.metadata)
+    prepare_metadata(ctx, prepared.options.metadata, prepared.options.metadata_indexes)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
     attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)

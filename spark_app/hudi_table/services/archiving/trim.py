@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from hudi_table.model.chain import ChainEntry, sequence_of
+from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN
 from hudi_table.services.planning import SAVED
 from hudi_table.table import settle
@@ -25,7 +26,9 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
     and plans of dry runs as old. `now`: the store's present. Returns how many entries went."""
     least_age = max(TRIM_AGE_SECONDS, 4 * ctx.settings.quarantine_seconds)
     timeline = load_timeline(ctx)
-    present = {instant.time for instant in timeline.instants}.union(timeline.planner_claims)
+    # A building of the metadata table that has ended stays on the timeline for good; nobody asks for its plan any more.
+    needed = (i for i in timeline.instants if not (i.action is Action.INDEXING and i.completed))
+    present = {instant.time for instant in needed}.union(timeline.planner_claims)
     # The chain keeps days of entries, and this runs after every few commits: only those that may go are listed, and one more.
     infos = ctx.storage.list(CHAIN, limit=TRIMMED_MAX + 1)
     entries = sorted((n, info) for info in infos if (n := sequence_of(info.path)) is not None)

@@ -7,6 +7,7 @@ from hudi_table.model.findings import Finding, Severity
 from hudi_table.services.doctor import files, timeline
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.keys import duplicate_keys
+from hudi_table.services.doctor.metadata import metadata_table
 from hudi_table.table.context import TableContext
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -32,6 +33,7 @@ def examine(ctx: TableContext, *, keys: bool = False, max_memory: int) -> tuple[
         files.partition_metadata,
         timeline.pending_instants,
         timeline.leftovers,
+        metadata_table,
     ):
         found += check(seen)
     if keys:

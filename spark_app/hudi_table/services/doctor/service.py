@@ -10,6 +10,7 @@ from hudi_table.model.findings import Finding, Severity
 from hudi_table.model.options import REPAIR_KEYS, REPAIR_QUARANTINE, check_keys
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
+from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, quarantine
 from hudi_table.services.doctor.run import examine
 from hudi_table.table.context import TableContext
@@ -19,7 +20,7 @@ from hudi_table.table.ports import Engine
 @dataclass(frozen=True, slots=True)
 class RepairService(Unplanned):
     """See `services.base.Service`. Nothing is planned on the timeline: a run examines the table, and with
-    `hoodie.lakeops.repair.quarantine` moves what no reader uses."""
+    `hoodie.lakeops.repair.quarantine` moves what no reader uses, and switches a wrong metadata table off."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """What is found and would be put aside; None of a sound table."""
@@ -39,7 +40,10 @@ class RepairService(Unplanned):
         """Examine, and put aside if the options say so."""
         del instant, engine
         findings = _examined(ctx, request)
-        made = quarantine(ctx, findings) if _flag(request, REPAIR_QUARANTINE) else None
+        mends = _flag(request, REPAIR_QUARANTINE)
+        made = quarantine(ctx, findings) if mends else None
+        if mends:
+            switch_off(ctx, findings)
         counts = Counter(finding.severity for finding in findings)
         figures = {
             "errors": float(counts[Severity.ERROR]),

@@ -6,8 +6,9 @@ Cheap and inline. Its timeline is short: what is older than its older base files
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from hudi_table.errors import HudiError
+from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
 from hudi_table.model.instants import Action, Instant, comparable_time
 from hudi_table.model.names import HOODIE, join
 from hudi_table.services.archiving.execute import archive_file, archive_files_of
@@ -17,7 +18,7 @@ from hudi_table.table import settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
-from hudi_table.table.metadata.settling import KEPT
+from hudi_table.table.metadata.settling import KEPT, drop
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.recovery import store_now
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -27,15 +28,27 @@ INSTANTS_LEAST, INSTANTS_MOST = 20, 30
 """Completed instants of its timeline: archiving begins beyond the greater number and leaves the lesser."""
 
 
-def keep_metadata_inline(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
-    """What is due after the write of instant `committed`. An error says that the write itself stands."""
+def check_metadata(options: Mapping[str, str]) -> None:
+    """Refuse a bad number before anything is written. Raises InvalidOptionError."""
+    whole_number(options, DELTAS, DELTAS_MAX, least=1)
+
+
+def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
+    """What is due after a write. Never fails it: what a store refuses now the next write does, and a metadata table that cannot be
+    read is dropped. Raises InvalidOptionError."""
     if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
         return
+    deltas = whole_number(options, DELTAS, DELTAS_MAX, least=1)
+    seen = ctx.metadata_deltas
+    if seen is not None and seen < deltas:
+        return
     try:
-        keep_metadata(ctx, whole_number(options, DELTAS, DELTAS_MAX, least=1))
-    except HudiError as error:
-        error.add_note(f"the write of {committed} is committed; only the upkeep of the metadata table after it failed")
-        raise
+        keep_metadata(ctx, deltas)
+    except (CorruptTableError, UnsupportedTableError) as error:
+        with suppress(HudiError):
+            drop(ctx, error.message)
+    except HudiError:
+        return
 
 
 def keep_metadata(ctx: TableContext, deltas: int = DELTAS_MAX) -> None:

@@ -31,17 +31,16 @@ from hudi_table.model.metadata_table import (
     group_file_id,
     initial_instant,
 )
-from hudi_table.model.names import HOODIE, PARTITION_METADATA, PROPERTIES, LogFileName, join
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PARTITION_METADATA, PROPERTIES, LogFileName, join
 from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, checksum
 from hudi_table.model.touches import METADATA
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files, partitions_in
-from hudi_table.table.metadata.comparing import committed_files
-from hudi_table.table.metadata.records import entries_of_files, file_records
+from hudi_table.table.metadata.deriving import entries_of_table
+from hudi_table.table.metadata.records import Entries
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.table import Partitions, context_of, read_partitions
-from hudi_table.table.metadata.writing import log_bytes, publish
+from hudi_table.table.metadata.writing import by_group, log_bytes, publish
 from hudi_table.table.properties import drop_metadata_table, replace_properties
 from hudi_table.table.recovery import store_now
 from hudi_table.table.timeline import Timeline, body, load_timeline
@@ -59,8 +58,8 @@ class Building:
     partitions: dict[MetadataPartition, str]
 
 
-def prepare_metadata(ctx: TableContext, wanted: bool | None) -> None:
-    """Before a write: build the metadata table if it is wanted, drop it if not, and without a wish keep it as it is.
+def prepare_metadata(ctx: TableContext, wanted: bool | None, indexes: Iterable[str] = ()) -> None:
+    """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop it if not, and without a wish keep it as it is.
 
     Raises as `build_metadata`.
     """
@@ -69,26 +68,29 @@ def prepare_metadata(ctx: TableContext, wanted: bool | None) -> None:
             drop_metadata_table(ctx)
         return
     found = settle_metadata(ctx)
-    if wanted and MetadataPartition.FILES not in found.ready:
-        build_metadata(ctx)
+    names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
+    if wanted and not set(names) <= set(found.ready):
+        build_metadata(ctx, names)
     elif found.inflight:
         _look_after(ctx, found)
 
 
 def build_metadata(ctx: TableContext, wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,)) -> bool:
-    """Build the partitions that are not there yet, and return when they are ready. Whether there was anything to do.
+    """Build the partitions that are not there yet, `files` in any case, and return when they are ready. Whether there was anything to do.
 
     A building that was begun is finished, also another process's. Raises WriteConflictError if the table is taken back meanwhile,
     CommitStateUnknownError, and what the storage raises: then the next write, or the same call, goes on.
     """
     did = finish_buildings(ctx)
     found = read_partitions(ctx)
-    missing = [partition for partition in wanted if partition not in found.ready]
+    missing = [name for name in dict.fromkeys([MetadataPartition.FILES, *wanted]) if name not in found.ready]
     if not missing:
         return did
     if not found.ready:
         # What lies there without being named is of a building, or a dropping, that ended half-way.
         drop_metadata_table(ctx)
+    for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
+        settle.delete(ctx.storage, info.path)
     instant = _plan(ctx, missing)
     _execute(ctx, Building(instant, _initial(instant.time, missing)))
     return True
@@ -179,10 +181,11 @@ def _skeleton(ctx: TableContext, partitions: dict[MetadataPartition, str]) -> No
         "hoodie.table.checksum": str(checksum("", own.config.name)),
     }
     for partition, instant in partitions.items():
-        log = LogFileName(group_file_id(partition, 0), instant, 1, EMPTY_LOG_TOKEN)
         empty = pa.table({"key": pa.array([], pa.string())})
         data = log_bytes(empty, pa.array([], pa.string()), partition, instant)
-        settle.put(own.storage, join(partition, str(log)), data)
+        for number in range(partition.default_groups):
+            log = LogFileName(group_file_id(partition, number), instant, 1, EMPTY_LOG_TOKEN)
+            settle.put(own.storage, join(partition, str(log)), data)
         settle.put(own.storage, join(partition, PARTITION_METADATA), _partition_metadata(instant))
     # Last, for a folder without them is no table.
     settle.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
@@ -192,28 +195,17 @@ def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
     settle.put(ctx.storage, f"{HOODIE}/{building.instant.with_state(State.INFLIGHT).file_name}", b"")
+    timeline, _ = caught_up(ctx)
+    derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
-        rows = _rows(ctx, partition)
-        name = HFileName(group_file_id(partition, 0), EMPTY_LOG_TOKEN, instant)
-        data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
-        path = join(partition, str(name))
-        settle.put(own.storage, path, data)
-        stat = WriteStat(
-            file_id=name.file_id,
-            path=path,
-            partition_path=partition,
-            num_writes=len(rows),
-            num_inserts=len(rows),
-            total_write_bytes=len(data),
-            file_size_in_bytes=len(data),
-        )
+        stats = _base_files(own, partition, instant, derive(partition))
         if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
             # What is published late may have been archived, or dropped, long ago.
             raise UnavailableError(
                 f"building the metadata table took longer than {ctx.settings.fresh_seconds:.0f} s; build it again, which goes on",
                 base_path=ctx.base_path,
             )
-        publish(own, instant, [stat], "BULK_INSERT")
+        publish(own, instant, stats, "BULK_INSERT")
     _make_ready(ctx, building)
     infos = [
         {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
@@ -234,12 +226,28 @@ def _make_ready(ctx: TableContext, building: Building) -> None:
         replace_properties(ctx, _named(Partitions((*found.ready, *mine), left)))
 
 
-def _rows(ctx: TableContext, partition: MetadataPartition) -> pa.Table:
-    """The records of everything that is committed now, sorted by key."""
-    timeline, _ = caught_up(ctx)
-    assert partition is MetadataPartition.FILES
-    infos = list_data_files(ctx.storage)
-    return file_records(entries_of_files(committed_files(infos, timeline), partitions_in(infos)))
+def _base_files(
+    own: TableContext, partition: MetadataPartition, instant: str, entries: Entries | None
+) -> list[WriteStat]:
+    """The base files of the groups that have entries; a group without any has its log alone, as Hudi's have."""
+    stats = []
+    for number, rows, _ in by_group(entries, partition.default_groups) if entries is not None else ():
+        name = HFileName(group_file_id(partition, number), EMPTY_LOG_TOKEN, instant)
+        data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
+        path = join(partition, str(name))
+        settle.put(own.storage, path, data)
+        stats.append(
+            WriteStat(
+                file_id=name.file_id,
+                path=path,
+                partition_path=partition,
+                num_writes=len(rows),
+                num_inserts=len(rows),
+                total_write_bytes=len(data),
+                file_size_in_bytes=len(data),
+            )
+        )
+    return stats
 
 
 def _named(partitions: Partitions) -> dict[str, str]:

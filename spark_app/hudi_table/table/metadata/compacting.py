@@ -54,17 +54,16 @@ _HOLDING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.INDE
 
 
 def compact_metadata(ctx: TableContext, most: int = DELTAS_MAX) -> bool:
-    """Execute what is planned, then plan and execute if `most` deltas came since the last one. Whether anything was done.
+    """Execute what is planned, or else plan and execute if `most` deltas came since the last one. Whether anything was done.
 
     Does nothing while something pending holds it. Raises what the storage raises; a plan that stays is executed by the next call.
     """
     table = _loaded(ctx)
     if table is None:
         return False
-    done = execute_pending(table)
-    if _deltas(table.timeline) < most:
-        return done
-    return (_plan(ctx) and execute_pending(_loaded(ctx))) or done
+    if execute_pending(table):
+        return True
+    return table.deltas >= most and _plan(ctx) and execute_pending(_loaded(ctx))
 
 
 def execute_pending(table: MetadataTable | None) -> bool:
@@ -80,12 +79,6 @@ def _loaded(ctx: TableContext) -> MetadataTable | None:
     timeline = load_timeline(ctx)
     table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
     return table if table is not None and table.partitions.ready else None
-
-
-def _deltas(timeline: Timeline) -> int:
-    """Completed deltacommits after the last compaction."""
-    last = max((i.time for i in timeline.commits if i.action is Action.COMMIT), default="")
-    return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in timeline.commits)
 
 
 def _plan(ctx: TableContext) -> bool:

@@ -13,15 +13,26 @@ from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, parse_instant
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, parse_log_file
 from hudi_table.table import settle
+from hudi_table.table.context import TableContext
 from hudi_table.table.ports import ObjectInfo, Storage
+from hudi_table.table.properties import drop_metadata_table
 
 _TIMELINE = f"{METADATA_TABLE}/{HOODIE}"
 
 
-def forget_delta(storage: Storage, time: str) -> None:
-    """Delete everything that the instant wrote to the metadata table; idempotent. Called before the instant leaves the timeline."""
+def forget_delta(ctx: TableContext, time: str) -> None:
+    """Delete everything that the instant wrote to the metadata table; idempotent. Called before the instant leaves the timeline.
+
+    A log that holds blocks of others too, as no release writes it, cannot be deleted: then the whole metadata table goes, for Hudi
+    takes the blocks of an instant that a rollback names.
+    """
+    storage = ctx.storage
     infos = storage.list(METADATA_TABLE)
-    for path in _logs_of(storage, infos, time):
+    logs, shared = _logs_of(storage, infos, time)
+    if shared:
+        drop_metadata_table(ctx)
+        return
+    for path in logs:
         settle.delete(storage, path)
     states = [
         (found.state is State.COMPLETED, info.path)
@@ -46,20 +57,24 @@ def instants_written(storage: Storage) -> set[str]:
     return found
 
 
-def _logs_of(storage: Storage, infos: Iterable[ObjectInfo], time: str) -> Iterable[str]:
+def _logs_of(storage: Storage, infos: Iterable[ObjectInfo], time: str) -> tuple[list[str], bool]:
+    """The logs of the instant alone, and whether there are others that hold blocks of it."""
+    mine, shared = [], False
     for info in infos:
         name = parse_log_file(info.path.rpartition("/")[2])
         if name is None or info.path.startswith(_TIMELINE):
             continue
-        mine = instant_of_token(name.token)
-        if mine == time or (mine is None and _wrote_alone(storage, info.path, time)):
-            yield info.path
+        token = instant_of_token(name.token)
+        wrote = {token} if token else _instants_in(storage, info.path)
+        if wrote == {time}:
+            mine.append(info.path)
+        shared = shared or (time in wrote and wrote != {time})
+    return mine, shared
 
 
-def _wrote_alone(storage: Storage, path: str, time: str) -> bool:
+def _instants_in(storage: Storage, path: str) -> set[str]:
     try:
         with storage.open_read(path) as source:
-            found = {block.instant for block in scan_blocks(source, path=path) if block.instant}
+            return {block.instant for block in scan_blocks(source, path=path) if block.instant}
     except ObjectNotFoundError:
-        return False
-    return found == {time}
+        return set()

@@ -41,6 +41,10 @@ class Places:
         self._pending = pending_compactions(table.ctx, table.timeline)
         self._listed = _by_group(table)
 
+    def groups(self, partition: str) -> int:
+        """How many file groups a partition has, also one that is being built."""
+        return sum(found == partition for found, _ in self._listed)
+
     def of(self, partition: str, file_id: str) -> Place:
         """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is there."""
         logs, bases = self._listed.get((partition, file_id), ([], {}))

@@ -12,7 +12,7 @@ from hudi_table.codec.hfile import HFile
 from hudi_table.codec.log_blocks import BlockType, LogBlock
 from hudi_table.codec.log_hfile import read_hfile
 from hudi_table.codec.log_rows import read_deletes
-from hudi_table.codec.metadata_records import decode_metadata
+from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
 from hudi_table.table.engine import LocalEngine
@@ -87,15 +87,12 @@ def _merged(table: MetadataTable, item: FileSlice, keys: pa.Array | None) -> pa.
 
 def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
     """The last entry of each key in the parts of a slice, sorted by key, without those that are deleted."""
-    return latest(_aligned(parts))
+    return latest(_aligned(parts)).drop_columns([DELETED])
 
 
 def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:
     """Parts with one schema: those of delete blocks get empty columns."""
-    full = next((part.schema for part in parts if DELETED not in part.column_names), None)
-    if full is None:
-        full = pa.schema([("key", pa.string())])
-    schema = pa.schema([*full, (DELETED, pa.bool_())])
+    schema = pa.schema([("key", pa.string()), *METADATA_SCHEMA, (DELETED, pa.bool_())])
     done = []
     for part in parts:
         columns = [

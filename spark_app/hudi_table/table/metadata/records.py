@@ -33,25 +33,6 @@ Derive = Callable[[MetadataPartition], Entries | None]
 """The entries of a partition; None for no change."""
 
 
-def entries_of(metadata: CommitMetadata) -> Derive:
-    """What a commit says to each partition."""
-
-    def derive(partition: MetadataPartition) -> Entries | None:
-        return Entries(file_records(entries_of_commit(metadata))) if partition is MetadataPartition.FILES else None
-
-    return derive
-
-
-def entries_of_deletion(deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> Derive:
-    """What a clean says to each partition."""
-    rows = entries_of_clean(deleted, dropped)
-
-    def derive(partition: MetadataPartition) -> Entries | None:
-        return Entries(file_records(rows)) if partition is MetadataPartition.FILES and len(rows) else None
-
-    return derive
-
-
 def file_records(entries: pa.Table) -> pa.Table:
     """Records, sorted by key, of rows of ENTRIES or of a listing: columns `key`, `type` and `files`."""
     found = nested(entries)

@@ -14,7 +14,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.table import Partitions, check_version, context_of, read_partitions
 from hudi_table.table.properties import drop_metadata_table, replace_properties
 
-KEPT = frozenset({MetadataPartition.FILES})
+KEPT = frozenset({MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS})
 """The partitions that commits of this release write to."""
 
 
@@ -47,6 +47,8 @@ def _why_not(ctx: TableContext, found: Partitions) -> str | None:
     if not found.all:
         return "the table's properties name no partition of it"
     strange = sorted(set(found.all) - KEPT)
+    if not ctx.config.populate_meta_fields and MetadataPartition.BLOOM_FILTERS in found.all:
+        return "its bloom filters are those of record keys, which the table's files do not hold"
     if strange:
         return f"this release does not keep its partition {', '.join(strange)}"
     try:

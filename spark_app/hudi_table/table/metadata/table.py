@@ -27,6 +27,7 @@ from hudi_table.table.view import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
 VERSION = "6"
+_MANY = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,22 @@ class MetadataTable:
         properties = next((info for info in infos if info.path == PROPERTIES), None)
         if properties is None:
             return None
-        check_version(ctx)
+        seen = f"{METADATA_TABLE}/{PROPERTIES}@{properties.modified.isoformat()}"
+        if seen not in data.bodies:
+            check_version(ctx)
+            data.bodies[seen] = b""
         own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
         counted = counted_instants(data, timeline, own)
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
         return cls(ctx, read_partitions(data), own, counted, groups_of(listed, own, parse=parse_hfile), tuple(infos))
+
+    @property
+    def deltas(self) -> int:
+        """Completed deltacommits since the last compaction; more than any limit if one is planned."""
+        if any(i.action is Action.COMPACTION for i in self.timeline.pending):
+            return _MANY
+        last = max((i.time for i in self.timeline.commits if i.action is Action.COMMIT), default="")
+        return sum(i.action is Action.DELTA_COMMIT and i.time > last for i in self.timeline.commits)
 
     def group(self, partition: str, file_id: str) -> FileGroup | None:
         """One file group, if it is there."""

@@ -16,7 +16,7 @@ from hudi_table.table import chain
 from hudi_table.table.context import TableContext
 from hudi_table.table.decide import Decider
 from hudi_table.table.exclusion import Claimed
-from hudi_table.table.metadata.records import entries_of_deletion
+from hudi_table.table.metadata.deriving import entries_of_deletion
 from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import body, load_timeline
@@ -35,7 +35,7 @@ def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable
         ctx.storage.reopen(), clean.time, clean.with_state(State.REQUESTED).file_name, tail.sequence,
         ctx.settings.renew_seconds, _storage=ctx.storage, _clock=ctx.clock,
     )  # fmt: skip
-    delta = Delta(ctx, right, clean.time, entries_of_deletion(deleted, dropped), timeline)
+    delta = Delta(ctx, right, clean.time, entries_of_deletion(ctx, deleted, dropped), timeline)
     inflight = clean.with_state(State.INFLIGHT)
     try:
         written = delta.write()

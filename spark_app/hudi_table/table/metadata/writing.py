@@ -58,17 +58,19 @@ class Delta:
 
         Raises WriteAbortedError if the instant was taken away, and what the storage raises.
         """
-        table = MetadataTable.load(self.ctx, self.timeline)
-        if table is None or not table.partitions.all:
-            return frozenset({METADATA})
         self.right.prove()
         try:
+            table = MetadataTable.load(self.ctx, self.timeline)
+            if table is None or not table.partitions.all:
+                return frozenset({METADATA})
             logs = self._all_logs(table)
         except (CorruptTableError, UnsupportedTableError) as error:
             # Without it the table is as right as with it; with a part of it, it is not.
             drop(self.ctx, error.message)
             return frozenset({METADATA})
+        self.ctx.metadata_deltas = table.deltas + bool(logs)
         if logs:
+            self.right.renew_if_due()
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
         self.touched = bool(logs)
         for place, data, _ in logs:
@@ -88,19 +90,16 @@ class Delta:
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
-        return [log for name in table.partitions.all for log in self._logs(table, places, MetadataPartition(name))]
+        return [log for name in table.partitions.all for log in self._logs(places, MetadataPartition(name))]
 
-    def _logs(
-        self, table: MetadataTable, places: Places, partition: MetadataPartition
-    ) -> list[tuple[Place, bytes, WriteStat]]:
+    def _logs(self, places: Places, partition: MetadataPartition) -> list[tuple[Place, bytes, WriteStat]]:
         if partition not in self._entries:
             self._entries[partition] = self.derive(partition)
         entries = self._entries[partition]
         if entries is None:
             return []
-        groups = max(1, len(table.groups.get(partition, ())))
         found = []
-        for number, rows, deleted in _by_group(entries, groups):
+        for number, rows, deleted in by_group(entries, max(1, places.groups(partition))):
             place = places.of(partition, group_file_id(partition, number))
             data = log_bytes(rows, deleted, partition, self.time)
             found.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
@@ -136,7 +135,7 @@ def _plain_schema() -> str:
     return json.dumps({**record, "fields": fields}, separators=(",", ":"))
 
 
-def _by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Array]]:
+def by_group(entries: Entries, groups: int) -> list[tuple[int, pa.Table, pa.Array]]:
     """(number of the file group, its rows, its deleted keys)."""
     if groups == 1:
         return [(0, entries.rows, entries.deleted)] if len(entries.rows) or len(entries.deleted) else []

@@ -49,7 +49,7 @@ class Hooked:
             happen()
 
     def reopen(self) -> Callable[[], Storage]:
-        return lambda: self  # type: ignore[return-value]
+        return lambda: self
 
 
 def with_metadata(layout, deltas: int = 1) -> Storage:

@@ -1,0 +1,50 @@
+"""`hudictl metadata BASE`: what the metadata table holds and whether it agrees; with `--yes`, building or dropping it."""
+
+from __future__ import annotations
+
+import argparse
+
+from hudi_table.cli import exits
+from hudi_table.cli.opened import opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.read.human import number, size
+from hudi_table.services.metadata.building import build, drop
+from hudi_table.services.metadata.report import PartitionReport, report
+from hudi_table.table.metadata.comparing import differences
+
+_COLUMNS = (
+    Column("partition", "Partition"),
+    Column("state", "State"),
+    Column("fileGroups", "File groups", number, right=True),
+    Column("logs", "Logs", number, right=True),
+    Column("bytes", "Size", size, right=True),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the partitions after whatever was asked for; findings if the listing is wrong."""
+    table = opened(args)
+    if args.yes and args.build:
+        build(table.context, args.index)
+    if args.yes and args.drop:
+        drop(table.context)
+    found = report(table.context)
+    emit(Document("MetadataPartitionList", _COLUMNS, [_row(item) for item in found]), args.output)
+    wrong = differences(table.context) if found else []
+    for item in wrong[:3]:
+        note(f"{item.path} {item.what}")
+    if not found:
+        note("there is no metadata table; --build --yes makes one")
+    if (args.build or args.drop) and not args.yes:
+        note("nothing was changed; --yes does it")
+    return exits.FINDINGS if wrong else exits.GOOD
+
+
+def _row(item: PartitionReport) -> dict[str, object]:
+    return {
+        "partition": item.partition,
+        "state": item.state,
+        "fileGroups": item.file_groups,
+        "logs": item.logs,
+        "bytes": item.bytes,
+    }

@@ -1,0 +1,41 @@
+"""What the metadata table holds, in figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.timeline import load_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """One partition: `state` is `ready` or `inflight`; `logs` and `bytes` are those of its newest slices."""
+
+    partition: str
+    state: str
+    file_groups: int
+    logs: int
+    bytes: int
+
+
+def report(ctx: TableContext) -> list[PartitionReport]:
+    """Its partitions, sorted; none without a metadata table. Raises CorruptTableError, UnsupportedTableError."""
+    timeline = load_timeline(ctx)
+    table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
+    if table is None:
+        return []
+    found = []
+    for partition in sorted(table.partitions.all):
+        slices = [group.latest for group in table.groups.get(partition, ())]
+        found.append(
+            PartitionReport(
+                partition,
+                "ready" if partition in table.partitions.ready else "inflight",
+                len(slices),
+                sum(len(item.logs) for item in slices),
+                sum(item.size for item in slices),
+            )
+        )
+    return found

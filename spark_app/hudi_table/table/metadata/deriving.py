@@ -1,0 +1,141 @@
+"""What a commit, a clean or the table as it is says to each partition of the metadata table.
+
+Column statistics and bloom filters are those of base files, read from their footers. Logs have none: Hudi takes a file without
+statistics for one that may hold anything (read in public source, and measured on 0.15.0 and 1.1.1). A base file whose
+footer has no bloom filter gets one made of its keys, for Hudi's index fails where one is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.column_stats import indexed_columns, stats_of_file
+from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
+from hudi_table.codec.metadata_records import METADATA_SCHEMA
+from hudi_table.codec.parquet import read_footer
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY, join, parse_base_file
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.metadata.comparing import committed_files
+from hudi_table.table.metadata.records import (
+    Derive,
+    Entries,
+    entries_of_clean,
+    entries_of_commit,
+    entries_of_files,
+    file_records,
+)
+from hudi_table.table.schemas import table_schema
+from hudi_table.table.timeline import Timeline, load_timeline
+
+FOOTERS_AHEAD = 8
+_File = tuple[str, str]
+"""(partition, file name)."""
+
+
+def entries_of(ctx: TableContext, metadata: CommitMetadata) -> Derive:
+    """What a commit says to each partition. Its files are there."""
+
+    def derive(name: MetadataPartition) -> Entries | None:
+        if name is MetadataPartition.FILES:
+            return Entries(file_records(entries_of_commit(metadata)))
+        files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
+        return _of_base_files(ctx, name, files)
+
+    return derive
+
+
+def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> Derive:
+    """What a clean says to each partition: file names by partition that are gone, and partitions that are."""
+    files = [(partition, name) for partition, names in deleted.items() for name in names]
+
+    def derive(name: MetadataPartition) -> Entries | None:
+        if name is MetadataPartition.FILES:
+            rows = entries_of_clean(deleted, dropped)
+            return Entries(file_records(rows)) if len(rows) else None
+        bases = [(partition, found) for partition, found in files if parse_base_file(found) is not None]
+        if name is MetadataPartition.COLUMN_STATS:
+            columns = _columns(ctx, load_timeline(ctx))
+            return _joined([column_stats_removals(partition, found, columns) for partition, found in bases])
+        return _joined([bloom_removal(partition, found, _instant(found)) for partition, found in bases])
+
+    return derive
+
+
+def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
+    """What everything that is committed now says to each partition."""
+    infos = list_data_files(ctx.storage)
+    sizes = committed_files(infos, timeline)
+
+    def derive(name: MetadataPartition) -> Entries | None:
+        if name is MetadataPartition.FILES:
+            return Entries(file_records(entries_of_files(sizes, partitions_in(infos))))
+        return _of_base_files(ctx, name, list(sizes))
+
+    return derive
+
+
+def _of_base_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Entries | None:
+    bases = sorted({(partition, found) for partition, found in files if parse_base_file(found) is not None})
+    entry = _stats if name is MetadataPartition.COLUMN_STATS else _bloom
+    return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(entry, ctx), bases))
+
+
+def _joined(parts: Iterable[pa.Table]) -> Entries | None:
+    found = [part for part in parts if len(part)]
+    return Entries(pa.concat_tables(found).sort_by("key").combine_chunks()) if found else None
+
+
+def _stats(ctx: TableContext, file: _File) -> pa.Table:
+    partition, name = file
+    path = join(partition, name)
+    try:
+        with ctx.storage.open_read(path) as source, pq.ParquetFile(source) as found:
+            columns = indexed_columns(found.schema_arrow)
+            return column_stats_entries(partition, stats_of_file(found, name, columns))
+    except ObjectNotFoundError:
+        # Cleaned since it was listed: the clean says so.
+        return _nothing()
+    except pa.ArrowInvalid as error:
+        raise CorruptTableError(f"{path} has no statistics: {error}", base_path=ctx.base_path, path=path) from error
+
+
+def _bloom(ctx: TableContext, file: _File) -> pa.Table:
+    partition, name = file
+    path = join(partition, name)
+    try:
+        with ctx.storage.open_read(path) as source:
+            footer = read_footer(source, path=path)
+        kind, text = footer.bloom_type or "SIMPLE", footer.bloom_text
+        if text is None:
+            with ctx.storage.open_read(path) as source, pq.ParquetFile(source) as found:
+                made = BloomFilter.from_keys(found.read(columns=[RECORD_KEY])[RECORD_KEY])
+            kind, text = made.type, made.to_base64()
+        return bloom_entry(partition, name, kind, text, _instant(name))
+    except ObjectNotFoundError:
+        return _nothing()
+
+
+def _nothing() -> pa.Table:
+    return pa.schema([("key", pa.string()), *METADATA_SCHEMA]).empty_table()
+
+
+def _columns(ctx: TableContext, timeline: Timeline) -> list[str]:
+    """The columns that files of the table have statistics of."""
+    schema = table_schema(ctx, timeline) or pa.schema([])
+    meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
+    return indexed_columns(pa.schema([*meta, *(field for field in schema if field.name not in META_COLUMNS)]))
+
+
+def _instant(name: str) -> str:
+    found = parse_base_file(name)
+    return found.instant if found else ""
