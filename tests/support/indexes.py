@@ -37,10 +37,14 @@ class Subject:
         return self.name
 
 
+SMALL_FILTER = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.01"}
+"""Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them would be found out."""
 SUBJECTS = (
     Subject("bucket", {"type": "Bucket", "buckets": 3}, clusters=False),
     Subject("simple", "Simple"),
     Subject("global-simple", "GlobalSimple", is_global=True),
+    Subject("bloom", "Bloom", created=SMALL_FILTER, written=SMALL_FILTER),
+    Subject("global-bloom", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=SMALL_FILTER),
 )
 
 

@@ -72,7 +72,7 @@ class Wanted:
         if smallest is None or largest is None or not len(self.keys):
             return every
         low, high = smallest.encode(), largest.encode()
-        if max(*low, *high, 0) >= _FIRST_DISPUTED_LEAD:
+        if max(low + high, default=0) >= _FIRST_DISPUTED_LEAD:
             places = np.flatnonzero(np.asarray(may_lie_within(self.keys, smallest, largest)))
             return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         first, last = self._place(low, "left"), self._place(high, "right")
