@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark import keys
+from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Slot
+from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
@@ -143,7 +145,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
-    stored = stored_keys(rows, _searched(counted, attempt), attempt)
+    stored = _stored(rows, counted, attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
         return found.withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -151,6 +153,18 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         return _moved(rows, stored, prepared.rule.ordering)
     joined = rows.join(stored, [RECORD_KEY, PATH], "left")
     return joined.withColumn(ALWAYS_DELETE, sf.lit(True)) if prepared.operation is Operation.DELETE else joined
+
+
+def _stored(rows: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
+    """The stored keys that rows may have: those that a bloom index leaves, else all in the partitions that are searched."""
+    slices, index = _searched(counted, attempt), attempt.prepared.index
+    if isinstance(index, BloomIndex) and slices:
+        total = sum(counted.counts.values())
+        most = sum(total if index.is_global else counted.counts[item.partition] for item in slices)
+        filtered = filtered_keys(rows, slices, attempt, index, most)
+        if filtered is not None:
+            return filtered
+    return stored_keys(rows, slices, attempt)
 
 
 def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:

@@ -1,6 +1,6 @@
 """`hudi_spark.write`: what Spark writes is what the local engine would have written.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
+Matrix: {bucket, simple, global simple, bloom, global bloom} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
 with a dictionary. Then what is Spark's own: key types and composite keys computed in the JVM and in Python, colons, time
 zones, task retries, errors of tasks, replays, object stores.
 """
@@ -30,6 +30,8 @@ INDEXES: dict[str, Any] = {
     "bucket": {"type": "Bucket", "buckets": 3},
     "simple": "Simple",
     "global": "GlobalSimple",
+    "bloom": "Bloom",
+    "global-bloom": "GlobalBloom",
 }
 
 
@@ -70,7 +72,7 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     assert rows_of(table) == set(model.values())
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple"])
+@pytest.mark.parametrize("index", ["bucket", "simple", "bloom"])
 def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index):
     path = str(tmp_path / "t")
     create_table(

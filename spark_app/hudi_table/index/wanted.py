@@ -22,7 +22,6 @@ from hudi_table.index.base import Positions
 
 _WIDTH: Final = 8
 _FIRST_DISPUTED_LEAD: Final = 0xEE
-"""Ranges whose ends hold no byte from this one on select the same keys in both orders that are in use (`codec/keyrange.py`)."""
 
 Heads = npt.NDArray[np.uint64]
 
@@ -71,11 +70,10 @@ class Wanted:
         every = (0, len(self.keys))
         if smallest is None or largest is None or not len(self.keys):
             return every
-        low, high = smallest.encode(), largest.encode()
-        if max(low + high, default=0) >= _FIRST_DISPUTED_LEAD:
+        if not orders_agree(smallest, largest):
             places = np.flatnonzero(np.asarray(may_lie_within(self.keys, smallest, largest)))
             return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
-        first, last = self._place(low, "left"), self._place(high, "right")
+        first, last = self._place(smallest.encode(), "left"), self._place(largest.encode(), "right")
         return (first, last) if first < last else (0, 0)
 
     def between(self, span: tuple[int, int]) -> Candidates:
@@ -90,6 +88,14 @@ class Wanted:
         head = bound[len(self.shared) :][:_WIDTH].ljust(_WIDTH, b"\0")
         value = np.uint64(int.from_bytes(head, "big"))
         return int(np.searchsorted(self.heads, value, "left" if side == "left" else "right"))
+
+
+def orders_agree(smallest: str, largest: str) -> bool:
+    """Whether a range selects the same keys in both orders that are in use (`codec/keyrange.py`).
+
+    They differ only between characters from U+E000 on: a key differs from an end without one in another way.
+    """
+    return max((smallest + largest).encode(), default=0) < _FIRST_DISPUTED_LEAD
 
 
 def _shared(keys: pa.Array) -> bytes:
