@@ -183,10 +183,18 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
         older = sf.coalesce(sf.col(keys.quoted(ordering)) < sf.col(STORED), sf.lit(False))
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
-    home = sf.col("_old_path").isNull() | (sf.col("_old_path") == sf.col(PATH))
-    stays = joined.withColumn(SLOT, sf.when(home, sf.col(SLOT))).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
-    leaves = joined.where(~home).withColumn(PATH, sf.col("_old_path")).withColumn(ALWAYS_DELETE, sf.lit(True))
-    return stays.drop("_old_path").unionByName(leaves.drop("_old_path"))
+    # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
+    found_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
+    one_key = Window.partitionBy(RECORD_KEY)
+    joined = joined.withColumn("_home", found_home).withColumn("_homes", sf.max("_home").over(one_key))
+    joined = joined.withColumn("_nth", sf.row_number().over(one_key.orderBy(SLOT)))
+    new = ~sf.col("_homes") & (sf.col("_nth") == 1)
+    stays = joined.where(sf.col("_home") | new).withColumn(SLOT, sf.when(sf.col("_home"), sf.col(SLOT)))
+    stays = stays.withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+    leaves = joined.where(sf.col("_old_path").isNotNull() & ~sf.col("_home")).withColumn(PATH, sf.col("_old_path"))
+    leaves = leaves.withColumn(ALWAYS_DELETE, sf.lit(True))
+    made = ("_old_path", "_home", "_homes", "_nth")
+    return stays.drop(*made).unionByName(leaves.drop(*made))
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:
