@@ -302,6 +302,7 @@ def read_batches(
     batch_bytes: int | None = None,
     row_groups: Sequence[int] | None = None,
     dictionary_columns: Sequence[str] | None = (),
+    metadata: pq.FileMetaData | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
@@ -309,10 +310,12 @@ def read_batches(
 
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
     `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
-    `dictionary_columns` (None: those that the file stores as small ones) are such. Raises CorruptTableError that names `path`.
+    `dictionary_columns` (None: those that the file stores as small ones) are such. `metadata`: the footer, if it was read
+    already: with a bloom filter it is half a megabyte. Raises CorruptTableError that names `path`.
     """
-    with _open_file(source, path) as file:
-        metadata = file.metadata
+    if metadata is None:
+        with _open_file(source, path) as file:
+            metadata = file.metadata
     known = _small_dictionaries(metadata) if dictionary_columns is None else list(dictionary_columns)
     buffer = _read_buffer(batch_bytes, metadata)
     with _open_file(source, path, read_dictionary=known, metadata=metadata, buffer_size=buffer) as file:

@@ -4,9 +4,9 @@ Of a base file's keys first the range says which incoming ones it may hold, then
 if some are left, to be sure (a filter errs, by default once in 10^9 keys, and more where it is too full). A file without a
 filter, such as one that a writer of another index left, is read in full. Keys that are only in logs are looked for there.
 
-Facts (measured on Hudi 0.15.0). `hoodie.bloom.index.prune.by.ranges=false` asks every filter for every key;
-`hoodie.bloom.index.use.treebased.filter` says by which search ranges are compared and changes no result. Hudi's own bloom
-index fails on a file without a filter, and looks into no log.
+Hudi's options: `hoodie.bloom.index.prune.by.ranges=false` asks every filter for every key;
+`hoodie.bloom.index.use.treebased.filter` says by which search ranges are compared and changes no result. Facts (measured on Hudi
+0.15.0 and 1.1.1): their bloom index fails on a file without a filter, and looks into no log.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.errors import InvariantError
@@ -53,6 +54,11 @@ class OpenBase:
         if self._source is None:
             self._source = self._stack.enter_context(self._storage.open_read(self.base.path))
         return self._source
+
+    @property
+    def metadata(self) -> pq.FileMetaData | None:
+        """Parquet's own metadata, if the footer was read already."""
+        return None if self._footer is None else self._footer.metadata
 
     @property
     def footer(self) -> BaseFileFooter:
@@ -157,7 +163,7 @@ def _in_base(lookup: Lookup, base: BaseFile, wanted: Wanted, pruning: Pruning, o
             return no_hit()
         found: list[Positions] = []
         values: list[pa.Array] = []
-        for batch in read_batches(file.source, columns, path=base.path, batch_rows=_BATCH_ROWS):
+        for batch in read_batches(file.source, columns, path=base.path, batch_rows=_BATCH_ROWS, metadata=file.metadata):
             stored = batch.column(RECORD_KEY) if virtual is None else virtual.record_keys(batch)
             places = one_chunk(pc.index_in(stored, value_set=sought.keys))
             found.append(sought.rows[places.drop_null().to_numpy()])
