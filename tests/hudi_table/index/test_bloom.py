@@ -6,7 +6,6 @@ filters; options. Behaviour that all indexes share: test_conformance.py.
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.parquet import BLOOM, read_footer
-from hudi_table.errors import CorruptTableError, InvalidOptionError, InvariantError
+from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Index, Keys, Lookup, Routed
 from hudi_table.index.bloom import BloomIndex, FileFilter
 from hudi_table.index.lookup import OpenBase
@@ -153,18 +152,35 @@ def test_every_file_that_a_write_or_a_service_leaves_has_a_filter(index: str) ->
 
 
 def test_files_without_a_filter_are_read_in_full_and_get_one_when_they_are_rewritten() -> None:
-    location = f"memory://{uuid.uuid4().hex}/t"
-    table = new_table(location, index="Simple")
+    table = new_table(index="Simple")
     table.insert(rows(("a", "x", 1), ("b", "x", 2)))
     assert footers(table) == [False]
-    properties = table.context.storage.get(".hoodie/hoodie.properties").decode()
-    table.context.storage.put(".hoodie/hoodie.properties", properties.replace("SIMPLE", "BLOOM").encode())
-    again = open_table(location)
+    table.use_index("Bloom")
+    again = open_table(table.base_path)
     assert again.context.config.index is not None
     assert again.context.config.index.type.value == "Bloom"
     again.upsert(rows(("b", "x", 20), ("c", "x", 3)), options=SMALL)
     assert contents(again) == [("a", "x", 1), ("b", "x", 20), ("c", "x", 3)]
     assert footers(again) == [True]
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"),
+    [
+        ("Simple", "GlobalBloom"),
+        ("GlobalSimple", "Bloom"),
+        ("Bloom", "GlobalBloom"),
+        ("Bloom", "Bucket"),
+        ("Simple", "Trie"),
+        ({"type": "Bucket", "buckets": 2}, "Bloom"),
+    ],
+)
+def test_no_index_becomes_one_that_means_another_thing_by_a_key(stored: Any, wanted: str) -> None:
+    table = new_table(index=stored)
+    before = table.context.storage.get(".hoodie/hoodie.properties")
+    with pytest.raises(InvalidRequestError, match=wanted):
+        table.use_index(wanted)
+    assert table.context.storage.get(".hoodie/hoodie.properties") == before
 
 
 def test_a_filter_too_full_to_rule_anything_out_costs_time_and_no_row() -> None:
