@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark import keys
+from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Slot
+from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
@@ -143,7 +145,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
-    stored = stored_keys(rows, _searched(counted, attempt), attempt)
+    stored = _stored(rows, counted, attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
         return found.withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -151,6 +153,18 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         return _moved(rows, stored, prepared.rule.ordering)
     joined = rows.join(stored, [RECORD_KEY, PATH], "left")
     return joined.withColumn(ALWAYS_DELETE, sf.lit(True)) if prepared.operation is Operation.DELETE else joined
+
+
+def _stored(rows: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
+    """The stored keys that rows may have: those that a bloom index leaves, else all in the partitions that are searched."""
+    slices, index = _searched(counted, attempt), attempt.prepared.index
+    if isinstance(index, BloomIndex) and slices:
+        total = sum(counted.counts.values())
+        most = sum(total if index.is_global else counted.counts[item.partition] for item in slices)
+        filtered = filtered_keys(rows, slices, attempt, index, most)
+        if filtered is not None:
+            return filtered
+    return stored_keys(rows, slices, attempt)
 
 
 def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
@@ -169,10 +183,18 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
         older = sf.coalesce(sf.col(keys.quoted(ordering)) < sf.col(STORED), sf.lit(False))
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
-    home = sf.col("_old_path").isNull() | (sf.col("_old_path") == sf.col(PATH))
-    stays = joined.withColumn(SLOT, sf.when(home, sf.col(SLOT))).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
-    leaves = joined.where(~home).withColumn(PATH, sf.col("_old_path")).withColumn(ALWAYS_DELETE, sf.lit(True))
-    return stays.drop("_old_path").unionByName(leaves.drop("_old_path"))
+    # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
+    found_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
+    one_key = Window.partitionBy(RECORD_KEY)
+    joined = joined.withColumn("_home", found_home).withColumn("_homes", sf.max("_home").over(one_key))
+    joined = joined.withColumn("_nth", sf.row_number().over(one_key.orderBy(SLOT)))
+    new = ~sf.col("_homes") & (sf.col("_nth") == 1)
+    stays = joined.where(sf.col("_home") | new).withColumn(SLOT, sf.when(sf.col("_home"), sf.col(SLOT)))
+    stays = stays.withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+    leaves = joined.where(sf.col("_old_path").isNotNull() & ~sf.col("_home")).withColumn(PATH, sf.col("_old_path"))
+    leaves = leaves.withColumn(ALWAYS_DELETE, sf.lit(True))
+    made = ("_old_path", "_home", "_homes", "_nth")
+    return stays.drop(*made).unionByName(leaves.drop(*made))
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:

@@ -15,7 +15,6 @@ from hudi_spark.tasks import TableHandle
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.logged import logged_keys
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import Storage
 from hudi_table.table.view import FileSlice
 from hudi_table.write.attempt import Attempt
@@ -32,37 +31,52 @@ def stored_keys(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) 
     Of a global index whose rows are compared by event time also the stored ordering value, else null.
     """
     spark = rows.sparkSession
-    ordering = attempt.prepared.rule.ordering if attempt.prepared.index.is_global else None
-    kind = st.IntegerType() if ordering is None else rows.schema[ordering].dataType
-    schema = st.StructType(
-        [
-            st.StructField(RECORD_KEY, st.StringType()),
-            st.StructField(PATH, st.StringType()),
-            st.StructField(SLOT, st.IntegerType()),
-            st.StructField(STORED, kind),
-        ]
-    )
+    schema = stored_schema(rows, attempt)
     if not slices:
         return spark.createDataFrame([], schema)
     wanted = to_arrow_schema(schema)
     handle = TableHandle.of(attempt.ctx)
-    columns = [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]
+    columns = key_columns(attempt)
     visible = attempt.visible
 
     def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for part in _keys(storage, slices[number], visible, columns):
-                    yield _as_stored(part, number, slices[number].partition, wanted)
+                item = slices[number]
+                logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
+                for part in slice_keys(storage, item, logged, columns):
+                    yield as_stored(part, number, item.partition, wanted)
 
     numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
     return numbers.repartitionById(len(slices), "number").mapInArrow(keys_of, schema)
 
 
-def _keys(storage: Storage, item: FileSlice, visible: VisibleInstants, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Batches of the key column (and the ordering column) of a slice, each key once."""
-    logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
+def stored_schema(rows: DataFrame, attempt: Attempt) -> st.StructType:
+    """What is told of stored keys."""
+    ordering = _ordering(attempt)
+    return st.StructType(
+        [
+            st.StructField(RECORD_KEY, st.StringType()),
+            st.StructField(PATH, st.StringType()),
+            st.StructField(SLOT, st.IntegerType()),
+            st.StructField(STORED, st.IntegerType() if ordering is None else rows.schema[ordering].dataType),
+        ]
+    )
+
+
+def key_columns(attempt: Attempt) -> list[str]:
+    """The columns that are read of stored rows."""
+    ordering = _ordering(attempt)
+    return [RECORD_KEY] if ordering is None else [RECORD_KEY, ordering]
+
+
+def _ordering(attempt: Attempt) -> str | None:
+    return attempt.prepared.rule.ordering if attempt.prepared.index.is_global else None
+
+
+def slice_keys(storage: Storage, item: FileSlice, logged: pa.Array, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Batches of the key column (and the ordering column) of a slice, each key once. `logged`: the keys in its logs."""
     unseen = np.ones(len(logged), dtype=bool)
     if item.base is not None:
         with storage.open_read(item.base.path) as source:
@@ -74,7 +88,8 @@ def _keys(storage: Storage, item: FileSlice, visible: VisibleInstants, columns: 
         yield pa.record_batch([logged.filter(pa.array(unseen))], names=[RECORD_KEY])
 
 
-def _as_stored(part: pa.RecordBatch, number: int, partition: str, wanted: pa.Schema) -> pa.RecordBatch:
+def as_stored(part: pa.RecordBatch, number: int, partition: str, wanted: pa.Schema) -> pa.RecordBatch:
+    """A batch of `slice_keys` with the slice's partition and number."""
     size = len(part)
     value = part.column(1) if part.num_columns > 1 else pa.nulls(size, pa.int32())
     arrays = [part.column(0), pa.repeat(partition, size), pa.repeat(number, size), value]

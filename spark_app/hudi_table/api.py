@@ -122,7 +122,7 @@ def create_table(
     """Create an empty Hudi table (version 6) at `uri` and open it. Names and values are those of the resource.
 
     `partition_by`: field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
-    `"GlobalSimple"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
+    `"GlobalSimple"`, `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
     value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"`
     (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions
     that `register_merger` and `register_key_generator` made known. `name`: the last

@@ -1,6 +1,6 @@
 """`hudi_spark.write`: what Spark writes is what the local engine would have written.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
+Matrix: {bucket, simple, global simple, bloom, global bloom} × {partitioned, not}: insert, upsert with duplicates and new keys, delete, compared
 with a dictionary. Then what is Spark's own: key types and composite keys computed in the JVM and in Python, colons, time
 zones, task retries, errors of tasks, replays, object stores.
 """
@@ -30,6 +30,8 @@ INDEXES: dict[str, Any] = {
     "bucket": {"type": "Bucket", "buckets": 3},
     "simple": "Simple",
     "global": "GlobalSimple",
+    "bloom": "Bloom",
+    "global-bloom": "GlobalBloom",
 }
 
 
@@ -70,7 +72,7 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     assert rows_of(table) == set(model.values())
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple"])
+@pytest.mark.parametrize("index", ["bucket", "simple", "bloom"])
 def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index):
     path = str(tmp_path / "t")
     create_table(
@@ -100,6 +102,33 @@ def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_ro
     assert not any(row["log_files"] for row in open_table(path).files().to_pylist() if row["latest"])
     expected = set(model.values()) - {model["k001"]} | {("k001", "c1", 5000)}
     assert {tuple(row) for row in hudi_spark.read(spark, path).collect()} == expected
+
+
+@pytest.mark.parametrize("way", ["ranges", "filters-alone", "all-keys"])
+def test_by_whatever_way_a_bloom_index_meets_files_every_key_is_found(spark, tmp_path, monkeypatch, way):
+    path = str(tmp_path / "t")
+    table = create_table(path, SCHEMA, record_key="id", partition_by=["city"], index="Bloom")
+    plain, odd = [f"k{n:03d}" for n in range(40)], ["\ue000a", "\U0001f600b", "é", "k\U0001f600"]
+    model = {key: (key, f"c{number % 2}", number) for number, key in enumerate([*plain, *odd])}
+    options = {
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.index.bloom.num_entries": "10",
+        "hoodie.index.bloom.fpp": "0.1",
+    }
+    for start in range(0, len(model), 11):
+        table.insert(pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True))
+                                           for row in list(model.values())[start : start + 11]], schema=SCHEMA),
+                     options=options)  # fmt: skip
+    if way == "all-keys":
+        monkeypatch.setattr("hudi_spark.filtered_keys.PAIRS_MAX", 0)
+    changes = {key: (key, model[key][1], 100) for key in [*plain[::3], *odd]} | {
+        "new": ("new", "c0", 1),
+        "z": ("z", "c9", 2),
+    }
+    asked = options | {"hoodie.bloom.index.prune.by.ranges": str(way != "filters-alone").lower()}
+    result = hudi_spark.write(frame(spark, *changes.values()), path, "upsert", options=asked)
+    assert (result.rows_updated, result.rows_inserted) == (len(changes) - 2, 2)
+    assert rows_of(table) == set((model | changes).values())
 
 
 def test_spark_clusters_after_its_commit_every_group_a_task(spark, tmp_path):

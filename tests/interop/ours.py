@@ -14,7 +14,13 @@ from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import ALL_META, META, Rows, assert_same_rows
 
-INDEXES: dict[str, Any] = {"bucket": {"type": "Bucket", "buckets": 3}, "simple": "Simple", "global": "GlobalSimple"}
+INDEXES: dict[str, Any] = {
+    "bucket": {"type": "Bucket", "buckets": 3},
+    "simple": "Simple",
+    "global": "GlobalSimple",
+    "bloom": "Bloom",
+    "global-bloom": "GlobalBloom",
+}
 
 
 def create(base: Path, *, index: str, partitioned: bool, schema: pa.Schema = SCHEMA, **more: Any) -> None:

@@ -184,7 +184,10 @@ def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
     hudis.each_on_a_copy(base, each)
 
 
-def test_a_simple_index_of_hudi_misses_a_key_that_only_a_log_holds(hudis: Hudis, tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_an_index_of_hudi_that_looks_keys_up_misses_a_key_that_only_a_log_holds(
+    hudis: Hudis, tmp_path: Path, index: str
+) -> None:
     """Case 29 of docs/compatibility.md: Hudi alone doubles such a key; our own upsert finds it."""
 
     def each(oracle: HudiOracle) -> None:
@@ -195,7 +198,7 @@ def test_a_simple_index_of_hudi_misses_a_key_that_only_a_log_holds(hudis: Hudis,
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.index.type": "SIMPLE",
+            "hoodie.index.type": index,
             "hoodie.metadata.enable": "false",
         }
 
@@ -215,7 +218,7 @@ def test_a_simple_index_of_hudi_misses_a_key_that_only_a_log_holds(hudis: Hudis,
         write("upsert", range(3, 4), 4)
         doubled = oracle.read(base, where="id = 'k003'")
         assert len(doubled) == 2
-        ours.write(copy, "upsert", rows(range(3, 4), 4), options={"hoodie.index.type": "SIMPLE"})
+        ours.write(copy, "upsert", rows(range(3, 4), 4), options={"hoodie.index.type": index})
         assert len(oracle.read(copy, where="id = 'k003'")) == len(ours.read(copy).filter(pc.field("id") == "k003")) == 1
 
     hudis.each(each)

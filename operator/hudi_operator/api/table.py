@@ -156,7 +156,7 @@ class TableIndexSpec:
         ),
     )
 
-    type: IndexType = prop("Bucket hashes the key; Simple and GlobalSimple look it up in the base files")
+    type: IndexType = prop("Bucket hashes the key; Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their bloom filters first")
     buckets: int | None = prop("file groups of each partition of a Bucket index", None, minimum=1, maximum=100_000)
     hash_fields: tuple[str, ...] = prop(
         "fields of recordKey that a Bucket index hashes; empty: all",

@@ -16,8 +16,18 @@ from hudi_table.read.human import age, number, size
 from hudi_table.read.reader import index_text
 from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILES_WARN, timeline_debt
 from hudi_table.services.compaction.debt import compaction_debt
+from hudi_table.services.index_advice import advice_words
+from hudi_table.services.index_facts import index_advice
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
+
+
+def _lookups_text(cost: dict[str, int] | None) -> str:
+    if cost is None:
+        return "-"
+    rows, files = (f"{number(cost[key])} {word}" for key, word in (("rows", "row(s)"), ("filesOpened", "file(s)")))
+    return f"a write of {rows} opens {files} and reads {size(cost['bytesRead'])}"
+
 
 _COLUMNS = (
     Column("name", "Name"),
@@ -29,6 +39,8 @@ _COLUMNS = (
     Column("orderingFields", "Ordering fields"),
     Column("mergeMode", "Merge mode"),
     Column("index", "Index"),
+    Column("indexLookups", "Index lookups", _lookups_text),
+    Column("indexAdvice", "Index advice", lambda words: "; ".join(words) or "-"),
     Column("keyGenerator", "Key generator", wide=True),
     Column("hiveStyle", "Hive-style paths", wide=True),
     Column("urlEncode", "URL-encoded paths", wide=True),
@@ -88,6 +100,7 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "orderingFields": list(config.ordering_fields),
         "mergeMode": config.merge_mode.value,
         "index": index_text(config.index) if config.index else None,
+        **_index_facts(view),
         "keyGenerator": generator_class(config).rpartition(".")[2],
         "hiveStyle": config.hive_style,
         "urlEncode": config.url_encode,
@@ -106,6 +119,19 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema()],
         **(_logs(view, slices) if config.type is TableType.MERGE_ON_READ else {}),
     }
+
+
+def _index_facts(view: FileSystemView) -> dict[str, Any]:
+    """What a write of usual size spends on finding its keys, and what would be better."""
+    advice = index_advice(view)
+    if advice is None:
+        return {"indexLookups": None, "indexAdvice": []}
+    cost = advice.now and {
+        "rows": advice.rows,
+        "filesOpened": advice.now.files_opened,
+        "bytesRead": advice.now.bytes_read,
+    }
+    return {"indexLookups": cost, "indexAdvice": advice_words(advice)}
 
 
 def _logs(view: FileSystemView, slices: list[FileSlice]) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Hudi's bloom filters over record keys, SIMPLE and DYNAMIC_V0.
 
-Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)` hashes; hash i is
-MurmurHash2 of the key seeded with hash i-1 (first seed 0), bit = abs(hash rem m), stored least significant bit first.
-The last one to three bytes of a key are mixed in as sign-extended bytes in the reverse of the usual order.
+Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)` hashes (`bloom_hash.py`),
+bits stored least significant first.
 Serialised big-endian, then base64: SIMPLE is int -1, int k, byte 1 (murmur), int m, bits; DYNAMIC_V0 is int -1,
 int k, byte 1, int m, int n, int count, int rows, then a SIMPLE filter per row. A key goes to the last row until that
 has n keys; then a row is added while rows * n < max, after which the next key goes to row 0 and later ones to rows
@@ -15,15 +14,16 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.codec.utf8 import Utf8, chunks_of, utf8_of
+from hudi_table.codec.bloom_hash import Indices, KeyBlock, Marks, key_blocks
+from hudi_table.codec.bloom_probe import PreparedKeys, filled, probe, set_bits
+from hudi_table.codec.utf8 import chunks_of, utf8_of
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError
 
 SIMPLE: Final = "SIMPLE"
@@ -32,13 +32,8 @@ _VERSION: Final = -1
 _MURMUR: Final = 1
 _HEAD = struct.Struct(">iibi")
 _GROWTH = struct.Struct(">iii")
-_MIX: Final = np.uint32(0x5BD1E995)
-_CHUNK_KEYS: Final = 64 * 1024
 _HASHES_MAX: Final = 1024
 """Each costs time for every key that is looked up; an error rate of 1e-300 needs 997."""
-
-Bits = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class BloomFilter:
         self._hashes = hashes
         self._row_keys = row_keys
         self._max = max_keys
-        self._rows: list[Bits] = [np.zeros(bits, np.bool_)]
+        self._rows: list[Marks] = [np.zeros(bits, np.bool_)]
         self._count = 0
         self._full = False
         self._cursor = 0
@@ -134,14 +129,28 @@ class BloomFilter:
             present = np.arange(len(array)) if array.valid is None else np.flatnonzero(array.valid)
             targets = self._targets(len(present))
             for row in np.unique(targets):
-                bits = self._rows[row]
-                for _, positions in self._positions(array, present[targets == row]):
-                    for position in positions:
-                        bits[position] = True
+                for block in key_blocks(array, present[targets == row]):
+                    set_bits(self._rows[row], self._hashes, block)
 
-    def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> Marks:
         """Per key: False if it was surely never added. A null or empty key never was."""
-        return np.concatenate([self._lookup(utf8_of(chunk)) for chunk in chunks_of(keys)] or [np.empty(0, np.bool_)])
+        arrays = [utf8_of(chunk) for chunk in chunks_of(keys)]
+        found = [self._probed(key_blocks(array, filled(array)), len(array)) for array in arrays]
+        return np.concatenate(found or [np.empty(0, np.bool_)])
+
+    def might_contain_prepared(self, keys: PreparedKeys, start: int = 0, stop: int | None = None) -> Marks:
+        """As `might_contain`, of the keys from place `start` to before `stop`."""
+        stop = keys.count if stop is None else stop
+        pieces = (piece for block in keys.blocks for piece in block.between(start, stop).pieces())
+        return self._probed(pieces, stop - start, start)
+
+    def fill_ratios(self) -> tuple[float, ...]:
+        """The part of the bits that is set, per row."""
+        return tuple(float(np.count_nonzero(row)) / self._bits for row in self._rows)
+
+    def false_positive_rate(self) -> float:
+        """The part of keys that were never added and are taken for added ones, as the set bits say."""
+        return 1 - math.prod(1 - fill**self._hashes for fill in self.fill_ratios())
 
     def to_bytes(self) -> bytes:
         """The serialised form before base64."""
@@ -155,7 +164,7 @@ class BloomFilter:
         """The text that a file's footer holds."""
         return base64.b64encode(self.to_bytes()).decode("ascii")
 
-    def _targets(self, keys: int) -> npt.NDArray[np.intp]:
+    def _targets(self, keys: int) -> Indices:
         """The row of each of the next `keys` keys; grows the filter and advances its counters."""
         targets = np.zeros(keys, np.intp)
         if self.type == SIMPLE:
@@ -181,67 +190,12 @@ class BloomFilter:
             self._count += take
         return targets
 
-    def _lookup(self, keys: Utf8) -> npt.NDArray[np.bool_]:
-        found = np.zeros(len(keys), np.bool_)
-        filled = np.diff(keys.offsets) > 0
-        present = np.flatnonzero(filled if keys.valid is None else filled & keys.valid)
-        for indices, positions in self._positions(keys, present):
-            alive = [np.ones(len(indices), np.bool_) for _ in self._rows]
-            for position in positions:
-                for row, left in zip(self._rows, alive, strict=True):
-                    left &= row[position]
-            found[indices] = np.logical_or.reduce(alive)
+    def _probed(self, blocks: Iterable[KeyBlock], count: int, first: int = 0) -> Marks:
+        found = np.zeros(count, np.bool_)
+        for block in blocks:
+            if len(block):
+                found[block.indices[probe(self._rows, self._hashes, block)] - first] = True
         return found
-
-    def _positions(
-        self, keys: Utf8, indices: npt.NDArray[np.intp]
-    ) -> Iterator[tuple[npt.NDArray[np.intp], Iterator[npt.NDArray[np.uint32]]]]:
-        """(keys, then for each hash their bits), for keys of one length and a bounded number at a time."""
-        lengths = np.diff(keys.offsets)[indices]
-        for length in np.unique(lengths):
-            group = indices[lengths == length]
-            for start in range(0, len(group), _CHUNK_KEYS):
-                chunk = group[start : start + _CHUNK_KEYS]
-                yield chunk, self._hash_chain(*_words(keys, chunk, int(length)), int(length))
-
-    def _hash_chain(self, words: Words, tail: Words | None, length: int) -> Iterator[npt.NDArray[np.uint32]]:
-        """Bit positions of hash 0, 1, …: each hash seeds the next one. `words` are mixed already: done once per key."""
-        hashed = np.zeros(words.shape[1], np.uint32)
-        shifted = np.empty_like(hashed)
-        for _ in range(self._hashes):
-            hashed ^= np.uint32(length)
-            for word in words:
-                hashed *= _MIX
-                hashed ^= word
-            if tail is not None:
-                hashed ^= tail
-                hashed *= _MIX
-            np.right_shift(hashed, 13, out=shifted)
-            hashed ^= shifted
-            hashed *= _MIX
-            np.right_shift(hashed, 15, out=shifted)
-            hashed ^= shifted
-            yield np.abs(hashed.view(np.int32)).view(np.uint32) % np.uint32(self._bits)
-
-
-def _words(keys: Utf8, indices: npt.NDArray[np.intp], length: int) -> tuple[Words, Words | None]:
-    """(premixed words, one row per word and one column per key; the xor of the tail bytes or None)."""
-    starts = keys.offsets[indices]
-    table = keys.data[starts[:, None] + np.arange(length)]
-    whole = length // 4
-    joined = np.ascontiguousarray(table[:, : whole * 4]).reshape(-1).view("<u4")
-    words = np.ascontiguousarray(joined.reshape(len(indices), whole).T)
-    words *= _MIX
-    words ^= words >> 24
-    words *= _MIX
-    left = length - whole * 4
-    if not left:
-        return words, None
-    signed = table[:, length - left :].view(np.int8).astype(np.int32).view(np.uint32)
-    tail = np.zeros(len(indices), np.uint32)
-    for distance in range(left, 0, -1):
-        tail ^= signed[:, left - distance] << np.uint32(8 * (distance - 1))
-    return words, tail
 
 
 def _parse(body: bytes, kind: str) -> BloomFilter:

@@ -33,7 +33,6 @@ LEGACY_BLOOM = "com.uber.hoodie.bloomfilter"
 BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 AVRO_SCHEMA = "parquet.avro.schema"
 MODEL_NAME = "writer.model.name"
-
 CODECS = ("zstd", "snappy", "gzip", "lz4", "none")
 ROW_GROUP_ROWS = 1_000_000
 ROW_GROUP_BYTES = 128 * 1024 * 1024
@@ -302,17 +301,18 @@ def read_batches(
     batch_bytes: int | None = None,
     row_groups: Sequence[int] | None = None,
     dictionary_columns: Sequence[str] | None = (),
+    metadata: pq.FileMetaData | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most `batch_rows` rows, one row group after the other, in file order.
 
     `batch_bytes` makes them smaller where rows are wide, and has columns of row groups larger than that read piece by piece.
-
     `columns` are top-level names in the wanted order, None for all; those that the file lacks are left out (see
     `conform`), so that a batch of no columns still counts its rows. Types are the file's own, but that
-    `dictionary_columns` (None: those that the file stores as small ones) are such. Raises CorruptTableError that names `path`.
+    `dictionary_columns` (None: those that the file stores as small ones) are such. `metadata`: the footer, if it was read already.
+    Raises CorruptTableError that names `path`.
     """
-    with _open_file(source, path) as file:
-        metadata = file.metadata
+    metadata = metadata or read_footer(source, path=path).metadata
+    assert metadata is not None
     known = _small_dictionaries(metadata) if dictionary_columns is None else list(dictionary_columns)
     buffer = _read_buffer(batch_bytes, metadata)
     with _open_file(source, path, read_dictionary=known, metadata=metadata, buffer_size=buffer) as file:

@@ -65,9 +65,10 @@ _DROPPED_KEYS: Mapping[str, str] = {
 }
 """Keys of Hudi 0.15.0 that 1.1.1 has no more, and their defaults there."""
 
+BLOOM_ENABLED = "hoodie.parquet.bloom.filter.enabled"
 _OUR_DEFAULTS: Mapping[str, str] = {
     "hoodie.parquet.compression.codec": "zstd",
-    "hoodie.parquet.bloom.filter.enabled": "false",
+    BLOOM_ENABLED: "false",
 }
 """Where our default differs from Hudi's, and why: `docs/compatibility.md`."""
 
@@ -177,9 +178,10 @@ def check_keys(options: Mapping[str, str]) -> None:
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
-    `bloom_*` are used only if `bloom_enabled`. `updates_clustered`: rows may go to file groups that a pending clustering
-    rewrites, which then fails. `record_size` counts until a commit has shown the size of a row. `metadata`: the metadata table is
-    built (True), dropped (False), or left as it is; `metadata_indexes` are its partitions that are wanted beside `files`.
+    `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
+    `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size` counts until
+    a commit has shown the size of a row. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
+    `metadata_indexes` are its partitions that are wanted beside `files`.
     """
 
     target_file_size: int
@@ -194,11 +196,12 @@ class WriteOptions:
     allow_duplicate_inserts: bool
     allow_empty_commit: bool
     sort_mode: SortMode
-    bloom_enabled: bool
+    bloom_enabled: bool | None
     bloom_type: str
     bloom_entries: int
     bloom_fpp: float
     bloom_max_entries: int
+    bloom_by_ranges: bool
     conflict_retries: int
     null_for_missing: bool
     updates_clustered: bool
@@ -211,6 +214,8 @@ class WriteOptions:
         """Check the keys and read the values. Raises InvalidOptionError."""
         check_keys(options)
         read = _Reader(options)
+        # Says by which search ranges are compared, and changes no result.
+        read.boolean("hoodie.bloom.index.use.treebased.filter")
         return cls(
             target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
@@ -224,11 +229,12 @@ class WriteOptions:
             allow_duplicate_inserts=read.boolean("hoodie.merge.allow.duplicate.on.inserts"),
             allow_empty_commit=read.boolean("hoodie.allow.empty.commit"),
             sort_mode=SortMode(read.choice("hoodie.bulkinsert.sort.mode", _SORT_MODES, fold=_sort_mode)),
-            bloom_enabled=read.boolean("hoodie.parquet.bloom.filter.enabled"),
+            bloom_enabled=read.boolean(BLOOM_ENABLED) if BLOOM_ENABLED in options else None,
             bloom_type=read.choice("hoodie.bloom.index.filter.type", _BLOOM_TYPES, fold=str.upper),
             bloom_entries=read.integer("hoodie.index.bloom.num_entries", least=1),
             bloom_fpp=read.fraction("hoodie.index.bloom.fpp"),
             bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
+            bloom_by_ranges=read.boolean("hoodie.bloom.index.prune.by.ranges"),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
             null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)

@@ -38,11 +38,23 @@ class IndexType(StrEnum):
     BUCKET = "Bucket"
     SIMPLE = "Simple"
     GLOBAL_SIMPLE = "GlobalSimple"
+    BLOOM = "Bloom"
+    GLOBAL_BLOOM = "GlobalBloom"
 
     @property
     def hudi_name(self) -> str:
-        """`BUCKET`, `SIMPLE` or `GLOBAL_SIMPLE`."""
+        """`BUCKET`, `SIMPLE`, `GLOBAL_BLOOM`, …"""
         return self.name
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique across partitions."""
+        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
+
+    @property
+    def needs_filters(self) -> bool:
+        """Whether base files are to carry a bloom filter over their keys."""
+        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 
 
 class PartitionType(StrEnum):
@@ -115,6 +127,11 @@ class TableConfig:
         mode = self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower()
         enabled = self.extra.get(CDC_ENABLED, "false").strip().lower() == "true"
         return Images(mode) if enabled and mode in set(Images) else None
+
+    @property
+    def needs_filters(self) -> bool:
+        """Whether the stored index wants a bloom filter in every base file."""
+        return self.index is not None and self.index.type.needs_filters
 
     @property
     def partition_fields(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hudi_table.errors import InvalidRequestError
 from hudi_table.model.findings import Finding
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table_config import IndexType
 from hudi_table.read.reader import TableReader
 from hudi_table.services.archiving.execute import archive
 from hudi_table.services.archiving.execute import preview as preview_archiving
@@ -15,6 +17,7 @@ from hudi_table.services.cleaning.inline import clean
 from hudi_table.services.cleaning.service import SERVICE
 from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
 from hudi_table.services.doctor.run import examine
+from hudi_table.services.index_change import change_lookup
 from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
@@ -52,6 +55,16 @@ class Upkeep(TableReader):
         `hoodie.clean.trigger.max.commits` (`force`: in any case). Nothing to do: an empty list."""
         self._check_writable()
         return clean(self.context, options or {}, engine or LocalEngine(), force=force)
+
+    def use_index(self, index: str) -> None:
+        """Look keys up by `"Bloom"` instead of `"Simple"`, by `"GlobalBloom"` instead of `"GlobalSimple"`, or the other way round.
+        Nothing is rewritten; files get their filters as they are. Raises InvalidRequestError for any other change."""
+        self._check_writable()
+        try:
+            wanted = IndexType(index)
+        except ValueError:
+            raise InvalidRequestError(f"there is no index {index!r}; use one of {', '.join(IndexType)}") from None
+        change_lookup(self.context, wanted)
 
     def archive(
         self, options: Mapping[str, str] | None = None, *, force: bool = False, dry_run: bool = False

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudi_table.codec.avro_schema import avro_text_for
 from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
 from hudi_table.index.base import Slot
+from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.keys import key_hashes
 from hudi_table.model import touches
@@ -195,6 +196,7 @@ class Attempt:
             options,
             prepared.schema,
             self.avro_schema,
+            filters=isinstance(prepared.index, BloomIndex),
             rule=prepared.rule,
             combine=in_task or (self._merging and not prepared.operation.merges),
             combine_ordering=prepared.combine_ordering,

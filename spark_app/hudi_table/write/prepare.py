@@ -15,8 +15,8 @@ import pyarrow as pa
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
+from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
@@ -25,7 +25,9 @@ from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_cla
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
 from hudi_table.write.functions import custom_keys, custom_merger
+from hudi_table.write.lookup_choice import lookup_index
 from hudi_table.write.merging import merge_rule, ordering_field, payload_asked, refuse_custom_keys, refuse_merging
+from hudi_table.write.workload import bloom_filter
 
 INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -90,6 +92,7 @@ def prepare(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
     index, given = resolve_index(config, options)
+    bloom_filter(parsed, needed=isinstance(index, BloomIndex))
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
     merger = custom_merger(config)
@@ -138,7 +141,7 @@ def refuse_unsupported(config: TableConfig) -> None:
             config.type is TableType.MERGE_ON_READ
             and config.merge_mode is MergeMode.EVENT_TIME
             and config.index is not None
-            and config.index.type is IndexType.GLOBAL_SIMPLE,
+            and config.index.type.is_global,
             "is merge-on-read by event time with a global index",
         ),
         (config.version != 6, f"has table version {config.version}"),
@@ -173,10 +176,10 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
-            f"or {INDEX_TYPE}=SIMPLE or GLOBAL_SIMPLE, as its other writers do"
+            f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM or GLOBAL_BLOOM, as its other writers do"
         )
     if spec.type is not IndexType.BUCKET:
-        return SimpleIndex(is_global=spec.type is IndexType.GLOBAL_SIMPLE), config.index is None
+        return lookup_index(spec.type, options), config.index is None
     hash_fields = spec.hash_fields or config.record_key
     strange = [name for name in hash_fields if name not in config.record_key]
     if strange:

@@ -19,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.bloom import BloomFilterSpec
+from hudi_table.errors import InvalidOptionError
 from hudi_table.index.base import Slot
 from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
-from hudi_table.model.options import WriteOptions
+from hudi_table.model.options import BLOOM_ENABLED, WriteOptions
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.parts import PARTS_MAX
@@ -78,8 +79,10 @@ class WriteSettings:
     cdc: Images | None = None
 
     @classmethod
-    def of(cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, **more: Any) -> WriteSettings:
-        """Settings as the options say; `more` are fields that they do not decide."""
+    def of(
+        cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, *, filters: bool, **more: Any
+    ) -> WriteSettings:
+        """Settings as the options say; `filters`: whether the index needs them; `more` are fields that neither decides."""
         return cls(
             schema=schema,
             avro_schema=avro_schema,
@@ -87,14 +90,19 @@ class WriteSettings:
             compression_level=options.compression_level,
             row_group_rows=options.row_group_rows,
             target_file_size=options.target_file_size,
-            bloom=bloom_filter(options),
+            bloom=bloom_filter(options, needed=filters),
             **more,
         )
 
 
-def bloom_filter(options: WriteOptions) -> BloomFilterSpec | None:
-    """The bloom filter that base files get, if any."""
-    if not options.bloom_enabled:
+def bloom_filter(options: WriteOptions, *, needed: bool) -> BloomFilterSpec | None:
+    """The bloom filter that base files get, if any. Raises InvalidOptionError if the index needs it and it is switched off."""
+    if needed and options.bloom_enabled is False:
+        raise InvalidOptionError(
+            f"option {BLOOM_ENABLED}=false would leave files that a bloom index has to read in full, and on which Hudi's "
+            "fails; remove the option"
+        )
+    if not (needed or options.bloom_enabled):
         return None
     return BloomFilterSpec(options.bloom_type, options.bloom_entries, options.bloom_fpp, options.bloom_max_entries)
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, BloomFilterSpec
+from hudi_table.codec.bloom_probe import PreparedKeys
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError
 from tests.support.golden import unpack
@@ -113,6 +114,43 @@ def test_an_added_key_is_always_found_again_also_after_parsing(spec: BloomFilter
     assert found[expected].all()
     assert found_parsed.tolist() == found.tolist()
     assert parsed.to_bytes() == filter_.to_bytes()
+
+
+@given(SPECS, KEYS, KEYS, st.data())
+def test_prepared_keys_find_what_the_keys_themselves_find_also_between_two_places(
+    spec: BloomFilterSpec, added: list, asked: list, data: st.DataObject
+) -> None:
+    filter_ = BloomFilter.from_keys(pa.array(added, pa.string()), spec)
+    keys = pa.array([*asked, *added, ""], pa.string())
+    start = data.draw(st.integers(0, len(keys)))
+    stop = data.draw(st.integers(start, len(keys)))
+    prepared = PreparedKeys.of(keys)
+    expected = filter_.might_contain(keys)
+    assert filter_.might_contain_prepared(prepared).tolist() == expected.tolist()
+    assert filter_.might_contain_prepared(prepared, start, stop).tolist() == expected[start:stop].tolist()
+
+
+def test_blocks_of_keys_of_many_lengths_side_by_side_or_not_find_what_single_keys_find() -> None:
+    """More keys of one length than a block holds, in runs and scattered among others, nulls between them."""
+    numbers = np.arange(60_000)
+    keys = pa.array([None if n % 11 == 5 else f"{n:0{5 + (n // 30_000) * (n % 3)}d}" for n in numbers], pa.string())
+    filter_ = BloomFilter.from_keys(keys.filter(pa.array(numbers % 2 == 0)), BloomFilterSpec(SIMPLE, 30_000, 1e-6))
+    found = filter_.might_contain(keys)
+    assert found[(numbers % 2 == 0) & (numbers % 11 != 5)].all()
+    assert found.sum() - len(keys.filter(pa.array(numbers % 2 == 0)).drop_null()) < 20
+    some = np.flatnonzero(numbers % 997 == 0)
+    assert [bool(filter_.might_contain(keys.slice(n, 1))[0]) for n in some] == found[some].tolist()
+    assert (
+        filter_.might_contain_prepared(PreparedKeys.of(keys), 20_000, 50_000).tolist() == found[20_000:50_000].tolist()
+    )
+
+
+def test_fill_and_error_of_a_filter_are_those_of_its_bits() -> None:
+    filter_ = BloomFilter.from_keys(numbered(11), BloomFilterSpec(DYNAMIC, 10, 0.1, 30))
+    bits = [np.unpackbits(np.frombuffer(filter_.to_bytes()[at : at + 6], np.uint8)).sum() for at in (38, 57)]
+    assert filter_.fill_ratios() == tuple(count / 48 for count in bits)
+    assert filter_.false_positive_rate() == pytest.approx(1 - (1 - (bits[0] / 48) ** 4) * (1 - (bits[1] / 48) ** 4))
+    assert BloomFilter.from_spec(BloomFilterSpec()).false_positive_rate() == 0
 
 
 @given(SPECS, KEYS)

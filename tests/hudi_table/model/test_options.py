@@ -17,7 +17,7 @@ def test_the_defaults_are_those_of_hudi_but_for_codec_and_filter() -> None:
         True,
     )
     assert (options.sort_mode, options.conflict_retries) == (SortMode.NONE, 0)
-    assert (options.codec, options.bloom_enabled) == ("zstd", False)
+    assert (options.codec, options.bloom_enabled) == ("zstd", None)
     assert (options.bloom_type, options.bloom_entries, options.bloom_fpp) == ("DYNAMIC_V0", 60000, 1e-9)
 
 

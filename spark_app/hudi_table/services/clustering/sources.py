@@ -173,6 +173,7 @@ class SliceSources:
             options,
             schema,
             text,
+            filters=ctx.config.needs_filters,
             rule=MergeRule(),
             combine=False,
             combine_ordering=None,

@@ -101,7 +101,15 @@ def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: i
         raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
     text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
     settings = WriteSettings.of(
-        options, schema, text, rule=MergeRule(), combine=False, combine_ordering=None, sort=False, memory_bytes=memory
+        options,
+        schema,
+        text,
+        filters=ctx.config.needs_filters,
+        rule=MergeRule(),
+        combine=False,
+        combine_ordering=None,
+        sort=False,
+        memory_bytes=memory,
     )
     visible = VisibleInstants.of(txn.timeline, txn.time)
     merge = slice_merge(ctx.config, pa.schema([*META_FIELDS, *schema]))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_table.model.table_config import IndexType
 from hudi_table.read.plan import Request
 from hudi_table.read.scan import Scan
 from hudi_table.services.doctor.examined import Examined
@@ -28,7 +27,7 @@ _STORED_BYTES_A_ROW = 20
 def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
     """One finding for each partition with keys that come twice (one for a table with a global index), with samples."""
     config = seen.ctx.config
-    everywhere = config.index is not None and config.index.type is IndexType.GLOBAL_SIMPLE
+    everywhere = config.index is not None and config.index.type.is_global
     by = [RECORD_KEY] if everywhere else [PARTITION_PATH, RECORD_KEY]
     counts: dict[str, int] = {}
     samples: dict[str, list[str]] = {}

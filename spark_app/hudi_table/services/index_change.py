@@ -1,0 +1,35 @@
+"""Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the other way round.
+
+Both find the same keys in the same files, so that nothing is rewritten, and writers that still have the former index at hand do
+no harm. All other changes of an index move rows or change what a key means.
+"""
+
+from __future__ import annotations
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.table_config import IndexType
+from hudi_table.model.table_properties import INDEX_TYPE
+from hudi_table.table.context import TableContext
+from hudi_table.table.properties import replace_properties
+
+_EXCHANGED = (
+    frozenset({IndexType.SIMPLE, IndexType.BLOOM}),
+    frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM}),
+)
+
+
+def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
+    """Store another index that looks keys up. Raises InvalidRequestError if it is no other way of the same index."""
+    if ctx.config.index is None:
+        raise InvalidRequestError(
+            f"table {ctx.config.name!r} stores no index, so that every write names it: give {INDEX_TYPE}={wanted.hudi_name}"
+        )
+    stored = ctx.config.index.type
+    if stored is wanted:
+        return
+    if not any({stored, wanted} <= pair for pair in _EXCHANGED):
+        raise InvalidRequestError(
+            f"table {ctx.config.name!r} has index {stored.value}, which cannot become {wanted.value} without writing its rows "
+            "anew; make a new table, or exchange Simple with Bloom, GlobalSimple with GlobalBloom"
+        )
+    replace_properties(ctx, {INDEX_TYPE: wanted.hudi_name})
