@@ -35,6 +35,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.instants import draw_instant
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.markers import marked_files
+from hudi_table.table.rings import drop_rings
 from hudi_table.table.timeline import Timeline, body, load_timeline
 
 CLAIM_ATTEMPTS_MAX = 1_000
@@ -52,9 +53,11 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
+    drop_rings(ctx, target)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
+    drop_rings(ctx, target)
     delete_claim(ctx, load_timeline(ctx), instant.time)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))

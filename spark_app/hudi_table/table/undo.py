@@ -25,6 +25,7 @@ from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
+from hudi_table.table.rings import drop_rings
 from hudi_table.table.rollback import (
     complete,
     delete_claim,
@@ -108,6 +109,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     for target in undo.targets:
         _forget(ctx, timeline, target.time)
     taken = [take_back(ctx, path, undo.times, undo.instant.time) for path in files_of(ctx, undo.times)]
+    drop_rings(ctx, undo.times)
     for target in undo.targets:
         sweep(ctx, target.time)
     settle_buckets(ctx, load_timeline(ctx))

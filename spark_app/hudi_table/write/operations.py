@@ -47,6 +47,7 @@ from hudi_table.write.guards import (
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
+from hudi_table.write.ringed import with_rings
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 
@@ -148,7 +149,7 @@ def check(
 def _prepared(
     ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
 ) -> Prepared:
-    prepared = prepare(ctx.config, request.operation, request.options, stored, given)
+    prepared = with_rings(ctx, timeline, prepare(ctx.config, request.operation, request.options, stored, given))
     if prepared.index_given:
         check_index_fits(ctx, prepared.index, FileSystemView(ctx, timeline).latest_slices())
     return prepared

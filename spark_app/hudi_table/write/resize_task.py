@@ -76,7 +76,7 @@ def _tables(rows: GroupedRows, shared: SharedDictionaries, number: int) -> Itera
 
 def _codes(item: ResizeTask, source: CompactionTask, table: pa.Table) -> Codes:
     """The output of every row."""
-    buckets = item.index.buckets_of(one_chunk(table.column(RECORD_KEY)))
+    buckets = item.index.buckets_of(one_chunk(table.column(RECORD_KEY)), source.file.partition)
     strange = np.flatnonzero(buckets % item.step != item.first)
     if len(strange):
         key = table.column(RECORD_KEY)[int(strange[0])].as_py()

@@ -168,12 +168,13 @@ def duplicate_buckets(seen: Examined) -> Iterator[Finding]:
         if (base.partition, base.file_id) in seen.hidden or not seen.visible(base.instant):
             continue
         bucket = bucket_of_file_id(base.file_id)
-        if bucket is None or bucket >= index.buckets:
+        count = index.buckets_in(base.partition)
+        if bucket is None or bucket >= count:
             yield Finding(
                 Check.WRONG_BUCKET,
                 Severity.ERROR,
                 base.path,
-                f"file group {base.file_id} belongs to none of the table's {index.buckets} buckets",
+                f"file group {base.file_id} belongs to none of the {count} buckets of its partition",
                 "another writer used another index or number of buckets; rewrite the partition with insert_overwrite",
             )
         else:
@@ -268,7 +269,7 @@ def _bucket_finding(index: BucketIndex, base: BaseFile, footer: BaseFileFooter) 
     if footer.min_key is None or footer.max_key is None or bucket is None:
         return
     keys = [footer.min_key, footer.max_key]
-    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string())).tolist(), strict=True):
+    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string()), base.partition).tolist(), strict=True):
         if expected != bucket:
             yield Finding(
                 Check.WRONG_BUCKET,

@@ -15,11 +15,11 @@ from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table_config import IndexType
-from hudi_table.model.table_properties import BUCKETS
 from hudi_table.model.touches import TABLE
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.bucket_count import refresh_buckets
