@@ -1,7 +1,7 @@
 """Numbers of buckets by partition: expressions as Hudi writes them, and the number that they give a partition.
 
 Facts (measured on Hudi 1.1.1; 0.15.0 does not know them): `expression,number` pairs joined by `;`, the number behind the last comma; the
-first regular expression that matches the whole partition path counts, else the table's number.
+first regular expression that is found in the partition path, anywhere in it, counts, else the table's number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Rules = tuple[tuple[str, int], ...]
 def buckets_in(partition: str, rules: Rules, default: int) -> int:
     """The number of buckets of a partition."""
     for expression, number in rules:
-        if _compiled(expression).fullmatch(partition):
+        if _compiled(expression).search(partition):
             return number
     return default
 

@@ -95,7 +95,7 @@ class IndexSpec:
 
     Of a ConsistentBucket index `buckets` are those that a partition begins with; splits and merges keep to `buckets_min` and
     `buckets_max` (default: no change of the number). Of a Bucket index `partition_buckets` are pairs of a regular expression
-    and the number of buckets of the partitions whose path it matches; the first that matches counts.
+    and the number of buckets of the partitions in whose path it is found; the first that is found counts.
     """
 
     type: IndexType

@@ -88,7 +88,7 @@ def test_no_matching_row_lies_in_a_bucket_that_is_left_out(
         assert possible <= set(range(5))
         matching = table.filter(bound.expression)
         keys = record_keys(matching, config)
-        buckets = BucketIndex(5, key, hashed or key, rule).buckets_of(keys)
+        buckets = BucketIndex(5, key, hashed or key, rule).buckets_of(keys, "")
         assert set(buckets.tolist()) <= possible, (keys.to_pylist(), bound.expression)
 
 

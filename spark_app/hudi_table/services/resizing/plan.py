@@ -118,6 +118,13 @@ def bucket_index(ctx: TableContext, buckets: int) -> BucketIndex:
 def _refuse(ctx: TableContext) -> None:
     refuse_unsupported(ctx.config)
     index = ctx.config.index
+    if index is not None and (index.type is IndexType.CONSISTENT_BUCKET or index.partition_buckets):
+        why = (
+            "has a ConsistentBucket index, whose file groups split and merge one by one: cluster it"
+            if index.type is IndexType.CONSISTENT_BUCKET
+            else "has numbers of buckets by partition, and only a number for all of them can be changed; overwrite its partitions"
+        )
+        raise InvalidRequestError(f"table {ctx.config.name!r} {why}", base_path=ctx.base_path)
     if index is None or index.type is not IndexType.BUCKET:
         kind = "stores no index" if index is None else f"has a {index.type.value} index"
         raise InvalidRequestError(
