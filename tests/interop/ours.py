@@ -14,7 +14,12 @@ from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import ALL_META, META, Rows, assert_same_rows
 
-INDEXES: dict[str, Any] = {"bucket": {"type": "Bucket", "buckets": 3}, "simple": "Simple", "global": "GlobalSimple"}
+INDEXES: dict[str, Any] = {
+    "bucket": {"type": "Bucket", "buckets": 3},
+    "consistent": {"type": "ConsistentBucket", "buckets": 3, "minBuckets": 2, "maxBuckets": 8},
+    "simple": "Simple",
+    "global": "GlobalSimple",
+}
 
 
 def create(base: Path, *, index: str, partitioned: bool, schema: pa.Schema = SCHEMA, **more: Any) -> None:

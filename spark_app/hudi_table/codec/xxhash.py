@@ -40,6 +40,7 @@ def xxh32(texts: pa.Array | pa.ChunkedArray, seed: int = 0) -> Hashes:
 
 def _plain(values: pa.Array) -> pa.Array:
     values = values.dictionary_decode() if pt.is_dictionary(values.type) else values
+    values = values.cast(pa.string()) if pt.is_string_view(values.type) else values
     return values.fill_null("") if values.null_count else values
 
 
