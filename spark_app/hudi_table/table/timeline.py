@@ -29,10 +29,12 @@ from hudi_table.table.context import TableContext
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age."""
+    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of those
+    beside them."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
 
     @property
     def completed(self) -> tuple[Instant, ...]:
@@ -76,7 +78,7 @@ class Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""
         limit = comparable_time(as_of)
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
-        return Timeline(kept, self.files)
+        return Timeline(kept, self.files, self.folders)
 
     def states(self) -> dict[tuple[str, Action], list[Instant]]:
         """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
@@ -105,7 +107,7 @@ class Timeline:
 def load_timeline(ctx: TableContext) -> Timeline:
     """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
     disappear one after the other."""
-    _, infos = ctx.storage.list_dir(HOODIE)
+    folders, infos = ctx.storage.list_dir(HOODIE)
     files = {info.path.rpartition("/")[2]: info.modified for info in infos}
     highest: dict[tuple[str, Action], Instant] = {}
     for name in files:
@@ -118,7 +120,8 @@ def load_timeline(ctx: TableContext) -> Timeline:
             highest[key] = instant
     gone = _restored_past(ctx, highest.values(), files)
     kept = (instant for instant in highest.values() if instant.time not in gone)
-    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files)
+    names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
+    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files, names)
 
 
 def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Container[str]) -> set[str]:

@@ -15,8 +15,10 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.instants import Action
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.model.partition_buckets import render_rules
 from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
+from hudi_table.table.hashing_config import stored_rules
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.rings import RINGS
@@ -98,6 +100,21 @@ def check_index_fits(ctx: TableContext, index: Index, slices: Sequence[FileSlice
         raise InvalidOptionError(
             f"the options name another index, but file ids such as {slices[0].file_id} are those of a bucket index; "
             "give hoodie.index.type=BUCKET and its number of buckets",
+            base_path=ctx.base_path,
+        )
+
+
+def check_partition_buckets(ctx: TableContext, index: Index, timeline: Timeline) -> None:
+    """Refuse to write by other numbers of buckets than those that Hudi stored for the partitions. Raises InvalidOptionError."""
+    if not isinstance(index, BucketIndex):
+        return
+    stored = stored_rules(ctx, timeline)
+    if stored is not None and stored != (index.rules, index.buckets):
+        rules, number = stored
+        raise InvalidOptionError(
+            f"Hudi gave the table's partitions other numbers of buckets, {render_rules(rules)} and else {number}, than the "
+            f"{render_rules(index.rules) or 'same for all'} and else {index.buckets} of this write; set hoodie.bucket.index.partition.expressions "
+            "and hoodie.bucket.index.num.buckets accordingly",
             base_path=ctx.base_path,
         )
 

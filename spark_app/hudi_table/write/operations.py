@@ -39,6 +39,7 @@ from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import (
     check_index_fits,
+    check_partition_buckets,
     check_partitions,
     check_renames,
     check_timeline,
@@ -150,6 +151,7 @@ def _prepared(
     ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
 ) -> Prepared:
     prepared = with_rings(ctx, timeline, prepare(ctx.config, request.operation, request.options, stored, given))
+    check_partition_buckets(ctx, prepared.index, timeline)
     if prepared.index_given:
         check_index_fits(ctx, prepared.index, FileSystemView(ctx, timeline).latest_slices())
     return prepared
