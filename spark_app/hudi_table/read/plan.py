@@ -113,7 +113,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     count = refresh_buckets(ctx, timeline)
     count = count if request.as_of is None else buckets_at(ctx, visible)
     left = pruned(
-        ctx, timeline, (s for s in slices if s.partition in kept), possible_keys(bound, ctx.config, everything), count
+        ctx, visible, (s for s in slices if s.partition in kept), possible_keys(bound, ctx.config, everything), count
     )
     return ScanPlan(
         schema=output,
