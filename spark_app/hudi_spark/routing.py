@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark import keys
+from hudi_spark.asked_index import asked_places
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Index, Slot
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.custom import CustomIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.model.table_config import TableConfig
@@ -169,6 +171,8 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
+    if isinstance(prepared.index, CustomIndex):
+        return asked_places(rows, _searched(counted, attempt), attempt)
     stored = stored_keys(rows, _searched(counted, attempt), attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
@@ -195,10 +199,18 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
         older = sf.coalesce(sf.col(keys.quoted(ordering)) < sf.col(STORED), sf.lit(False))
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
-    home = sf.col("_old_path").isNull() | (sf.col("_old_path") == sf.col(PATH))
-    stays = joined.withColumn(SLOT, sf.when(home, sf.col(SLOT))).withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
-    leaves = joined.where(~home).withColumn(PATH, sf.col("_old_path")).withColumn(ALWAYS_DELETE, sf.lit(True))
-    return stays.drop("_old_path").unionByName(leaves.drop("_old_path"))
+    # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
+    found_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
+    one_key = Window.partitionBy(RECORD_KEY)
+    joined = joined.withColumn("_home", found_home).withColumn("_homes", sf.max("_home").over(one_key))
+    joined = joined.withColumn("_nth", sf.row_number().over(one_key.orderBy(SLOT)))
+    new = ~sf.col("_homes") & (sf.col("_nth") == 1)
+    stays = joined.where(sf.col("_home") | new).withColumn(SLOT, sf.when(sf.col("_home"), sf.col(SLOT)))
+    stays = stays.withColumn(ALWAYS_DELETE, sf.lit(None).cast("boolean"))
+    leaves = joined.where(sf.col("_old_path").isNotNull() & ~sf.col("_home")).withColumn(PATH, sf.col("_old_path"))
+    leaves = leaves.withColumn(ALWAYS_DELETE, sf.lit(True))
+    made = ("_old_path", "_home", "_homes", "_nth")
+    return stays.drop(*made).unionByName(leaves.drop(*made))
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:

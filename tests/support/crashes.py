@@ -79,7 +79,8 @@ OPERATIONS: dict[str, tuple[Callable[[HudiTable], object], Callable[[Layout], se
 }
 RING_LAYOUT = Layout(IndexType.CONSISTENT_BUCKET, True, TableType.MERGE_ON_READ)
 """A table whose file groups are nodes of hash rings."""
-LAYOUTS = [Layout(index, flag) for index in IndexType if index is not RING_LAYOUT.index for flag in (True, False)]
+INDEXES = (IndexType.BUCKET, IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE)
+LAYOUTS = [Layout(index, flag) for index in INDEXES for flag in (True, False)]
 LOG_LAYOUTS = [
     Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ),
     Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ),

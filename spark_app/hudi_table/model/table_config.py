@@ -39,10 +39,13 @@ class IndexType(StrEnum):
     CONSISTENT_BUCKET = "ConsistentBucket"
     SIMPLE = "Simple"
     GLOBAL_SIMPLE = "GlobalSimple"
+    CUSTOM = "Custom"
+    """An index of another package, which `IndexSpec.class_name` names."""
 
     @property
     def hudi_name(self) -> str:
-        """`BUCKET` (for both kinds of buckets), `SIMPLE` or `GLOBAL_SIMPLE`."""
+        """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_SIMPLE`; `CUSTOM`, which Hudi has no type for: its `hoodie.index.class`
+        overrides the type."""
         return "BUCKET" if self.hashes else self.name
 
     @property
@@ -96,11 +99,14 @@ class IndexSpec:
     Of a ConsistentBucket index `buckets` are those that a partition begins with; splits and merges keep to `buckets_min` and
     `buckets_max` (default: no change of the number). Of a Bucket index `partition_buckets` are pairs of a regular expression
     and the number of buckets of the partitions in whose path it is found; the first that is found counts.
+    Of a custom index `class_name` is the name under which a package offers it, `settings` are its own (name, value) pairs.
     """
 
     type: IndexType
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
+    class_name: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
     buckets_min: int | None = None
     buckets_max: int | None = None
     partition_buckets: tuple[tuple[str, int], ...] = ()

@@ -16,6 +16,7 @@ from dataclasses import replace
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.index_properties import (
     ENGINE,
+    INDEX_CLASS,
     INDEX_KEYS,
     INDEX_NAMES,
     INDEX_TYPE,
@@ -24,6 +25,7 @@ from hudi_table.model.index_properties import (
     names_in,
 )
 from hudi_table.model.merging import PAYLOADS, Payload, payload_of
+from hudi_table.model.options import INDEX_SETTINGS
 from hudi_table.model.table_config import (
     IndexSpec,
     MergeMode,
@@ -207,7 +209,9 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
         if properties.get(key) and properties[key] not in known
     }
     return {
-        key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
+        key: value
+        for key, value in properties.items()
+        if key in strange or (key not in _MODELLED and key not in taken and not key.startswith(INDEX_SETTINGS))
     }
 
 
@@ -338,7 +342,7 @@ def _timebased(config: TableConfig) -> dict[str, str]:
 
 def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | None:
     value = properties.get(INDEX_TYPE)
-    if not value:
+    if not value and not properties.get(INDEX_CLASS):
         return None
     try:
         return index_spec(properties)

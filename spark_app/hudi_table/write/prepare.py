@@ -17,6 +17,7 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.custom import custom_index
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.index_properties import (
@@ -24,13 +25,23 @@ from hudi_table.model.index_properties import (
     ENGINE,
     EXPRESSIONS,
     HASH_FIELDS,
+    INDEX_CLASS,
     INDEX_NAMES,
     INDEX_TYPE,
+    index_settings,
     index_spec,
     names_in,
 )
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
+from hudi_table.model.options import (
+    COLON_RULE,
+    CUSTOM_KEYS,
+    CUSTOM_MERGER,
+    INDEX_SETTINGS,
+    Operation,
+    SortMode,
+    WriteOptions,
+)
 from hudi_table.model.partition_buckets import render_rules
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
@@ -179,17 +190,20 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
     """The table's index, and whether the options alone told it. A consistent one has the rings that partitions begin with.
 
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
-    index that this release does not have.
+    index that this release does not have, and what `custom_index` raises for one of another package.
     """
     given = _given_index(options)
     if given is not None and config.index is not None:
         _refuse_other_index(config.index, given, config.record_key)
     spec = config.index or given
+    _refuse_other_settings(spec, options)
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE or GLOBAL_SIMPLE, as its other writers do"
         )
+    if spec.type is IndexType.CUSTOM:
+        return custom_index(config, spec), config.index is None
     if not spec.type.hashes:
         return SimpleIndex(is_global=spec.type is IndexType.GLOBAL_SIMPLE), config.index is None
     hash_fields = spec.hash_fields or config.record_key
@@ -211,10 +225,10 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
     name = options.get(INDEX_TYPE)
-    if not name:
+    if not name and not options.get(INDEX_CLASS):
         return None
     try:
-        return index_spec(options)
+        spec = index_spec(options)
     except KeyError:
         told = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
         raise UnsupportedTableError(
@@ -222,10 +236,16 @@ def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
         ) from None
     except ValueError as error:
         raise InvalidOptionError(str(error)) from error
+    if spec.type is IndexType.CUSTOM and not spec.class_name:
+        raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
+    return spec
 
 
 def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
-    pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
+    if IndexType.CUSTOM in (stored.type, given.type):
+        pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, given.class_name or given.type.hudi_name)]
+    else:
+        pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
     if stored.type.hashes and given.type.hashes:
         pairs.append((ENGINE, str(stored.type.engine), str(given.type.engine)))
         pairs.append((BUCKETS, str(stored.buckets), str(given.buckets)))
@@ -238,6 +258,17 @@ def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[s
         if have != want:
             raise InvalidOptionError(
                 f"option {key}={want} contradicts the table, which stores {have}; remove the option"
+            )
+
+
+def _refuse_other_settings(spec: IndexSpec | None, options: Mapping[str, str]) -> None:
+    """Settings are stored with the table, so that all its writers have the same."""
+    stored = dict(spec.settings) if spec is not None else {}
+    for name, value in index_settings(options):
+        if stored.get(name) != value:
+            have = repr(stored[name]) if name in stored else "no such setting"
+            raise InvalidOptionError(
+                f"option {INDEX_SETTINGS}{name}={value} contradicts the table's index, which has {have}; remove the option"
             )
 
 
