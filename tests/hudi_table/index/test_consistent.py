@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_table.api import open_table
 from hudi_table.codec.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.rings import HASH_MAX, Node, Ring
-from hudi_table.table.rings import FixedRings
+from hudi_table.table.rings import FixedRings, TableRings
+from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSlice
+from tests.support import golden
 from tests.support.scale import scaled
 
 RINGS = st.dictionaries(
@@ -60,6 +65,19 @@ def test_rows_go_to_the_file_groups_that_hudi_gives_them() -> None:
         "4c1755a8-ea8a-334c-800b-7ecc7763d480-0",
     ]
     assert index.slots_in("sf")[1] == routed.slots[routed.codes[0]]
+
+
+def test_every_row_of_hudis_table_lies_where_its_stored_ring_says(tmp_path: Path) -> None:
+    table = open_table(str(golden.unpack("bktcons", tmp_path).base))
+    rings = TableRings(table.context, load_timeline(table.context), 4)
+    assert rings.is_stored("sf")
+    assert rings.ring("sf") == Ring.initial("sf", 4)
+    rows = table.scan(meta=True).to_arrow()
+    index = ConsistentIndex(rings, ("id",), ("id",))
+    keys = rows["_hoodie_record_key"].combine_chunks()
+    routed = index.route(Keys(keys, ("sf",), np.zeros(len(keys), dtype=np.int32)))
+    assert [routed.slots[code].file_id for code in routed.codes] == rows["_hoodie_file_name"].to_pylist()
+    assert len(keys) > 10
 
 
 def test_a_group_that_is_no_node_is_named_and_those_of_other_partitions_are_not_asked() -> None:

@@ -44,6 +44,13 @@ def test_a_partition_begins_with_hudis_ring(partition: str, buckets: int) -> Non
     assert ring.nodes[0].file_id == f"{ring.nodes[0].prefix}-0"
 
 
+def test_nodes_split_where_hudi_splits_them() -> None:
+    # The clustering of Apache Hudi 0.15.0, and of 1.1.1, split the four nodes of `sf` at these values.
+    ring = Ring.initial("sf", 4)
+    split = [nodes[0].value for at in range(4) if (nodes := ring.split(at, ("low", "high"))) is not None]
+    assert split == [268435455, 805306368, 1342177280, 1879048191]
+
+
 @settings(max_examples=scaled(200), deadline=None)
 @given(st.integers(1, 3000), st.lists(PLACES))
 def test_every_hash_has_one_node_of_a_first_ring(buckets: int, places: list[int]) -> None:
