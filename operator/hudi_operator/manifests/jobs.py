@@ -57,6 +57,9 @@ def table_of(name: str, spec: HudiTableSpec, config: TableConfig | None = None) 
     """The table as the job creates or checks it. A table that exists keeps its own number of buckets until it is resized."""
     body = to_document(spec)
     found = {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
+    if not found.get("index", {}).get("partitionBuckets", True):
+        # What an earlier release of the job does not know it is told only where it matters.
+        del found["index"]["partitionBuckets"]
     resize = resize_wanted(spec, config) if config is not None else None
     if resize is not None:
         found["index"] = {**found["index"], "buckets": resize[0]}

@@ -104,11 +104,6 @@ class TableRings:
             other._found, other._stored = self._found, self._stored
         return other
 
-    def moved(self, timeline: Timeline) -> str | None:
-        """A partition whose ring is another one under this timeline, if there is one."""
-        other = self.as_of(timeline)
-        return next((name for name, ring in list(self._found.items()) if other.ring(name) != ring), None)
-
 
 def stored_ring(
     ctx: TableContext, timeline: Timeline, partition: str, view: FileSystemView | None = None

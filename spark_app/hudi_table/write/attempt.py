@@ -33,7 +33,7 @@ from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.transaction import Transaction, begin, write_action
 from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared
-from hudi_table.write.ringed import rings_moved, rings_of_write
+from hudi_table.write.ringed import rings_as_of, rings_of_write
 from hudi_table.write.workload import (
     SIZE_SLACK,
     PlannedTask,
@@ -241,7 +241,8 @@ class Attempt:
 
 
 def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
-    """Claim an instant and take the snapshot.
+    """Claim an instant and take the snapshot; the attempt's index has its hash rings, which may be others than those by which rows were
+    taken in.
 
     Raises WriteConflictError if the table's schema or buckets have changed since the request was checked against them.
     """
@@ -249,7 +250,7 @@ def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
-    attempt = Attempt(ctx, prepared, txn, FileSystemView(ctx, txn.timeline), text, batch)
+    attempt = Attempt(ctx, rings_as_of(prepared, txn.timeline), txn, FileSystemView(ctx, txn.timeline), text, batch)
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:
@@ -265,9 +266,6 @@ def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) ->
     count = buckets_at(ctx, txn.timeline)
     if count is not None and isinstance(prepared.index, BucketIndex) and prepared.index.buckets != count:
         moved = "number of buckets"
-    if isinstance(prepared.index, ConsistentIndex):
-        partition = rings_moved(prepared.index, txn.timeline)
-        moved = moved if partition is None else f"hash ring of partition {partition!r}"
     if moved:
         raise WriteConflictError(
             f"the table's {moved} was changed by another writer while the rows were taken in; write again",

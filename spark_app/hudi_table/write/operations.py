@@ -48,7 +48,7 @@ from hudi_table.write.guards import (
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
-from hudi_table.write.ringed import with_rings
+from hudi_table.write.ringed import rings_moved, with_rings
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 
@@ -188,6 +188,9 @@ def _attempt(
                     ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual, attempt.visible
                 )
                 tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
+                kept.enter_context(tagged.rows)
+            elif rings_moved(prepared.index, attempt.prepared.index):
+                tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
                 kept.enter_context(tagged.rows)
             placed = _sorted_across_files(attempt, tagged, request.max_memory)
             if placed is not tagged:

@@ -61,9 +61,19 @@ def with_rings(ctx: TableContext, timeline: Timeline, prepared: Prepared) -> Pre
     return replace(prepared, index=replace(index, rings=TableRings(ctx, timeline, index.rings.buckets)))
 
 
-def rings_moved(index: ConsistentIndex, timeline: Timeline) -> str | None:
-    """A partition whose ring is not the one any more by which rows were routed, if there is one."""
-    return index.rings.moved(timeline) if isinstance(index.rings, TableRings) else None
+def rings_as_of(prepared: Prepared, timeline: Timeline) -> Prepared:
+    """The request with the rings that this timeline shows."""
+    index = prepared.index
+    if not isinstance(index, ConsistentIndex) or not isinstance(index.rings, TableRings):
+        return prepared
+    return replace(prepared, index=replace(index, rings=index.rings.as_of(timeline)))
+
+
+def rings_moved(before: Index, now: Index) -> bool:
+    """Whether rows that were routed by the one index go elsewhere by the other: a split, a merge or an overwrite came between."""
+    if not isinstance(before, ConsistentIndex) or not isinstance(now, ConsistentIndex):
+        return False
+    return any(now.rings.ring(partition) != ring for partition, ring in list(before.rings.known().items()))
 
 
 def rings_of_write(

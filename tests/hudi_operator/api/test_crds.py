@@ -208,8 +208,30 @@ BAD = [
     (table(recordKey=[]), "recordKey"),
     (table(recordKey="id"), "recordKey"),
     (table(orderingFields=None), "mergeMode EventTime needs orderingFields"),
-    (table(index={"type": "Bucket"}), "type Bucket needs buckets"),
-    (table(index={"type": "Simple", "buckets": 4}), "belong to type Bucket"),
+    (table(index={"type": "Bucket"}), "need buckets"),
+    (table(index={"type": "Simple", "buckets": 4}), "belong to types Bucket"),
+    (table(index={"type": "ConsistentBucket"}), "need buckets"),
+    (table(index={"type": "ConsistentBucket", "buckets": 4}), "goes with type MergeOnRead"),
+    (table(index={"type": "Bucket", "buckets": 4, "maxBuckets": 8}), "belong to type ConsistentBucket"),
+    (
+        table(type="MergeOnRead", index={"type": "ConsistentBucket", "buckets": 4, "minBuckets": 5}),
+        "from minBuckets to maxBuckets",
+    ),
+    (
+        table(type="MergeOnRead", index={"type": "ConsistentBucket", "buckets": 4, "maxBuckets": 3}),
+        "from minBuckets to maxBuckets",
+    ),
+    (
+        table(
+            type="MergeOnRead",
+            index={"type": "ConsistentBucket", "buckets": 4, "partitionBuckets": [{"partitions": "a", "buckets": 2}]},
+        ),
+        "partitionBuckets belong to type Bucket",
+    ),
+    (
+        table(index={"type": "Bucket", "buckets": 4, "partitionBuckets": [{"partitions": "a;b", "buckets": 2}]}),
+        "partitions",
+    ),
     (table(index={"type": "Bucket", "buckets": 0}), "buckets"),
     (table(index={"type": "Bucket", "buckets": 4, "hashFields": ["other"]}), "hashFields must be fields of recordKey"),
     (table(partitionBy=[{"field": "at", "type": "Timestamp"}]), "needs a format"),

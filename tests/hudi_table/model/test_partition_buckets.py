@@ -39,7 +39,7 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
     [
         IndexSpec(IndexType.BUCKET, 4, ("a", "b")),
         IndexSpec(IndexType.BUCKET, 4, partition_buckets=(("2024-.*", 16),)),
-        IndexSpec(IndexType.CONSISTENT_BUCKET, 4, ("a",), 2, 64),
+        IndexSpec(IndexType.CONSISTENT_BUCKET, 4, ("a",), buckets_min=2, buckets_max=64),
         IndexSpec(IndexType.CONSISTENT_BUCKET, 4),
         IndexSpec(IndexType.SIMPLE),
     ],
