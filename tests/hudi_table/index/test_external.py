@@ -13,6 +13,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import pytest
 from adbc_driver_postgresql import dbapi
 
 from hudi_table.api import HudiTable, open_table
+from hudi_table.cli import main
 from hudi_table.errors import AccessDeniedError, InvalidOptionError, InvalidRequestError, UnavailableError
 from hudi_table.index import external
 from hudi_table.index.custom import CustomIndex
@@ -185,18 +187,54 @@ def test_a_table_is_taken_in_anew_on_request_and_keys_that_are_missing_are_found
     table.insert(rows(*((f"k{number}", "x", number) for number in range(10))))
     lookup, index = snapshot(table.context, LocalEngine(1)), parts(table)
     assert not list(missing_keys(index, lookup))
-    with contextlib.closing(dbapi.connect(server.uri)) as connection, contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute(
-            "DELETE FROM hudi_index_keys WHERE slice IN (SELECT number FROM hudi_index_slices WHERE namespace = "
-            f"'{table.base_path}') AND hash < '\\x80'::bytea"
-        )
-        connection.commit()
+    lose(server, table, "hash < '\\x80'::bytea")
     ((place, count),) = missing_keys(index, lookup)
     assert place[0] == "x"
     assert count == 10 - held(table) > 0
     index.rebuild(lookup)
     assert held(table) == 10
     assert not list(missing_keys(index, lookup))
+
+
+class TestTheVerb:
+    """`hudictl keystore`."""
+
+    def test_it_shows_and_rebuilds_what_the_store_has(self, server: Server, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"), index=indexed())
+        table.insert(rows(("a", "x", 1), ("b", "y", 2)))
+        with stopped_learning():
+            table.insert(rows(("c", "z", 3)))
+        assert main(["keystore", table.base_path, "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("postgres,3,2,2,")
+        assert main(["keystore", table.base_path, "--rebuild", "-o", "csv"]) == 0
+        assert "nothing was changed" in (shown := capsys.readouterr()).err
+        assert shown.out.splitlines()[1].startswith("postgres,3,2,2,")
+        assert main(["keystore", table.base_path, "--rebuild", "--yes", "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("postgres,3,3,3,")
+        assert main(["keystore", table.base_path, "--check", "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1] == "postgres,3,3,3,0"
+
+    def test_a_store_that_lost_keys_is_a_finding(self, server: Server, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"), index=indexed())
+        table.insert(rows(("a", "x", 1), ("b", "x", 2)))
+        lose(server, table, "TRUE")
+        assert main(["keystore", table.base_path, "--check"]) == 3
+        assert "2 keys of file group" in capsys.readouterr().err
+
+    def test_a_table_of_another_index_has_no_store(self, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"))
+        assert main(["keystore", table.base_path]) == 1
+        assert "has no external index" in capsys.readouterr().err
+
+
+def lose(server: Server, table: HudiTable, condition: str) -> None:
+    """What nobody does but a person: delete keys, and leave what says that they are there."""
+    with contextlib.closing(dbapi.connect(server.uri)) as connection, contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(
+            "DELETE FROM hudi_index_keys WHERE slice IN (SELECT number FROM hudi_index_slices WHERE namespace = "
+            f"'{table.base_path}') AND {condition}"
+        )
+        connection.commit()
 
 
 class TestDeath:
@@ -380,10 +418,10 @@ class Calls:
         if self.at is not None and self.made >= self.at:
             raise self.error
 
-    def opener(self) -> Callable[[str, str], contextlib.AbstractContextManager[PostgresStore]]:
+    def opener(self) -> Callable[[str, str, str], contextlib.AbstractContextManager[PostgresStore]]:
         @contextlib.contextmanager
-        def opening(variable: str, name: str) -> Iterator[PostgresStore]:
-            with open_postgres(variable, name) as store:
+        def opening(variable: str, name: str, secret: str = "") -> Iterator[PostgresStore]:
+            with open_postgres(variable, name, secret) as store:
                 store.connection, store.cursor = Meeting(store.connection, self), Meeting(store.cursor, self)
                 yield store
 
