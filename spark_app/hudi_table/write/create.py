@@ -191,7 +191,7 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
     elif isinstance(given, str):
         spec = IndexSpec(_member(IndexType, given, "index"))
     else:
-        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields", "class", "settings"}
+        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields", "class", "className", "settings"}
         if unknown or "type" not in given:
             raise InvalidRequestError(
                 f"index {dict(given)!r}: it has type, buckets and hashFields, or type, class and settings"
@@ -200,7 +200,7 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
         settings = tuple(sorted((str(name), str(value)) for name, value in (given.get("settings") or {}).items()))
         spec = IndexSpec(
             _member(IndexType, given["type"], "index.type"), given.get("buckets"), _names(fields_given),
-            str(given.get("class") or ""), settings,
+            str(given.get("class") or given.get("className") or ""), settings,
         )  # fmt: skip
     if (spec.type is IndexType.CUSTOM) is not bool(spec.class_name) or (spec.settings and not spec.class_name):
         raise InvalidRequestError(
