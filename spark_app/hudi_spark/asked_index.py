@@ -21,6 +21,7 @@ from hudi_spark.stored_keys import PATH, SLOT
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.index.base import Keys, Lookup, Routed
+from hudi_table.index.custom import CustomIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.engine import LocalEngine
@@ -59,7 +60,8 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, ord
         [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]
     )
     wanted = to_arrow_schema(schema)
-    handle, index, visible = TableHandle.of(attempt.ctx), attempt.prepared.index, attempt.visible
+    assert isinstance(attempt.prepared.index, CustomIndex)
+    handle, index, visible = TableHandle.of(attempt.ctx), attempt.prepared.index.for_tasks(), attempt.visible
     virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
     found = tuple(slices)
 

@@ -52,7 +52,7 @@ def by_value(module: str) -> Iterator[None]:
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.value)
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_spark_finds_keys_as_the_local_engine_does(
-    spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType
+    spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType, caplog: pytest.LogCaptureFixture
 ) -> None:
     case = Case(subject, kind if kind in subject.types else subject.types[0])
     with subject.standing(), by_value(subject.module):
@@ -63,3 +63,6 @@ def test_spark_finds_keys_as_the_local_engine_does(
             case.write(tables[1], operation, *items)
             found, expected = (read(table.context.storage) for table in tables)
             assert found == expected, f"{operation} of {items}"
+        assert not [record for record in caplog.records if record.name == "hudi_table"], (
+            "an index was not told of a commit"
+        )

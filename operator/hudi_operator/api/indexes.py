@@ -64,11 +64,17 @@ class TableIndexSpec:
             "type",
             lambda i: i.type is IndexType.BUCKET or not i.partition_buckets,
         ),
+        Rule(
+            "self.type == 'Custom' ? has(self.className) : (!has(self.className) && !has(self.settings))",
+            "className and settings belong to type Custom, which needs className: the name under which a package offers the index",
+            "className",
+            lambda i: i.class_name is not None if i.type is IndexType.CUSTOM else not (i.class_name or i.settings),
+        ),
     )
 
     type: IndexType = prop(
         "Bucket hashes the key to a fixed number of buckets, ConsistentBucket to buckets that split and merge as clustering finds them "
-        "too large or too small (MergeOnRead only); Simple and GlobalSimple look it up in the base files"
+        "too large or too small (MergeOnRead only); Simple and GlobalSimple look it up in the base files; Custom asks an index of a package"
     )
     buckets: int | None = prop(
         "file groups of each partition of a Bucket index; of a ConsistentBucket index, with which a partition begins",
@@ -99,4 +105,13 @@ class TableIndexSpec:
         "to such a table",
         (),
         max_items=64,
+    )
+    class_name: str | None = prop(
+        "of a Custom index: postgres, or the name of an entry point hudi_table.indexes in the jobs' image",
+        None,
+        min_length=1,
+        max_length=256,
+    )
+    settings: dict[str, str] | None = prop(
+        "settings of a Custom index; no secrets", None, max_items=32, item_max_length=1024
     )

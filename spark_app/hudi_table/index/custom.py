@@ -8,7 +8,7 @@ names and texts, never code. The package has to be installed where rows are writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, Protocol, TypeVar
 
@@ -30,8 +30,9 @@ T = TypeVar("T")
 class KeyIndex(Protocol):
     """What a package offers. It says where known keys are; new ones go where their partition has room.
 
-    It may also have a method `learn(lookup: Lookup) -> None`, which is called after each commit of this library with what the
-    table holds then. It travels to tasks of Spark, so it is picklable, and opens connections when it is asked.
+    It may also have methods `learn(lookup: Lookup) -> None`, which is called after each commit of this library with what the
+    table holds then, and `for_tasks() -> KeyIndex`, what travels to tasks of Spark in its place. So it is picklable, and opens
+    connections when it is asked.
     """
 
     @property
@@ -99,6 +100,11 @@ class CustomIndex:
         if fault:
             raise InvalidRequestError(f"the index {self.name!r} {fault}; nothing was written, mend its package")
         return routed
+
+    def for_tasks(self) -> CustomIndex:
+        """What travels to tasks."""
+        made: Callable[[], KeyIndex] | None = getattr(self.inner, "for_tasks", None)
+        return self if made is None else replace(self, inner=_asked(self.name, "cannot travel to tasks", made))
 
     def learn(self, lookup: Lookup) -> None:
         """Tell it what the table holds after a commit, if it wants to know."""

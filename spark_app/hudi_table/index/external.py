@@ -25,9 +25,10 @@ If the store does not answer, a write that needs it fails before it has written 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ RECORDED_GROUPS_AT_ONCE = 500
 CONNECTION = "HUDI_INDEX_CONNECTION"
 """Name of the environment variable with the connection, unless the setting `connection` gives another."""
 
-OpenStore = Callable[[str, str], AbstractContextManager[KeyStore]]
+OpenStore = Callable[[str, str, str], AbstractContextManager[KeyStore]]
 
 
 def postgres_index(_: TableConfig, settings: Mapping[str, str]) -> ExternalIndex:
@@ -66,16 +67,22 @@ def postgres_index(_: TableConfig, settings: Mapping[str, str]) -> ExternalIndex
 
 @dataclass(frozen=True, slots=True)
 class ExternalIndex:
-    """See above. `open_store(connection, namespace)`: `connection` names where the credentials are, and holds none."""
+    """See above. `open_store(connection, namespace, secret)`: `connection` is the name of the environment variable that holds
+    the secret, which is "" but in a task: an executor has no credentials of its own."""
 
     is_global: bool
     open_store: OpenStore
     connection: str
     namespace: str = ""
+    secret: str = field(default="", repr=False)
+
+    def for_tasks(self) -> ExternalIndex:
+        """With what a task needs to open the store; it crosses with the plan, as the credentials of the table's storage do."""
+        return replace(self, secret=os.environ.get(self.connection, ""))
 
     def store(self, lookup: Lookup) -> AbstractContextManager[KeyStore]:
         """A connection of its own, which the caller closes."""
-        return self.open_store(self.connection, self.namespace or lookup.storage.base_path)
+        return self.open_store(self.connection, self.namespace or lookup.storage.base_path, self.secret)
 
     def route(self, keys: Keys, lookup: Lookup) -> Routed:
         """Rows of known keys to their group, others to their partition."""
@@ -115,7 +122,7 @@ class ExternalIndex:
             known = recorded.get((item.partition, item.file_id))
             return _change(lookup, item, known.files if known else ())
 
-        stale = [item for item in lookup.slices if not _is_recorded(item, recorded)]
+        stale = [item for item in lookup.slices if not is_recorded(item, recorded)]
         waiting: list[Change] = []
         size = 0
         for change in lookup.engine.imap(changed, stale):
@@ -135,7 +142,7 @@ def missing_keys(index: ExternalIndex, lookup: Lookup) -> Iterator[tuple[Place, 
         recorded = store.recorded()
         for item in lookup.slices:
             place = (item.partition, item.file_id)
-            if not _is_recorded(item, recorded):
+            if not is_recorded(item, recorded):
                 continue
             keys = keys_in(lookup, item.partition, files_of(item))
             rows, numbers = store.find(keys)
@@ -144,7 +151,8 @@ def missing_keys(index: ExternalIndex, lookup: Lookup) -> Iterator[tuple[Place, 
                 yield place, lacking
 
 
-def _is_recorded(item: FileSlice, recorded: Mapping[Place, Recorded]) -> bool:
+def is_recorded(item: FileSlice, recorded: Mapping[Place, Recorded]) -> bool:
+    """Whether the store has exactly this slice."""
     known = recorded.get((item.partition, item.file_id))
     return known is not None and known.files == files_of(item)
 
@@ -154,7 +162,7 @@ def _known(slices: Sequence[FileSlice], recorded: Mapping[Place, Recorded]) -> d
     return {
         recorded[(item.partition, item.file_id)].number: code
         for code, item in enumerate(slices)
-        if _is_recorded(item, recorded)
+        if is_recorded(item, recorded)
     }
 
 

@@ -41,8 +41,8 @@ _HASH = "substring(sha256($2::bytea || p.key) FOR 16)"
 
 
 @contextlib.contextmanager
-def open_postgres(variable: str, namespace: str) -> Iterator[PostgresStore]:
-    """A connection to the server that the environment variable names; closed in the end, what was not committed undone.
+def open_postgres(variable: str, namespace: str, secret: str = "") -> Iterator[PostgresStore]:
+    """A connection to the server that the environment variable names, or `secret`; closed in the end, what was not committed undone.
 
     Raises InvalidOptionError without the variable, InvalidRequestError without the driver, UnavailableError, AccessDeniedError.
     """
@@ -52,7 +52,7 @@ def open_postgres(variable: str, namespace: str) -> Iterator[PostgresStore]:
         raise InvalidRequestError(
             "the index postgres needs the driver adbc-driver-postgresql; install hudi-operator[postgres]"
         ) from None
-    given = os.environ.get(variable)
+    given = secret or os.environ.get(variable)
     if not given:
         raise InvalidOptionError(
             f"the index postgres finds no connection: set the environment variable {variable} to a libpq connection string"

@@ -30,4 +30,4 @@ def run_inline(
     cluster_inline(ctx, committed, options, engine, max_memory=max_memory)
     clean_inline(ctx, committed, options, engine)
     archive_inline(ctx, committed, options)
-    remember(ctx, committed, options, engine)
+    remember(ctx, committed, options)

@@ -228,7 +228,8 @@ def _index_document(given: Mapping[str, Any]) -> IndexSpec:
     """An index from the resource's shape. Raises InvalidRequestError."""
     known = {
         "buckets": "buckets", "hashFields": "hash_fields", "minBuckets": "buckets_min", "maxBuckets": "buckets_max",
-        "partitionBuckets": "partition_buckets", "class": "class_name", "settings": "settings",
+        "partitionBuckets": "partition_buckets", "class": "class_name",
+        "className": "class_name", "settings": "settings",
     }  # fmt: skip
     values = {known.get(key, key): value for key, value in given.items() if key != "type"}
     if "type" not in given or not values.keys() <= set(known.values()):

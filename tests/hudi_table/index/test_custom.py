@@ -60,6 +60,8 @@ def test_the_options_of_hudi_name_an_index_and_override_its_type(package: Path) 
     same = {"hoodie.index.type": "SIMPLE", CLASS: "whole-scan", "hoodie.lakeops.index.global": "true"}
     table.upsert(rows(("a", "x", 1)), options=same)
     assert contents(table) == [("a", "x", 1)]
+    resource = {"type": "Custom", "className": "whole-scan", "settings": {"global": "true"}}
+    assert new_table(index=resource).context.config.index == table.context.config.index
 
 
 def test_a_table_that_stores_no_index_takes_one_from_the_options_of_each_write(package: Path) -> None:

@@ -1,46 +1,36 @@
-"""The external index: what it saves, and that neither its store nor a death can make it wrong.
+"""The external index: what it saves, and that its store cannot make it wrong.
 
-Matrix: a real PostgreSQL server × {the store knows the snapshot, lags behind it, belongs to another copy of the table, is gone};
-a death or a lost connection at every call to the server and at calls to the storage. Secrets, refusals, rebuilding.
+Matrix: a real PostgreSQL server × {the store knows the snapshot, lags behind it, belongs to another copy of the table}. Secrets,
+refusals, rebuilding.
 
-Omitted: what every index does (`test_conformance.py`, which runs this one too).
+Omitted: what every index does (`test_conformance.py`, which runs this one too), deaths (`test_external_deaths.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from adbc_driver_postgresql import dbapi
 
 from hudi_table.api import HudiTable, open_table
+from hudi_table.cli import main
 from hudi_table.errors import AccessDeniedError, InvalidOptionError, InvalidRequestError, UnavailableError
-from hudi_table.index import external
-from hudi_table.index.custom import CustomIndex
-from hudi_table.index.external import CONNECTION, ExternalIndex, missing_keys
+from hudi_table.index.external import CONNECTION, missing_keys
 from hudi_table.index.key_store import Change
-from hudi_table.index.postgres import BATCH_KEYS, PostgresStore, open_postgres
-from hudi_table.model.table_config import TableType
+from hudi_table.index.postgres import BATCH_KEYS, open_postgres
 from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.write.prepare import resolve_index
 from hudi_table.write.remembering import snapshot
-from tests.hudi_table.index.test_conformance import WRITES, _Interrupted, begun
-from tests.hudi_table.test_crash_points import attempt
-from tests.support.crashes import copied, opened, read
-from tests.support.faults import Crash
-from tests.support.indexes import Case, Subject
+from tests.support.crashes import copied, opened
+from tests.support.key_stores import held, indexed, lose, parts, stopped_learning
 from tests.support.postgres import PASSWORD, Server, namespace, running_postgres
 from tests.support.recording import RecordingStorage, Trace
-from tests.support.scale import scale, scaled
+from tests.support.scale import scaled
 from tests.support.written import contents, new_table, rows
 
 APART = {"hoodie.parquet.small.file.limit": "0"}
@@ -50,25 +40,6 @@ APART = {"hoodie.parquet.small.file.limit": "0"}
 def server() -> Iterator[Server]:
     with running_postgres() as started:
         yield started
-
-
-def indexed(**settings: str) -> dict[str, Any]:
-    return {"type": "Custom", "class": "postgres", "settings": settings}
-
-
-def parts(table: HudiTable) -> ExternalIndex:
-    index, _ = resolve_index(table.context.config, {})
-    assert isinstance(index, CustomIndex)
-    assert isinstance(index.inner, ExternalIndex)
-    return index.inner
-
-
-def held(table: HudiTable) -> int:
-    """How many (key, group) pairs the store has of a table."""
-    lookup = snapshot(table.context, LocalEngine(1))
-    with parts(table).store(lookup) as store:
-        assert isinstance(store, PostgresStore)
-        return store.key_count()
 
 
 def opened_files(table: HudiTable, write: Callable[[HudiTable], object]) -> set[str]:
@@ -185,12 +156,7 @@ def test_a_table_is_taken_in_anew_on_request_and_keys_that_are_missing_are_found
     table.insert(rows(*((f"k{number}", "x", number) for number in range(10))))
     lookup, index = snapshot(table.context, LocalEngine(1)), parts(table)
     assert not list(missing_keys(index, lookup))
-    with contextlib.closing(dbapi.connect(server.uri)) as connection, contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute(
-            "DELETE FROM hudi_index_keys WHERE slice IN (SELECT number FROM hudi_index_slices WHERE namespace = "
-            f"'{table.base_path}') AND hash < '\\x80'::bytea"
-        )
-        connection.commit()
+    lose(server, table, "hash < '\\x80'::bytea")
     ((place, count),) = missing_keys(index, lookup)
     assert place[0] == "x"
     assert count == 10 - held(table) > 0
@@ -199,97 +165,35 @@ def test_a_table_is_taken_in_anew_on_request_and_keys_that_are_missing_are_found
     assert not list(missing_keys(index, lookup))
 
 
-class TestDeath:
-    """A server that is gone, a process that dies: a write fails before anything is visible, or it stands; nothing comes twice."""
+class TestTheVerb:
+    """`hudictl keystore`."""
 
-    def test_a_write_fails_clearly_while_the_server_is_away_and_leaves_nothing(self, server: Server) -> None:
-        table = new_table(index=indexed())
-        table.insert(rows(("a", "x", 1)))
-        before = {info.path for info in table.context.storage.list() if info.path.endswith(".parquet")}
-        server.kill()
-        try:
-            with pytest.raises(
-                UnavailableError, match=rf"external index did not answer \(connection in {CONNECTION}\)"
-            ):
-                table.upsert(rows(("a", "x", 2), ("b", "x", 3)))
-            assert contents(table) == [("a", "x", 1)]
-            assert {info.path for info in table.context.storage.list() if info.path.endswith(".parquet")} == before
-            assert not load_timeline(table.context).pending
-        finally:
-            server.start()
-        table.upsert(rows(("a", "x", 2), ("b", "x", 3)))
-        assert contents(table) == [("a", "x", 2), ("b", "x", 3)]
+    def test_it_shows_and_rebuilds_what_the_store_has(self, server: Server, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"), index=indexed())
+        table.insert(rows(("a", "x", 1), ("b", "y", 2)))
+        with stopped_learning():
+            table.insert(rows(("c", "z", 3)))
+        assert main(["keystore", table.base_path, "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("postgres,3,2,2,")
+        assert main(["keystore", table.base_path, "--rebuild", "-o", "csv"]) == 0
+        assert "nothing was changed" in (shown := capsys.readouterr()).err
+        assert shown.out.splitlines()[1].startswith("postgres,3,2,2,")
+        assert main(["keystore", table.base_path, "--rebuild", "--yes", "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("postgres,3,3,3,")
+        assert main(["keystore", table.base_path, "--check", "-o", "csv"]) == 0
+        assert capsys.readouterr().out.splitlines()[1] == "postgres,3,3,3,0"
 
-    def test_a_server_that_dies_between_lookup_and_commit_leaves_the_write_and_is_told_later(
-        self, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        table = new_table(index=indexed())
-        table.insert(rows(("a", "x", 1)))
-        route = ExternalIndex.route
+    def test_a_store_that_lost_keys_is_a_finding(self, server: Server, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"), index=indexed())
+        table.insert(rows(("a", "x", 1), ("b", "x", 2)))
+        lose(server, table, "TRUE")
+        assert main(["keystore", table.base_path, "--check"]) == 3
+        assert "2 keys of file group" in capsys.readouterr().err
 
-        def route_then_die(*arguments: Any) -> Any:
-            answer = route(*arguments)
-            server.kill()
-            return answer
-
-        try:
-            with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
-                patched.setattr(ExternalIndex, "route", route_then_die)
-                result = table.upsert(rows(("a", "x", 2), ("b", "x", 3)), options=APART)
-            assert contents(table) == [("a", "x", 2), ("b", "x", 3)]
-            assert f"the write of {result.instant} is committed" in caplog.text
-            assert PASSWORD not in caplog.text
-        finally:
-            server.start()
-        table.upsert(rows(("a", "x", 4), ("b", "x", 5)), options=APART)
-        assert contents(table) == [("a", "x", 4), ("b", "x", 5)]
-        assert held(table) == 2
-
-    @pytest.mark.parametrize(
-        ("kind", "operation"), [(TableType.COPY_ON_WRITE, "upsert"), (TableType.MERGE_ON_READ, "delete")], ids=str
-    )
-    def test_a_fault_at_a_storage_call_leaves_a_store_that_misleads_nobody(
-        self, server: Server, kind: TableType, operation: str, figure: Callable[[int, str], None]
-    ) -> None:
-        """All copies of the table tell one store, so each meets what the others, and their dead, have told it."""
-        settings = {"global": "true", "namespace": namespace()}
-        case = Case(Subject("external", indexed(**settings), is_global=True), kind)
-        figure(_Interrupted(case, operation).every_point(), "crash points")
-
-    @pytest.mark.parametrize("lost", [False, True], ids=["dies", "loses its connection"])
-    def test_a_process_that_dies_at_a_call_to_the_server_leaves_the_old_or_the_new_rows(
-        self, server: Server, monkeypatch: pytest.MonkeyPatch, lost: bool, figure: Callable[[int, str], None]
-    ) -> None:
-        case = Case(Subject("external", indexed(**{"global": "true"}), is_global=True), TableType.COPY_ON_WRITE)
-        start = begun(case).context.storage
-        old = read(start)
-        calls = Calls()
-        with monkeypatch.context() as patched:
-            patched.setattr(external, "open_postgres", calls.opener())
-            twin = copied(start)
-            case.write(opened(twin), "upsert", *WRITES["upsert"])
-        new, count = read(twin), calls.made
-        outcomes: dict[str, int] = {}
-        for number in range(1, count + 1, 1 if scale() > 1 else 3):
-            store = copied(start)
-            error: BaseException = dbapi.OperationalError("lost", status_code=10) if lost else Crash("at the server")
-
-            def write(store: Storage = store) -> None:
-                case.write(opened(store), "upsert", *WRITES["upsert"])
-
-            with monkeypatch.context() as patched:
-                patched.setattr(external, "open_postgres", Calls(number, error).opener())
-                outcome = attempt(write)
-            outcomes[outcome] = outcomes.get(outcome, 0) + 1
-            found = read(store)
-            assert found in (old, new), f"call {number}, {outcome}: {sorted(found)}"
-            assert (found == old) == (outcome == "failed") or outcome == "crashed"
-            for suspect in (900.0, 0.0):
-                after = copied(store)
-                case.write(opened(after, suspect=suspect), "upsert", *WRITES["upsert"])
-                assert read(after) == new, f"call {number}, {outcome}: the next write left {sorted(read(after))}"
-        assert set(outcomes) == ({"failed", "succeeded"} if lost else {"crashed"})
-        figure(sum(outcomes.values()), "crash points of the external index")
+    def test_a_table_of_another_index_has_no_store(self, tmp_path: Path, capsys: Any) -> None:
+        table = new_table(str(tmp_path / "t"))
+        assert main(["keystore", table.base_path]) == 1
+        assert "has no external index" in capsys.readouterr().err
 
 
 class TestSecrets:
@@ -341,17 +245,6 @@ class TestSecrets:
             new_table(index=indexed(**{name: value}))
 
 
-@contextlib.contextmanager
-def stopped_learning() -> Iterator[None]:
-    """What another engine does, or a process that dies after its commit: the store is not told."""
-    learn = ExternalIndex.learn
-    ExternalIndex.learn = lambda *_: None  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        ExternalIndex.learn = learn  # type: ignore[method-assign]
-
-
 @dataclass
 class Counting:
     """A cursor that counts its queries."""
@@ -365,39 +258,3 @@ class Counting:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.cursor, name)
-
-
-@dataclass
-class Calls:
-    """Counts the calls to the server, and raises `error` instead of call `at` and of all that follow."""
-
-    at: int | None = None
-    error: BaseException = field(default_factory=lambda: Crash("at the server"))
-    made: int = 0
-
-    def meet(self) -> None:
-        self.made += 1
-        if self.at is not None and self.made >= self.at:
-            raise self.error
-
-    def opener(self) -> Callable[[str, str], contextlib.AbstractContextManager[PostgresStore]]:
-        @contextlib.contextmanager
-        def opening(variable: str, name: str) -> Iterator[PostgresStore]:
-            with open_postgres(variable, name) as store:
-                store.connection, store.cursor = Meeting(store.connection, self), Meeting(store.cursor, self)
-                yield store
-
-        return opening
-
-
-@dataclass
-class Meeting:
-    """A connection or cursor whose calls meet the fault first."""
-
-    inner: Any
-    calls: Calls
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("execute", "adbc_ingest", "commit", "fetch_arrow_table"):
-            self.calls.meet()
-        return getattr(self.inner, name)
