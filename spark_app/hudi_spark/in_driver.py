@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from hudi_table.index.bucket import BucketIndex
+from hudi_spark.routing import slots_in
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared
@@ -33,7 +33,7 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
     What is collected is bounded by the estimate, and where that is wrong by Spark's own `spark.driver.maxResultSize`: past it, as
     after every other failure, tasks do the write and say what is wrong.
     """
-    if config.type is not TableType.MERGE_ON_READ or not isinstance(prepared.index, BucketIndex):
+    if config.type is not TableType.MERGE_ON_READ or prepared.index.reads_snapshot:
         return None
     estimate = _estimate(df)
     if estimate is None or estimate > ESTIMATE_MAX or _unbounded(df):
@@ -44,7 +44,9 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
         return None
     keys = TableKeys(config)
     paths = {path for batch in rows.to_batches() for path in keys.partition_paths(batch).unique().to_pylist()}
-    return rows if 0 < len(paths) * prepared.index.buckets <= FILES_MAX else None
+    if not 0 < len(paths) <= FILES_MAX:
+        return None
+    return rows if sum(len(slots_in(prepared.index, path)) for path in paths) <= FILES_MAX else None
 
 
 def _unbounded(df: DataFrame) -> bool:

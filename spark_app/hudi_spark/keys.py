@@ -7,15 +7,17 @@ Python, never whole rows: sending rows merely to compute a bucket costs as much 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
+from hudi_table.index.base import Index, Keys, Slot
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table_config import PartitionType, TableConfig
@@ -66,7 +68,8 @@ def bucket_column(index: BucketIndex, *, colons: bool) -> Column:
     """The bucket of a row, from its column `_hoodie_record_key`.
 
     For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) & 0x7fffffff` modulo the
-    number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python.
+    number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python. The number of
+    buckets is the same in every partition: see `place_column` for other indexes.
     """
     if colons or len(index.record_key) > 1:
         return _bucket_in_python(index)
@@ -75,9 +78,26 @@ def bucket_column(index: BucketIndex, *, colons: bool) -> Column:
     return sf.pmod(hashed, sf.lit(index.buckets).cast("bigint")).cast("int")
 
 
+def place_column(index: Index, places: Mapping[Slot, int], path: str) -> Column:
+    """The number that `places` gives to the slot of a row, -1 for none, from its columns `_hoodie_record_key` and `path`.
+
+    For an index whose hash is all (`reads_snapshot` False); it goes to the tasks, and so has to be picklable.
+    """
+
+    def placed(keys: pa.Array, paths: pa.Array) -> pa.Array:
+        encoded = paths.dictionary_encode()
+        partitions = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        routed = index.route(Keys(keys, tuple(encoded.dictionary.to_pylist()), partitions))
+        numbers = np.array([places.get(slot, -1) for slot in routed.slots], dtype=np.int32)
+        return pa.array(numbers[routed.codes], pa.int32())
+
+    made: Column = _udf(placed, "int")(sf.col(RECORD_KEY), sf.col(path))
+    return made
+
+
 def _bucket_in_python(index: BucketIndex) -> Column:
     def bucket(keys: pa.Array) -> pa.Array:
-        return pa.array(index.buckets_of(keys), pa.int32())
+        return pa.array(index.buckets_of(keys, ""), pa.int32())
 
     made: Column = _udf(bucket, "int")(sf.col(RECORD_KEY))
     return made

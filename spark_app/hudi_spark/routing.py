@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark import keys
+from hudi_spark.asked_index import asked_places
 from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
-from hudi_table.index.base import Slot
+from hudi_table.index.base import Index, Slot
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.custom import CustomIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import ALWAYS_DELETE
+from hudi_table.table.rings import FixedRings
 from hudi_table.table.view import FileSlice
 from hudi_table.write import keygen
 from hudi_table.write.attempt import Attempt
@@ -104,12 +108,18 @@ def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | N
         )
 
 
+def slots_in(index: Index, partition: str) -> list[Slot]:
+    """All places of a partition where an index whose hash is all can send rows."""
+    assert isinstance(index, (BucketIndex, ConsistentIndex))
+    return index.slots_in(partition)
+
+
 def route(counted: Profile, attempt: Attempt) -> Routing:
     """Plan the tasks of an attempt and number the rows by them."""
     prepared = attempt.prepared
     columns = keyed_schema(prepared)
-    if isinstance(prepared.index, BucketIndex):
-        rows = _by_bucket(counted, attempt, prepared.index)
+    if not prepared.index.reads_snapshot:
+        rows = _by_hash(counted, attempt, prepared.index)
         if prepared.operation is Operation.DELETE:
             rows = rows.withColumn(ALWAYS_DELETE, sf.lit(True))
         return Routing(_selected(rows, columns, attempt), columns)
@@ -119,12 +129,30 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
     return Routing(_selected(rows, columns, attempt), columns, tuple(sorted(filled)))
 
 
-def _by_bucket(counted: Profile, attempt: Attempt, index: BucketIndex) -> DataFrame:
-    """Every bucket of every partition that has rows gets a task; those that no row meets write nothing."""
-    slots = [Slot(path, bucket=number) for path in sorted(counted.counts) for number in range(index.buckets)]
-    shares = [max(1, counted.counts[slot.partition] // index.buckets) for slot in slots]
+def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
+    """Every bucket or node of every partition that has rows gets a task; those that no row meets write nothing."""
+    by_path = {path: slots_in(index, path) for path in sorted(counted.counts)}
+    slots = [slot for found in by_path.values() for slot in found]
+    shares = [max(1, counted.counts[slot.partition] // len(by_path[slot.partition])) for slot in slots]
     planned = attempt.plan(slots, shares, counted.row_bytes * sum(shares))
     numbers = {source.slot: item.task.index for item in planned for source in item.sources}
+    if isinstance(index, BucketIndex) and not index.rules:
+        return _by_bucket(counted, index, slots, numbers)
+    places = {slots[position]: number for position, number in numbers.items()}
+    placed = keys.place_column(_sent(index, list(by_path)), places, PATH)
+    return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0)
+
+
+def _sent(index: Index, partitions: Sequence[str]) -> Index:
+    """The index as it goes to the tasks: with the rings of these partitions, and nothing that reads others."""
+    if not isinstance(index, ConsistentIndex):
+        return index
+    rings = {partition: index.rings.ring(partition) for partition in partitions}
+    return replace(index, rings=FixedRings(index.rings.buckets, rings))
+
+
+def _by_bucket(counted: Profile, index: BucketIndex, slots: Sequence[Slot], numbers: Mapping[int, int]) -> DataFrame:
+    """The same number of buckets in every partition: what Spark computes itself."""
     rows = counted.rows.withColumn(_BUCKET, keys.bucket_column(index, colons=counted.colons))
     if len(slots) <= _LITERALS_MAX:
         paths = sf.array(*(sf.lit(path) for path in sorted(counted.counts)))
@@ -145,6 +173,8 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
+    if isinstance(prepared.index, CustomIndex):
+        return asked_places(rows, _searched(counted, attempt), attempt)
     stored = _stored(rows, counted, attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)

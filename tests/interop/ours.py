@@ -16,6 +16,8 @@ from tests.support.rows import ALL_META, META, Rows, assert_same_rows
 
 INDEXES: dict[str, Any] = {
     "bucket": {"type": "Bucket", "buckets": 3},
+    "consistent": {"type": "ConsistentBucket", "buckets": 3, "minBuckets": 2, "maxBuckets": 8},
+    "by partition": {"type": "Bucket", "buckets": 2, "partitionBuckets": [{"partitions": "^(sf|ny)", "buckets": 5}]},
     "simple": "Simple",
     "global": "GlobalSimple",
     "bloom": "Bloom",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.errors import UnsupportedTableError
+from hudi_table.errors import InvalidOptionError
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.support import golden, hudi_rs
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.interop
 
 SIMPLE = {"hoodie.index.type": "SIMPLE"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+RINGS = BUCKETS | {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
 
 
@@ -89,13 +90,13 @@ def continuation(rows: pa.Table, how: Continuation) -> pa.Table:
     return pa.Table.from_pylist([update, new], schema=rows.schema)
 
 
-@pytest.mark.parametrize("name", [name for name in golden.MERGE_ON_READ if name not in ("bktcons", "failmor")])
+@pytest.mark.parametrize("name", [name for name in golden.MERGE_ON_READ if name != "failmor"])
 def test_a_merge_on_read_golden_table_is_continued_compacted_and_read_again(
     hudis: Hudis, tmp_path: Path, name: str
 ) -> None:
     table = golden.unpack(name, tmp_path)
     before = ours.read(table.base)
-    how = Continuation(BUCKETS if name == "bktmor" else SIMPLE)
+    how = Continuation({"bktmor": BUCKETS, "bktcons": RINGS}.get(name, SIMPLE))
     ours.write(table.base, "upsert", data := continuation(before, how), options=how.options)
     expected = by_key(before, how.key) | by_key(data, how.key)
 
@@ -136,9 +137,10 @@ def test_a_rollback_later_than_the_newest_write_hides_it_from_0_15_0_until_the_n
     hudis.each(after)
 
 
-def test_a_table_with_consistent_hashing_is_read_and_not_written(tmp_path: Path) -> None:
+def test_a_table_with_consistent_hashing_is_not_written_by_another_index(tmp_path: Path) -> None:
     table = golden.unpack("bktcons", tmp_path)
     before = {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()}
-    with pytest.raises(UnsupportedTableError, match="consistent hashing"):
-        ours.write(table.base, "upsert", ours.read(table.base).slice(0, 1), options=SIMPLE)
+    for options in (SIMPLE, BUCKETS):
+        with pytest.raises(InvalidOptionError, match="consistent hashing"):
+            ours.write(table.base, "upsert", ours.read(table.base).slice(0, 1), options=options)
     assert {path: path.read_bytes() for path in table.base.rglob("*") if path.is_file()} == before

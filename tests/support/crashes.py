@@ -77,7 +77,10 @@ OPERATIONS: dict[str, tuple[Callable[[HudiTable], object], Callable[[Layout], se
         lambda layout: {FIRST[2]} if layout.partitioned else set(),
     ),
 }
-LAYOUTS = [Layout(index, flag) for index in IndexType for flag in (True, False)]
+RING_LAYOUT = Layout(IndexType.CONSISTENT_BUCKET, True, TableType.MERGE_ON_READ)
+"""A table whose file groups are nodes of hash rings."""
+INDEXES = (IndexType.BUCKET, IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE)
+LAYOUTS = [Layout(index, flag) for index in INDEXES for flag in (True, False)]
 LOG_LAYOUTS = [
     Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ),
     Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ),
@@ -114,7 +117,7 @@ def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:
 
 
 def spec(layout: Layout) -> TableSpec:
-    index = IndexSpec(layout.index, 2 if layout.index is IndexType.BUCKET else None)
+    index = IndexSpec(layout.index, 2 if layout.index.hashes else None)
     return TableSpec(
         SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value,
         options={CDC_ENABLED: "true"} if layout.logs_changes else {},

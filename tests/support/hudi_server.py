@@ -145,7 +145,9 @@ def main() -> None:
         if command["command"] == "stop":
             break
         try:
-            answer = {"ok": True} | {"read": read, "write": write, "sql": sql, "hfile": hfile}[command["command"]](spark, command)
+            answer = {"ok": True} | {"read": read, "write": write, "sql": sql, "hfile": hfile}[command["command"]](
+                spark, command
+            )
         except Exception as error:  # noqa: BLE001 - the rim of the process: the client raises it again
             answer = {"ok": False, "error": type(error).__name__, "message": str(error)}
         print(json.dumps(answer), file=answers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.indexes import TableIndexSpec
 from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
 from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, ENDPOINT, LOCATION, NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
@@ -138,35 +139,6 @@ class PathStyle:
 
 
 @dataclass(frozen=True, slots=True)
-class TableIndexSpec:
-    """How a key finds its file group."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.type != 'Bucket' || has(self.buckets)",
-            "type Bucket needs buckets: the number of file groups of each partition",
-            "buckets",
-            lambda i: i.type is not IndexType.BUCKET or i.buckets is not None,
-        ),
-        Rule(
-            "self.type == 'Bucket' || (!has(self.buckets) && size(self.hashFields) == 0)",
-            "buckets and hashFields belong to type Bucket",
-            "type",
-            lambda i: i.type is IndexType.BUCKET or (i.buckets is None and not i.hash_fields),
-        ),
-    )
-
-    type: IndexType = prop("Bucket hashes the key; Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their bloom filters first")
-    buckets: int | None = prop("file groups of each partition of a Bucket index", None, minimum=1, maximum=100_000)
-    hash_fields: tuple[str, ...] = prop(
-        "fields of recordKey that a Bucket index hashes; empty: all",
-        (),
-        max_items=16,
-        item_max_length=COLUMN_LENGTH_MAX,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class FilesSpec:
     """Base files."""
 
@@ -286,6 +258,14 @@ class HudiTableSpec:
             "index.hashFields must be fields of recordKey",
             "index",
             lambda t: t.index is None or set(t.index.hash_fields) <= set(t.record_key),
+        ),
+        Rule(
+            "!has(self.index) || self.index.type != 'ConsistentBucket' || self.type == 'MergeOnRead'",
+            "a ConsistentBucket index goes with type MergeOnRead alone, as in Hudi",
+            "index",
+            lambda t: (
+                t.index is None or t.index.type is not IndexType.CONSISTENT_BUCKET or t.type is TableType.MERGE_ON_READ
+            ),
         ),
         Rule(
             "self.ingest.all(i, !has(i.source.path) || !i.source.path.startsWith(self.location))",

@@ -18,6 +18,7 @@ LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
+INDEX_CONNECTION = "HUDI_INDEX_CONNECTION"
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -27,8 +28,10 @@ CREDENTIAL_VARIABLES = (
     "AZURE_STORAGE_ACCOUNT_NAME",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
+    INDEX_CONNECTION,
 )
-"""Environment variables that a credentials Secret may fill: exactly those that the store's client reads."""
+"""Environment variables that a credentials Secret may fill: those that the store's client reads, and the connection of an index
+in PostgreSQL."""
 
 
 TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")
@@ -58,6 +61,9 @@ def table_of(name: str, spec: HudiTableSpec, config: TableConfig | None = None) 
     """The table as the job creates or checks it. A table that exists keeps its own number of buckets until it is resized."""
     body = to_document(spec)
     found = {"name": name, **{key: body[key] for key in TABLE_FIELDS if key in body}, "options": options_of(spec)}
+    if not found.get("index", {}).get("partitionBuckets", True):
+        # What an earlier release of the job does not know it is told only where it matters.
+        del found["index"]["partitionBuckets"]
     resize = resize_wanted(spec, config) if config is not None else None
     if resize is not None:
         found["index"] = {**found["index"], "buckets": resize[0]}

@@ -15,7 +15,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_table.model.options import renamed
 from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table_config import IndexType, TableConfig
 
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
@@ -170,8 +170,10 @@ def _keep(least: int, most: int) -> dict[str, str]:
 
 
 def resize_wanted(spec: HudiTableSpec, config: TableConfig) -> tuple[int, int] | None:
-    """(buckets of the table, buckets that the manifest wants) where they differ."""
+    """(buckets of the table, buckets that the manifest wants) where they differ, of a Bucket index."""
     wanted, there = spec.index, config.index
     if wanted is None or there is None or wanted.buckets is None or there.buckets is None:
+        return None
+    if wanted.type is not IndexType.BUCKET:
         return None
     return None if wanted.buckets == there.buckets else (there.buckets, wanted.buckets)

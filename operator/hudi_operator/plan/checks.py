@@ -139,13 +139,22 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
     if spec.index is None or config.index is None:
         return ()
     wanted, there = spec.index, config.index
-    if IndexType.BUCKET not in (wanted.type, there.type):
+    if not wanted.type.hashes and not there.type.hashes:
         return ()  # the other types look keys up, so one may follow the other
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
     # Another number of buckets is a wish for a resize, which needs an approval; until then the table keeps its own.
-    fields = [list(i.hash_fields or spec.record_key) for i in (wanted, there)]
-    return () if fields[0] == fields[1] else (_contradiction("index.hashFields", *fields),)
+    pairs: list[tuple[str, object, object]] = [
+        ("hashFields", list(wanted.hash_fields or spec.record_key), list(there.hash_fields or spec.record_key)),
+        (
+            "partitionBuckets",
+            [f"{item.partitions}: {item.buckets}" for item in wanted.partition_buckets],
+            [f"{expression}: {number}" for expression, number in there.partition_buckets],
+        ),
+    ]
+    if wanted.type is IndexType.CONSISTENT_BUCKET:
+        pairs.append(("buckets", wanted.buckets, there.buckets))
+    return tuple(_contradiction(f"index.{name}", want, have) for name, want, have in pairs if want != have)
 
 
 def _contradiction(name: str, wanted: object, there: object) -> FieldError:

@@ -11,7 +11,6 @@ from hudi_operator.plan.figures import human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
 from hudi_operator.plan.runs import rfc3339
 from hudi_table.model.options import COLON_RULE
-from hudi_table.model.table_config import IndexType
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
 
@@ -103,7 +102,7 @@ def summary(table: TableObservation) -> str:
 
 def notes(table: TableObservation | None) -> tuple[Note, ...]:
     """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/compatibility.md)."""
-    if table is None or table.config.index is None or table.config.index.type is not IndexType.BUCKET:
+    if table is None or table.config.index is None or not table.config.index.type.hashes:
         return ()
     if len(table.config.record_key) != 1 or table.colon_keys is False:
         return ()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
-from hudi_operator.manifests.jobs import options_of
+from hudi_operator.manifests.jobs import INDEX_CONNECTION, options_of
 from hudi_operator.plan.observed import (
     CommittedCheckpoint,
     FileFact,
@@ -28,7 +28,6 @@ from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
-from hudi_table.model.table_config import IndexType
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
@@ -147,7 +146,7 @@ class Observer:
     def _colon_keys(self, context: TableContext, files: list[BaseFile]) -> bool | None:
         """Whether a sampled file's smallest or greatest key holds ':'. Not seen in the sample is not known."""
         config = context.config
-        if config.index is None or config.index.type is not IndexType.BUCKET or len(config.record_key) != 1:
+        if config.index is None or not config.index.type.hashes or len(config.record_key) != 1:
             return None
         sample = sorted(files, key=lambda f: f.instant)[-KEY_SAMPLE_FILES:]
         keys = [key for f in sample for key in self._footer(context, f).keys]
@@ -168,7 +167,7 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
         return {}
     given = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in given.items() if value is not None}
-    return options | {name.lower(): value for name, value in secret.items()}
+    return options | {name.lower(): value for name, value in secret.items() if name != INDEX_CONNECTION}
 
 
 def _problem(error: HudiError) -> Problem:

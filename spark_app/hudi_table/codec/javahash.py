@@ -60,13 +60,14 @@ def bucket_of(values: Sequence[pa.Array | pa.ChunkedArray], num_buckets: int) ->
 
 def bucket_ids(
     record_keys: pa.Array | pa.ChunkedArray,
-    num_buckets: int,
+    num_buckets: int | Hashes,
     *,
     record_key_fields: Sequence[str],
     hash_fields: Sequence[str] = (),
     colon_rule: str = "0.15",
 ) -> Hashes:
-    """Bucket of each record key, taken apart as Hudi does; `hash_fields` empty means all of `record_key_fields`.
+    """Bucket of each record key, taken apart as Hudi does; `hash_fields` empty means all of `record_key_fields`. `num_buckets`: of all
+    rows, or of each.
 
     Rule "0.15": a key with `:` anywhere is composite; its pieces between commas count if they have no colon or
     their field is a hash field. Rule "1.x": only a key with both `,` and `:` is composite, a comma belongs to the
@@ -99,10 +100,12 @@ def _concat(parts: list[Hashes]) -> Hashes:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int32), *parts])
 
 
-def _bucket(total: npt.NDArray[np.uint32], num_buckets: int) -> Hashes:
-    if num_buckets < 1:
-        raise InvalidOptionError(f"A table of {num_buckets} buckets has no place for rows: give at least 1.")
-    return (total.view(np.int32) & _BUCKET_MASK) % np.int32(num_buckets)
+def _bucket(total: npt.NDArray[np.uint32], num_buckets: int | Hashes) -> Hashes:
+    counts = np.asarray(num_buckets, np.int32)
+    if counts.min(initial=1) < 1:
+        raise InvalidOptionError(f"A table of {counts.min()} buckets has no place for rows: give at least 1.")
+    numbers: Hashes = (total.view(np.int32) & _BUCKET_MASK) % counts
+    return numbers
 
 
 def _of_dictionary(values: pa.DictionaryArray) -> Hashes:

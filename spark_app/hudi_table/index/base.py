@@ -24,7 +24,7 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where rows go: an existing file group, a bucket (whose group may not exist yet), or just a partition."""
+    """Where rows go: a file group (that of a ring's node may not exist yet), a bucket (the same), or just a partition."""
 
     partition: str
     file_id: str | None = None

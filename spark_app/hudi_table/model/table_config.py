@@ -36,15 +36,37 @@ class IndexType(StrEnum):
     """How a key finds its file group; `hudi_name` is the value of `hoodie.index.type`."""
 
     BUCKET = "Bucket"
+    CONSISTENT_BUCKET = "ConsistentBucket"
     SIMPLE = "Simple"
     GLOBAL_SIMPLE = "GlobalSimple"
     BLOOM = "Bloom"
     GLOBAL_BLOOM = "GlobalBloom"
+    CUSTOM = "Custom"
+    """An index of another package, which `IndexSpec.class_name` names."""
 
     @property
     def hudi_name(self) -> str:
-        """`BUCKET`, `SIMPLE`, `GLOBAL_BLOOM`, …"""
-        return self.name
+        """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its
+        `hoodie.index.class` overrides the type."""
+        return "BUCKET" if self.hashes else self.name
+
+    @property
+    def engine(self) -> str | None:
+        """The value of `hoodie.index.bucket.engine`; None for an index without buckets."""
+        return {IndexType.BUCKET: "SIMPLE", IndexType.CONSISTENT_BUCKET: "CONSISTENT_HASHING"}.get(self)
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the hash of a key is its place, and nothing is looked up."""
+        return self in (IndexType.BUCKET, IndexType.CONSISTENT_BUCKET)
+
+    @classmethod
+    def named(cls, name: str, engine: str = "SIMPLE") -> IndexType:
+        """The type of Hudi's names, in any case. Raises KeyError for one that is not known."""
+        for kind in cls:
+            if (kind.hudi_name, kind.engine or engine.upper()) == (name.upper(), engine.upper()):
+                return kind
+        raise KeyError(name)
 
     @property
     def is_global(self) -> bool:
@@ -84,11 +106,22 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """Index type and, for buckets, their number and the hash fields (default: the record key fields)."""
+    """Index type and, for buckets, their number and the hash fields (default: the record key fields).
+
+    Of a ConsistentBucket index `buckets` are those that a partition begins with; splits and merges keep to `buckets_min` and
+    `buckets_max` (default: no change of the number). Of a Bucket index `partition_buckets` are pairs of a regular expression
+    and the number of buckets of the partitions in whose path it is found; the first that is found counts.
+    Of a custom index `class_name` is the name under which a package offers it, `settings` are its own (name, value) pairs.
+    """
 
     type: IndexType
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
+    class_name: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+    buckets_min: int | None = None
+    buckets_max: int | None = None
+    partition_buckets: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ partition fields are a comma list; the timestamp generator's settings stand unde
 itself stores only the output format, and knows no EPOCHMICROSECONDS: that is written as SCALAR with unit microseconds.
 A version-6 table that Hudi 1.1.1 created names its ordering field and key generator in keys of its own,
 `hoodie.table.ordering.fields` and `hoodie.table.keygenerator.type` (measured).
-Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep.
 """
 
 from __future__ import annotations
@@ -15,10 +14,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.index_properties import (
+    ENGINE,
+    INDEX_CLASS,
+    INDEX_KEYS,
+    INDEX_NAMES,
+    INDEX_TYPE,
+    index_properties,
+    index_spec,
+    names_in,
+)
 from hudi_table.model.merging import PAYLOADS, Payload, payload_of
+from hudi_table.model.options import INDEX_SETTINGS
 from hudi_table.model.table_config import (
     IndexSpec,
-    IndexType,
     MergeMode,
     PartitionField,
     PartitionType,
@@ -34,9 +43,6 @@ _TIMESTAMP_KEYS = (
 )  # fmt: skip
 _TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
-INDEX_TYPE = "hoodie.index.type"
-BUCKETS = "hoodie.bucket.index.num.buckets"
-HASH_FIELDS = "hoodie.bucket.index.hash.field"
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
@@ -70,7 +76,7 @@ _MODELLED = {
     "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
     "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
-    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
+    *INDEX_KEYS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
 }  # fmt: skip
 
 
@@ -137,7 +143,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     out.setdefault(PAYLOAD, table_payload(config).class_name)
     if config.type is TableType.MERGE_ON_READ:
         out.setdefault(MERGER, EVENT_TIME_MERGER)
-    out |= _timebased(config) | _index(config.index)
+    out |= _timebased(config) | index_properties(config.index)
     return out
 
 
@@ -169,9 +175,9 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         name=name,
         database=database,
         type=_table_type(properties, base_path),
-        record_key=_names(properties.get("hoodie.table.recordkey.fields", "")),
+        record_key=names_in(properties.get("hoodie.table.recordkey.fields", "")),
         partition_by=_partition_by(properties, generator),
-        ordering_fields=_names(ordering),
+        ordering_fields=names_in(ordering),
         merge_mode=_merge_mode(properties),
         payload_class=_payload_class(properties),
         index=_index_spec(properties, base_path),
@@ -184,7 +190,7 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         populate_meta_fields=_is_true(properties.get("hoodie.populate.meta.fields", "true")),
         timezone=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
         archive_folder=properties.get("hoodie.archivelog.folder", "archived"),
-        metadata_partitions=_names(properties.get(METADATA_PARTITIONS, "")),
+        metadata_partitions=names_in(properties.get(METADATA_PARTITIONS, "")),
         create_schema=properties.get("hoodie.table.create.schema"),
         extra=_unmodelled(properties, generator),
     )
@@ -203,7 +209,9 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
         if properties.get(key) and properties[key] not in known
     }
     return {
-        key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
+        key: value
+        for key, value in properties.items()
+        if key in strange or (key not in _MODELLED and key not in taken and not key.startswith(INDEX_SETTINGS))
     }
 
 
@@ -255,8 +263,8 @@ def table_payload(config: TableConfig) -> Payload:
 
 
 def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
-    texts = _names(properties.get("hoodie.table.partition.fields", ""))
-    stored = _names(properties.get(PARTITION_TYPES, ""))
+    texts = names_in(properties.get("hoodie.table.partition.fields", ""))
+    stored = names_in(properties.get(PARTITION_TYPES, ""))
     format_stored = _timed(properties, "output.dateformat") is not None
     # One field of a custom generator that has a time format can only be the timestamp.
     default = generator.endswith("TimestampBasedKeyGenerator") or (
@@ -334,36 +342,17 @@ def _timebased(config: TableConfig) -> dict[str, str]:
 
 def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | None:
     value = properties.get(INDEX_TYPE)
-    if not value:
+    if not value and not properties.get(INDEX_CLASS):
         return None
     try:
-        kind = IndexType[value.upper()]
+        return index_spec(properties)
     except KeyError:
         raise UnsupportedTableError(
-            f"the table's index {value} is not supported; supported are {', '.join(i.hudi_name for i in IndexType)}",
+            f"the table's index {value} {properties.get(ENGINE, '')} is not supported; supported are {', '.join(INDEX_NAMES)}",
             base_path=base_path,
         ) from None
-    buckets = properties.get(BUCKETS)
-    if kind is not IndexType.BUCKET:
-        return IndexSpec(kind)
-    if not buckets or not buckets.isdigit() or int(buckets) < 1:
-        raise CorruptTableError(f"{BUCKETS} is {buckets!r}, not a number of buckets", base_path=base_path)
-    return IndexSpec(kind, int(buckets), _names(properties.get(HASH_FIELDS, "")))
-
-
-def _index(index: IndexSpec | None) -> dict[str, str]:
-    if index is None:
-        return {}
-    out = {INDEX_TYPE: index.type.hudi_name}
-    if index.type is IndexType.BUCKET:
-        out[BUCKETS] = str(index.buckets)
-        if index.hash_fields:
-            out[HASH_FIELDS] = ",".join(index.hash_fields)
-    return out
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    except ValueError as error:
+        raise CorruptTableError(f"hoodie.properties: {error}", base_path=base_path) from error
 
 
 def _flag(value: bool) -> str:

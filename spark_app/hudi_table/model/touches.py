@@ -68,6 +68,11 @@ GLOBAL_KEYS = "\x00"
 """Stands for the partition in the key touches of a global index, whose keys are unique across partitions."""
 
 
+def ring_touch(partition: str) -> str:
+    """The hash ring of a partition: it names no rows, so of two plans that change a ring one is made again, and writers go on."""
+    return f"ring:{partition}"
+
+
 def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
     """Whether two commits exclude each other."""
     left, right = set(mine), set(theirs)

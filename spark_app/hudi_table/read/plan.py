@@ -13,7 +13,7 @@ from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.table_properties import table_payload
 from hudi_table.read.as_of import check_retained
-from hudi_table.read.buckets import in_buckets, possible_buckets
+from hudi_table.read.buckets import Pruned, possible_keys, pruned
 from hudi_table.read.file_stats import with_matching_files
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
@@ -113,16 +113,17 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
     count = refresh_buckets(ctx, timeline)
     count = count if request.as_of is None else buckets_at(ctx, visible)
-    buckets = possible_buckets(bound, ctx.config, everything, count)
-    left = in_buckets((s for s in slices if s.partition in kept), buckets)
+    left = pruned(
+        ctx, visible, (s for s in slices if s.partition in kept), possible_keys(bound, ctx.config, everything), count
+    )
     history = load_column_history(ctx)
     if history is None:
-        left = with_matching_files(ctx, left, bound, everything, timeline)
+        left = replace(left, slices=with_matching_files(ctx, left.slices, bound, everything, timeline))
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
         bound=bound,
-        slices=left,
+        slices=left.slices,
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
         slices_total=total,
@@ -135,7 +136,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
             [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
         ),
         merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
-        buckets=buckets,
+        buckets=left.buckets,
         buckets_total=count,
     )
 
@@ -148,14 +149,23 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         bound = added if bound is None else bound.both(added)
     output = pa.schema([plan.schema.field(name) for name in columns])
     extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
-    kept, buckets = plan.slices, possible_buckets(bound, ctx.config, plan.reads, plan.buckets_total)
+    left = Pruned(plan.slices)
     if bound is not None:
-        partitions = sorted({s.partition for s in kept})
+        partitions = sorted({s.partition for s in plan.slices})
         matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
-        kept = in_buckets((s for s in kept if s.partition in matching), buckets)
+        keys = possible_keys(bound, ctx.config, plan.reads)
+        timeline = None if keys is None or plan.buckets_total else load_timeline(ctx)
+        left = pruned(ctx, timeline, (s for s in plan.slices if s.partition in matching), keys, plan.buckets_total)
         if plan.history is None:
-            kept = with_matching_files(ctx, kept, bound, plan.reads)
-    return replace(plan, schema=output, reads=pa.schema([*output, *extra]), bound=bound, slices=kept, buckets=buckets)
+            left = replace(left, slices=with_matching_files(ctx, left.slices, bound, plan.reads))
+    return replace(
+        plan,
+        schema=output,
+        reads=pa.schema([*output, *extra]),
+        bound=bound,
+        slices=left.slices,
+        buckets=left.buckets,
+    )
 
 
 def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
-from hudi_table.model.table_properties import BUCKETS
 from hudi_table.read.reader import TableReader
 from hudi_table.services.clustering.execute import pending_instants as pending_clusterings
 from hudi_table.services.clustering.execute import run_clustering

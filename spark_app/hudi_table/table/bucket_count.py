@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
 from hudi_table.model.table_config import IndexType
-from hudi_table.model.table_properties import BUCKETS
 from hudi_table.table.context import TableContext
 from hudi_table.table.properties import read_properties, replace_properties
 from hudi_table.table.timeline import Timeline, commit_metadata

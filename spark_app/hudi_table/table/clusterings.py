@@ -25,11 +25,12 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices of one partition that are rewritten together, into `outputs` file groups."""
+    """Slices of one partition that are rewritten together, into `outputs` file groups. `extra`: what a strategy says of the group."""
 
     slices: tuple[PlannedSlice, ...]
     outputs: int
     metrics: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -
             "slices": [_slice_record(join(ctx.base_path, folder), item) for item in group.slices],
             "metrics": dict(group.metrics),
             "numOutputFileGroups": group.outputs,
-            "extraMetadata": None,
+            "extraMetadata": dict(group.extra) or None,
             "version": _VERSION,
         }
         for group in plan.groups
@@ -131,7 +132,12 @@ def _slice_record(base: str, item: PlannedSlice) -> dict[str, Any]:
 
 def _group(record: Mapping[str, Any]) -> ClusteringGroup:
     slices = tuple(_slice(item) for item in record["slices"] or ())
-    return ClusteringGroup(slices, int(record["numOutputFileGroups"] or 1), record.get("metrics") or {})
+    return ClusteringGroup(
+        slices,
+        int(record["numOutputFileGroups"] or 1),
+        record.get("metrics") or {},
+        record.get("extraMetadata") or {},
+    )
 
 
 def _slice(record: Mapping[str, Any]) -> PlannedSlice:

@@ -36,6 +36,7 @@ from hudi_table.table.instants import draw_instant
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.markers import marked_files
 from hudi_table.table.metadata.forgetting import forget_delta
+from hudi_table.table.rings import drop_rings
 from hudi_table.table.timeline import Timeline, body, load_timeline
 
 CLAIM_ATTEMPTS_MAX = 1_000
@@ -53,11 +54,13 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     settle.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
+    drop_rings(ctx, target)
     if timeline.has_metadata:
         forget_delta(ctx, instant.time)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
+    drop_rings(ctx, target)
     timeline = load_timeline(ctx)
     if timeline.has_metadata:
         forget_delta(ctx, instant.time)

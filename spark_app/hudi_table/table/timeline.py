@@ -30,12 +30,17 @@ from hudi_table.table.ports import ObjectInfo
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `has_metadata`: the
-    folder of a metadata table was there."""
+    """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
+    those beside them."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
-    has_metadata: bool = False
+    folders: frozenset[str] = frozenset()
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether the folder of a metadata table is there."""
+        return METADATA_TABLE.rpartition("/")[2] in self.folders
 
     @property
     def completed(self) -> tuple[Instant, ...]:
@@ -79,7 +84,7 @@ class Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""
         limit = comparable_time(as_of)
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
-        return Timeline(kept, self.files, self.has_metadata)
+        return Timeline(kept, self.files, self.folders)
 
     def states(self) -> dict[tuple[str, Action], list[Instant]]:
         """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
@@ -109,11 +114,11 @@ def load_timeline(ctx: TableContext) -> Timeline:
     """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
     disappear one after the other."""
     folders, infos = ctx.storage.list_dir(HOODIE)
-    return timeline_of(ctx, infos, has_metadata=METADATA_TABLE in (name.rstrip("/") for name in folders))
+    return timeline_of(ctx, infos, folders)
 
 
-def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], *, has_metadata: bool = False) -> Timeline:
-    """The timeline that the listed files of `.hoodie/` make."""
+def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
+    """The timeline that the listed files and folders of `.hoodie/` make."""
     files = {info.path.rpartition("/")[2]: info.modified for info in infos}
     highest: dict[tuple[str, Action], Instant] = {}
     for name in files:
@@ -126,7 +131,8 @@ def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], *, has_metadata:
             highest[key] = instant
     gone = _restored_past(ctx, highest.values(), files)
     kept = (instant for instant in highest.values() if instant.time not in gone)
-    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files, has_metadata)
+    names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
+    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files, names)
 
 
 def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Container[str]) -> set[str]:

@@ -26,6 +26,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.properties import drop_metadata_table
+from hudi_table.table.rings import drop_rings
 from hudi_table.table.rollback import (
     complete,
     delete_claim,
@@ -110,6 +111,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     for target in undo.targets:
         _forget(ctx, timeline, target.time)
     taken = [take_back(ctx, path, undo.times, undo.instant.time) for path in files_of(ctx, undo.times)]
+    drop_rings(ctx, undo.times)
     for target in undo.targets:
         sweep(ctx, target.time)
     settle_buckets(ctx, load_timeline(ctx))

@@ -14,6 +14,7 @@ from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, 
 from hudi_table.index.base import Slot
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.keys import key_hashes
 from hudi_table.model import touches
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -33,6 +34,7 @@ from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.transaction import Transaction, begin, write_action
 from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared
+from hudi_table.write.ringed import rings_as_of, rings_of_write
 from hudi_table.write.workload import (
     SIZE_SLACK,
     PlannedTask,
@@ -86,7 +88,11 @@ class Attempt:
 
     def existing(self) -> dict[Slot, FileSlice]:
         """Every visible file group by its slot. Raises CorruptTableError if the index does not fit."""
-        return self.prepared.index.groups(self.view.latest_slices())
+        slices = self.view.latest_slices()
+        if self.prepared.operation.replaces and isinstance(self.prepared.index, ConsistentIndex):
+            # Overwriting is how groups that are no node's become right again.
+            return {Slot(item.partition, file_id=item.file_id): item for item in slices}
+        return self.prepared.index.groups(slices)
 
     def groups_for(self, rows: int, arrow_bytes: int, rows_total: int) -> int:
         """How many new file groups of the target size so many rows fill."""
@@ -104,10 +110,12 @@ class Attempt:
         groups = self.existing()
         if operation is Operation.DELETE:
             rows = [count if slot in groups else 0 for slot, count in zip(slots, rows, strict=True)]
+        filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
         if operation.replaces:
-            filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
             self.replaced = _replaced(operation, groups, {*filled, *dropped})
             groups = {}
+        ringed = rings_of_write(self.ctx, self.prepared.index, self.txn, filled, self.replaced)
+        slots = ringed.moved(slots)
         plans = pending_plans(self.ctx, self.timeline)
         clustered = clustered_groups(self.ctx, self.timeline)
         planned = plan_tasks(
@@ -133,6 +141,7 @@ class Attempt:
         # From here on files may appear: who gives up has to reckon with them.
         self.planned = planned
         self.txn.inflight()
+        ringed.store(self.ctx, self.txn)
         known = set(self.view.partitions())
         for partition in sorted({item.task.partition for item in self.planned} - known):
             self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
@@ -191,7 +200,7 @@ class Attempt:
 
     def _settings(self) -> WriteSettings:
         prepared, options = self.prepared, self.prepared.options
-        in_task = (isinstance(prepared.index, BucketIndex) or prepared.rule.combines) and prepared.combines
+        in_task = (not prepared.index.reads_snapshot or prepared.rule.combines) and prepared.combines
         return WriteSettings.of(
             options,
             prepared.schema,
@@ -207,7 +216,7 @@ class Attempt:
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:
-        if isinstance(self.prepared.index, BucketIndex):
+        if not self.prepared.index.reads_snapshot:
             # Buckets take what comes: nobody asks for the size of a row.
             return float(self.prepared.options.record_size)
         newest = islice(reversed(self.timeline.commits), MEASURED_COMMITS_MAX)
@@ -228,13 +237,14 @@ class Attempt:
             bucket = bucket_of_file_id(task.file_id) if isinstance(self.prepared.index, BucketIndex) else None
             if bucket is not None:
                 found.add(touches.bucket_touch(task.partition, bucket))
-            elif task.base_path is not None or task.log is not None:
+            elif task.base_path is not None or task.log is not None or not self.prepared.index.reads_snapshot:
                 found.add(touches.file_touch(task.partition, task.file_id))
         return found | key_touches(inserted, is_global=self.prepared.index.is_global)
 
 
 def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
-    """Claim an instant and take the snapshot.
+    """Claim an instant and take the snapshot; the attempt's index has its hash rings, which may be others than those by which rows were
+    taken in.
 
     Raises WriteConflictError if the table's schema or buckets have changed since the request was checked against them.
     """
@@ -242,7 +252,7 @@ def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
-    attempt = Attempt(ctx, prepared, txn, FileSystemView(ctx, txn.timeline), text, batch)
+    attempt = Attempt(ctx, rings_as_of(prepared, txn.timeline), txn, FileSystemView(ctx, txn.timeline), text, batch)
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:

@@ -21,9 +21,11 @@ from hudi_table.errors import (
     UnavailableError,
 )
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.index_properties import INDEX_CLASS, index_settings
 from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT, check_keys
+from hudi_table.model.partition_buckets import checked
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
@@ -109,9 +111,9 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
-    index = index_of(spec.index)
+    index = _index(spec)
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
-    if index.type is IndexType.BUCKET:
+    if index.type.hashes:
         stored.setdefault(COLON_RULE, "0.15")
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
@@ -168,6 +170,9 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
         pairs += [
             ("index.type", have.index.type.value, want.index.type.value),
             ("index.buckets", have.index.buckets, want.index.buckets),
+            ("index.partitionBuckets", have.index.partition_buckets, want.index.partition_buckets),
+            ("index.class", have.index.class_name, want.index.class_name),
+            ("index.settings", _pairs(have.index), _pairs(want.index)),
             ("mergeMode", have.merge_mode.value, want.merge_mode.value),
             ("payload class", table_payload(have).class_name, table_payload(want).class_name),
             ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
@@ -182,26 +187,75 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
 
 
 def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
-    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`) or an IndexSpec."""
+    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`, `{"type": "Custom",
+    "class": "recent", "settings": {…}}`) or an IndexSpec. Raises InvalidRequestError."""
     if isinstance(given, IndexSpec):
         spec = given
     elif isinstance(given, str):
         spec = IndexSpec(_member(IndexType, given, "index"))
     else:
-        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields"}
-        if unknown or "type" not in given:
-            raise InvalidRequestError(f"index {dict(given)!r}: it has type, buckets and hashFields")
-        fields_given = given.get("hash_fields") or given.get("hashFields") or ()
-        spec = IndexSpec(_member(IndexType, given["type"], "index.type"), given.get("buckets"), _names(fields_given))
-    if spec.type is IndexType.BUCKET and (not isinstance(spec.buckets, int) or spec.buckets < 1):
+        spec = _index_document(given)
+    if (spec.type is IndexType.CUSTOM) is not bool(spec.class_name) or (spec.settings and not spec.class_name):
         raise InvalidRequestError(
-            f"a Bucket index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
+            f"index {spec.type.value} with class {spec.class_name!r}: class and settings belong to a Custom index, which needs "
+            "the name under which a package offers it"
         )
-    if spec.type is not IndexType.BUCKET and (spec.buckets is not None or spec.hash_fields):
+    if spec.type.hashes and (not isinstance(spec.buckets, int) or spec.buckets < 1):
+        raise InvalidRequestError(
+            f"a {spec.type.value} index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
+        )
+    if not spec.type.hashes and (spec.buckets is not None or spec.hash_fields):
         raise InvalidRequestError(
             f"buckets and hashFields belong to a Bucket index, not to {spec.type.value}; leave them out"
         )
+    if spec.type is not IndexType.BUCKET and spec.partition_buckets:
+        raise InvalidRequestError(
+            f"partitionBuckets belong to a Bucket index, not to {spec.type.value}; leave them out"
+        )
+    least, most = spec.buckets_min, spec.buckets_max
+    if spec.type is not IndexType.CONSISTENT_BUCKET and (least, most) != (None, None):
+        raise InvalidRequestError(
+            f"minBuckets and maxBuckets belong to a ConsistentBucket index, not to {spec.type.value}; leave them out"
+        )
+    if spec.type.hashes and not 1 <= (least or 1) <= (spec.buckets or 0) <= (most or spec.buckets or 0):
+        raise InvalidRequestError(
+            f"index.buckets is {spec.buckets}, and not from minBuckets {least} to maxBuckets {most}"
+        )
     return spec
+
+
+def _index_document(given: Mapping[str, Any]) -> IndexSpec:
+    """An index from the resource's shape. Raises InvalidRequestError."""
+    known = {
+        "buckets": "buckets", "hashFields": "hash_fields", "minBuckets": "buckets_min", "maxBuckets": "buckets_max",
+        "partitionBuckets": "partition_buckets", "class": "class_name",
+        "className": "class_name", "settings": "settings",
+    }  # fmt: skip
+    values = {known.get(key, key): value for key, value in given.items() if key != "type"}
+    if "type" not in given or not values.keys() <= set(known.values()):
+        raise InvalidRequestError(f"index {dict(given)!r}: it has type, {', '.join(known)}")
+    values["hash_fields"] = _names(values.get("hash_fields") or ())
+    values["class_name"] = str(values.get("class_name") or "")
+    values["settings"] = tuple(sorted((str(k), str(v)) for k, v in (values.get("settings") or {}).items()))
+    try:
+        pairs = (
+            (item["partitions"], item["buckets"]) if isinstance(item, Mapping) else tuple(item)
+            for item in values.get("partition_buckets") or ()
+        )
+        values["partition_buckets"] = checked(pairs)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidRequestError(f"index.partitionBuckets: {error}") from error
+    return IndexSpec(_member(IndexType, given["type"], "index.type"), **values)
+
+
+def _index(spec: TableSpec) -> IndexSpec:
+    """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
+    asked = index_of(spec.index)
+    name = spec.options.get(INDEX_CLASS) or asked.class_name
+    if not name:
+        return asked
+    settings = tuple(sorted((dict(asked.settings) | dict(index_settings(spec.options))).items()))
+    return IndexSpec(IndexType.CUSTOM, class_name=name, settings=settings)
 
 
 def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
@@ -267,6 +321,10 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _shown(items: tuple[PartitionField, ...]) -> tuple[str, ...]:
     return tuple(f"{item.field}:{item.type.value}:{item.format or ''}" for item in items)
+
+
+def _pairs(index: IndexSpec) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in index.settings)
 
 
 def _text(value: Any) -> str:

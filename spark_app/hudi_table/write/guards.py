@@ -12,12 +12,16 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.instants import Action
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
+from hudi_table.model.partition_buckets import render_rules
 from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
+from hudi_table.table.hashing_config import stored_rules
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
+from hudi_table.table.rings import RINGS
 from hudi_table.table.timeline import Timeline
 from hudi_table.table.undo import is_decided
 from hudi_table.table.view import FileSlice, FileSystemView
@@ -26,7 +30,6 @@ _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
 _OURS = frozenset({Action.INDEXING, Action.RESTORE})
 """Those that writers stand beside, or carry out, if the chain has decided them."""
 _SAMPLED_FILES = 4
-_CONSISTENT_HASHING = ".bucket_index"
 
 
 def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
@@ -79,13 +82,16 @@ def check_partitions(ctx: TableContext, partitions: Sequence[str]) -> None:
 def check_index_fits(ctx: TableContext, index: Index, slices: Sequence[FileSlice]) -> None:
     """Refuse an index that options name and the files contradict: other writers would not find our rows.
 
-    Raises InvalidOptionError, and UnsupportedTableError for consistent hashing.
+    Raises InvalidOptionError.
     """
-    folders, _ = ctx.storage.list_dir(HOODIE)
-    if any(folder.rstrip("/").rpartition("/")[2] == _CONSISTENT_HASHING for folder in folders):
-        raise UnsupportedTableError(
-            "the table's buckets are found by consistent hashing, which is not written by this release: other writers would "
-            "not find our rows",
+    if isinstance(index, ConsistentIndex):
+        for item in islice(slices, _SAMPLED_FILES):
+            _check_ring(ctx, index, item)
+        return
+    if any(info.path for info in ctx.storage.list(RINGS, limit=_SAMPLED_FILES)):
+        raise InvalidOptionError(
+            "the table's buckets are found by consistent hashing, and the options name another index: other writers would not find our "
+            "rows; give hoodie.index.type=BUCKET with hoodie.index.bucket.engine=CONSISTENT_HASHING and its number of buckets",
             base_path=ctx.base_path,
         )
     buckets = [bucket_of_file_id(item.file_id) for item in slices]
@@ -96,6 +102,21 @@ def check_index_fits(ctx: TableContext, index: Index, slices: Sequence[FileSlice
         raise InvalidOptionError(
             f"the options name another index, but file ids such as {slices[0].file_id} are those of a bucket index; "
             "give hoodie.index.type=BUCKET and its number of buckets",
+            base_path=ctx.base_path,
+        )
+
+
+def check_partition_buckets(ctx: TableContext, index: Index, timeline: Timeline) -> None:
+    """Refuse to write by other numbers of buckets than those that Hudi stored for the partitions. Raises InvalidOptionError."""
+    if not isinstance(index, BucketIndex):
+        return
+    stored = stored_rules(ctx, timeline)
+    if stored is not None and stored != (index.rules, index.buckets):
+        rules, number = stored
+        raise InvalidOptionError(
+            f"Hudi gave the table's partitions other numbers of buckets, {render_rules(rules)} and else {number}, than the "
+            f"{render_rules(index.rules) or 'same for all'} and else {index.buckets} of this write; set hoodie.bucket.index.partition.expressions "
+            "and hoodie.bucket.index.num.buckets accordingly",
             base_path=ctx.base_path,
         )
 
@@ -117,11 +138,21 @@ def _check_bucket(ctx: TableContext, index: BucketIndex, item: FileSlice, bucket
         footer = read_footer(source, path=item.base.path)
     if footer.min_key is None or footer.max_key is None:
         return
-    expected = index.buckets_of(pa.array([footer.min_key, footer.max_key], pa.string())).tolist()
+    expected = index.buckets_of(pa.array([footer.min_key, footer.max_key], pa.string()), item.partition).tolist()
     if any(number != bucket for number in expected):
         raise InvalidOptionError(
-            f"the options name {index.buckets} buckets over {', '.join(index.hash_fields)}, which put key "
+            f"the options name {index.buckets_in(item.partition)} buckets over {', '.join(index.hash_fields)}, which put key "
             f"{footer.min_key!r} into bucket {expected[0]}, but it lies in file group {item.file_id}; give the number of "
             "buckets and the hash fields that the table was written with",
+            base_path=ctx.base_path,
+        )
+
+
+def _check_ring(ctx: TableContext, index: ConsistentIndex, item: FileSlice) -> None:
+    ring = index.rings.ring(item.partition)
+    if ring.position(item.file_id) is None:
+        raise InvalidOptionError(
+            f"the options name consistent hashing with {index.rings.buckets} buckets, and file group {item.file_id} of partition "
+            f"{item.partition!r} belongs to none of the {len(ring.nodes)} nodes of its ring; give the index that the table was written with",
             base_path=ctx.base_path,
         )

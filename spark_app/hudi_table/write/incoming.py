@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
-from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot, route_by_partition
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed, Slot, route_by_partition
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
@@ -122,7 +121,7 @@ def take_in(
 
 def needs_tagging(prepared: Prepared) -> bool:
     """Whether rows can be grouped only with all their keys at hand: to look them up, or to combine them."""
-    if isinstance(prepared.index, BucketIndex):
+    if not prepared.index.reads_snapshot:
         return False
     return prepared.operation.merges or prepared.combines
 
@@ -147,6 +146,17 @@ def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Ta
         deleted = keys.record_keys.take(pa.array(routed.deletes))
         columns = [_delete_column(item, deleted) for item in schema]
         result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
+    return result
+
+
+def rerouted(taken: Taken, index: Index, max_memory: int) -> Taken:
+    """The rows grouped by another index than the one by which they were taken in. The result is closed by the caller."""
+    result = Taken(GroupedRows(max_memory))
+    places: dict[Slot, int] = {}
+    for code, slot in enumerate(taken.slots):
+        for batch in taken.rows.read(code):
+            keys = Keys(batch.column(RECORD_KEY), (slot.partition,), np.zeros(len(batch), dtype=np.int32))
+            _add_routed(result, places, _Chunk(batch, keys, index.route(keys)))
     return result
 
 
@@ -230,7 +240,7 @@ def _key(batch: pa.RecordBatch, prepared: Prepared, maker: KeyMaker) -> _Chunk:
     partitions = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     keys = Keys(record_keys, tuple(encoded.dictionary.to_pylist()), partitions, ordering)
     routed = None
-    if isinstance(prepared.index, BucketIndex):
+    if not prepared.index.reads_snapshot:
         routed = prepared.index.route(keys)
     elif not needs_tagging(prepared):
         routed = route_by_partition(keys)

@@ -8,7 +8,7 @@ from hudi_table.errors import UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.model.merging import Payload, payload_named, payload_of
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
-from hudi_table.model.table_config import IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table_config import MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, table_payload
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.functions import Merger
@@ -57,6 +57,10 @@ def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
             f"table {config.name!r} merges by the function {custom!r}: this goes with copy-on-write tables by CommitTime alone, "
             "since other engines could not repeat it when they read"
         )
+    if config.type is TableType.MERGE_ON_READ and payload.event_time and index.is_global:
+        raise UnsupportedTableError(
+            f"table {config.name!r} is merge-on-read by event time with a global index, which this release does not write"
+        )
     if (custom or payload.partial is not None) and index.is_global:
         raise UnsupportedTableError(
             f"table {config.name!r} has a global index, where a key that moves leaves the stored row behind, so new rows cannot "
@@ -67,7 +71,7 @@ def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
 def refuse_custom_keys(config: TableConfig) -> None:
     """Raise UnsupportedTableError where a key generator of one's own does not work."""
     name = config.extra.get(CUSTOM_KEYS)
-    composite = config.index is not None and config.index.type is IndexType.BUCKET and len(config.record_key) > 1
+    composite = config.index is not None and config.index.type.hashes and len(config.record_key) > 1
     if name and (composite or not config.populate_meta_fields):
         why = "a Bucket index over several key fields" if composite else "no meta columns that would store the keys"
         raise UnsupportedTableError(

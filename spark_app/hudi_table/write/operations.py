@@ -40,6 +40,7 @@ from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import (
     check_index_fits,
+    check_partition_buckets,
     check_partitions,
     check_renames,
     check_timeline,
@@ -47,6 +48,7 @@ from hudi_table.write.guards import (
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
+from hudi_table.write.ringed import rings_moved, with_rings
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 
@@ -148,7 +150,8 @@ def check(
 def _prepared(
     ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
 ) -> Prepared:
-    prepared = prepare(ctx.config, request.operation, request.options, stored, given)
+    prepared = with_rings(ctx, timeline, prepare(ctx.config, request.operation, request.options, stored, given))
+    check_partition_buckets(ctx, prepared.index, timeline)
     if prepared.index_given:
         check_index_fits(ctx, prepared.index, FileSystemView(ctx, timeline).latest_slices())
     return prepared
@@ -185,6 +188,9 @@ def _attempt(
                     ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual, attempt.visible
                 )
                 tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
+                kept.enter_context(tagged.rows)
+            elif rings_moved(prepared.index, attempt.prepared.index):
+                tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
                 kept.enter_context(tagged.rows)
             placed = _sorted_across_files(attempt, tagged, request.max_memory)
             if placed is not tagged:

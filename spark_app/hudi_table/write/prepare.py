@@ -17,22 +17,42 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.custom import custom_index
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
+from hudi_table.model.index_properties import (
+    BUCKETS,
+    ENGINE,
+    EXPRESSIONS,
+    HASH_FIELDS,
+    INDEX_CLASS,
+    INDEX_NAMES,
+    INDEX_TYPE,
+    index_settings,
+    index_spec,
+    names_in,
+)
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
+from hudi_table.model.options import (
+    COLON_RULE,
+    CUSTOM_KEYS,
+    CUSTOM_MERGER,
+    INDEX_SETTINGS,
+    Operation,
+    SortMode,
+    WriteOptions,
+)
+from hudi_table.model.partition_buckets import render_rules
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
 from hudi_table.table.merge import MergeRule
+from hudi_table.table.rings import FixedRings
 from hudi_table.write.evolution import evolve
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.lookup_choice import lookup_index
 from hudi_table.write.merging import merge_rule, ordering_field, payload_asked, refuse_custom_keys, refuse_merging
 from hudi_table.write.workload import bloom_filter
 
-INDEX_TYPE = "hoodie.index.type"
-BUCKETS = "hoodie.bucket.index.num.buckets"
-HASH_FIELDS = "hoodie.bucket.index.hash.field"
-_ENGINE = "hoodie.index.bucket.engine"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _COLON_RULES = ("0.15", "1.x")
 
@@ -149,6 +169,12 @@ def refuse_unsupported(config: TableConfig) -> None:
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
         (_true(extra, "hoodie.partition.metafile.use.base.format"), "keeps partition metadata in base file format"),
+        (
+            config.type is TableType.COPY_ON_WRITE
+            and config.index is not None
+            and config.index.type is IndexType.CONSISTENT_BUCKET,
+            "is copy-on-write with a ConsistentBucket index, which Hudi has for merge-on-read tables alone",
+        ),
         (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
         (not config.record_key, "has no record key"),
         (
@@ -164,21 +190,24 @@ def refuse_unsupported(config: TableConfig) -> None:
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
-    """The table's index, and whether the options alone told it.
+    """The table's index, and whether the options alone told it. A consistent one has the rings that partitions begin with.
 
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
-    index that this release does not have.
+    index that this release does not have, and what `custom_index` raises for one of another package.
     """
     given = _given_index(options)
     if given is not None and config.index is not None:
         _refuse_other_index(config.index, given, config.record_key)
     spec = config.index or given
+    _refuse_other_settings(spec, options)
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM or GLOBAL_BLOOM, as its other writers do"
         )
-    if spec.type is not IndexType.BUCKET:
+    if spec.type is IndexType.CUSTOM:
+        return custom_index(config, spec), config.index is None
+    if not spec.type.hashes:
         return lookup_index(spec.type, options), config.index is None
     hash_fields = spec.hash_fields or config.record_key
     strange = [name for name in hash_fields if name not in config.record_key]
@@ -191,34 +220,40 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
         raise InvalidOptionError(f"{COLON_RULE} is {rule!r}; use one of {', '.join(_COLON_RULES)}")
     if options.get(COLON_RULE, rule) != rule:
         raise InvalidOptionError(f"{COLON_RULE} is {options[COLON_RULE]!r}, but the table records {rule!r}")
-    return BucketIndex(spec.buckets or 0, config.record_key, hash_fields, rule), config.index is None
+    told, count = config.index is None, spec.buckets or 0
+    if spec.type is IndexType.CONSISTENT_BUCKET:
+        return ConsistentIndex(FixedRings(count), config.record_key, hash_fields, rule), told
+    return BucketIndex(count, config.record_key, hash_fields, rule, spec.partition_buckets), told
 
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
     name = options.get(INDEX_TYPE)
-    if options.get(_ENGINE, "SIMPLE").upper() != "SIMPLE":
-        raise UnsupportedTableError(f"{_ENGINE}={options[_ENGINE]} is not supported; use SIMPLE buckets")
-    if not name:
+    if not name and not options.get(INDEX_CLASS):
         return None
     try:
-        kind = IndexType[name.upper()]
+        spec = index_spec(options)
     except KeyError:
-        known = ", ".join(item.hudi_name for item in IndexType)
+        told = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
         raise UnsupportedTableError(
-            f"{INDEX_TYPE}={name} is not supported by this release; supported are {known}"
+            f"{INDEX_TYPE}={name}{told} is not supported by this release; supported are {', '.join(INDEX_NAMES)}"
         ) from None
-    if kind is not IndexType.BUCKET:
-        return IndexSpec(kind)
-    text = options.get(BUCKETS, "")
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidOptionError(f"{INDEX_TYPE}=BUCKET needs {BUCKETS}, a whole number from 1, not {text!r}")
-    return IndexSpec(kind, int(text), names_in(options.get(HASH_FIELDS, "")))
+    except ValueError as error:
+        raise InvalidOptionError(str(error)) from error
+    if spec.type is IndexType.CUSTOM and not spec.class_name:
+        raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
+    return spec
 
 
 def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
-    pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
-    if stored.type is given.type is IndexType.BUCKET:
+    if IndexType.CUSTOM in (stored.type, given.type):
+        pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, given.class_name or given.type.hudi_name)]
+    else:
+        pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
+    if stored.type.hashes and given.type.hashes:
+        pairs.append((ENGINE, str(stored.type.engine), str(given.type.engine)))
         pairs.append((BUCKETS, str(stored.buckets), str(given.buckets)))
+        if given.partition_buckets:
+            pairs.append((EXPRESSIONS, render_rules(stored.partition_buckets), render_rules(given.partition_buckets)))
         if given.hash_fields:
             fields = stored.hash_fields or record_key
             pairs.append((HASH_FIELDS, ",".join(sorted(fields)), ",".join(sorted(given.hash_fields))))
@@ -226,6 +261,17 @@ def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[s
         if have != want:
             raise InvalidOptionError(
                 f"option {key}={want} contradicts the table, which stores {have}; remove the option"
+            )
+
+
+def _refuse_other_settings(spec: IndexSpec | None, options: Mapping[str, str]) -> None:
+    """Settings are stored with the table, so that all its writers have the same."""
+    stored = dict(spec.settings) if spec is not None else {}
+    for name, value in index_settings(options):
+        if stored.get(name) != value:
+            have = repr(stored[name]) if name in stored else "no such setting"
+            raise InvalidOptionError(
+                f"option {INDEX_SETTINGS}{name}={value} contradicts the table's index, which has {have}; remove the option"
             )
 
 
@@ -311,11 +357,6 @@ def _key_field(path: str, table_schema: pa.Schema | None, incoming: pa.Schema) -
     name = path.partition(".")[0]
     source = table_schema if table_schema is not None and name in table_schema.names else incoming
     return source.field(name)
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """The names of a comma list."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def null_columns(batch: pa.RecordBatch, names: Sequence[str]) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What a task of a resize does with one group: the rows of its slices into the buckets where they belong from now on.
+"""What a task of a resize does with one group: the rows of its slices into the buckets, or nodes of a ring, where they belong from now on.
 
 Names and rows follow from the plan and the slices alone, as those of a clustering do. Rows keep their commit time, sequence number
 and key, and within a bucket the order in which they were read.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex, nodes_of
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.engine import LocalEngine
@@ -30,16 +32,55 @@ _SHARES = 3
 """Of the budget: rows held, what is read, and what is being written."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeTask:
-    """One group, picklable: the slices that are read; `outputs[i]` is the file of bucket `first + i * step` of `index`, the new one.
-    `memory_bytes` may be held, more waits on disk; `threads` write files at once."""
+class Router(Protocol):
+    """Where the rows of a group go. Picklable."""
 
-    sources: tuple[CompactionTask, ...]
-    outputs: tuple[FileGroupTask, ...]
+    def outputs_of(self, record_keys: pa.Array, partition: str) -> Codes:
+        """The position in the task's outputs of every row, -1 of one that belongs to none of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRouter:
+    """Output i is bucket `first + i * step` of the new `index`."""
+
     index: BucketIndex
     first: int
     step: int
+
+    def outputs_of(self, record_keys: pa.Array, partition: str) -> Codes:
+        """By the new number of buckets."""
+        buckets = self.index.buckets_of(record_keys, partition)
+        here = buckets % self.step == self.first
+        codes: Codes = np.where(here, (buckets - self.first) // self.step, -1).astype(np.int32)
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class RingRouter:
+    """Output i is the node of the new ring, which `index` holds, whose file group is `file_ids[i]`."""
+
+    index: ConsistentIndex
+    file_ids: tuple[str, ...]
+
+    def outputs_of(self, record_keys: pa.Array, partition: str) -> Codes:
+        """By the new ring."""
+        ring = self.index.rings.ring(partition)
+        numbers = {file_id: at for at, file_id in enumerate(self.file_ids)}
+        outputs = np.array([numbers.get(node.file_id, -1) for node in ring.nodes], dtype=np.int32)
+        places = self.index.places_of(record_keys)
+        codes: Codes = outputs[nodes_of(places, np.zeros(len(places), dtype=np.int32), [ring])]
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeTask:
+    """One group, picklable: the slices that are read, the files that are written, and which row goes to which. `memory_bytes` may
+    be held, more waits on disk; `threads` write files at once."""
+
+    sources: tuple[CompactionTask, ...]
+    outputs: tuple[FileGroupTask, ...]
+    router: Router
     memory_bytes: int
     threads: int = 1
 
@@ -76,8 +117,8 @@ def _tables(rows: GroupedRows, shared: SharedDictionaries, number: int) -> Itera
 
 def _codes(item: ResizeTask, source: CompactionTask, table: pa.Table) -> Codes:
     """The output of every row."""
-    buckets = item.index.buckets_of(one_chunk(table.column(RECORD_KEY)))
-    strange = np.flatnonzero(buckets % item.step != item.first)
+    codes = item.router.outputs_of(one_chunk(table.column(RECORD_KEY)), source.file.partition)
+    strange = np.flatnonzero(codes < 0)
     if len(strange):
         key = table.column(RECORD_KEY)[int(strange[0])].as_py()
         raise CorruptTableError(
@@ -85,5 +126,4 @@ def _codes(item: ResizeTask, source: CompactionTask, table: pa.Table) -> Codes:
             "another writer hashed it in another way: hudictl doctor lists such groups, rewrite their partition with insert_overwrite",
             path=source.file.base_path,
         )
-    codes: Codes = ((buckets - item.first) // item.step).astype(np.int32)
     return codes

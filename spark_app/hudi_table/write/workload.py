@@ -235,6 +235,9 @@ class _Planner:
                 slices[found.file_id] = found
             elif slot.bucket is not None:
                 self._add(partition, bucket_file_id(self.request.seed, partition, slot.bucket), (source,))
+            elif slot.file_id is not None:
+                # The first rows of a ring's node, whose file group has its name before it exists.
+                self._add(partition, slot.file_id, (source,))
             else:
                 loose.append(position)
         for position in loose:

@@ -139,3 +139,17 @@ def test_a_key_has_no_place_in_a_manifest(changes: dict[str, object], field: str
 )
 def test_locations_of_all_stores_are_taken(location: str) -> None:
     assert "spec.location" not in errors_of(location=location)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"type": "Custom"},
+        {"type": "Custom", "settings": {"global": "true"}},
+        {"type": "Simple", "className": "postgres"},
+        {"type": "Simple", "settings": {"global": "true"}},
+    ],
+)
+def test_the_class_and_settings_of_an_index_belong_to_custom_ones(index: dict[str, object]) -> None:
+    assert set(errors_of(index=index)) == {"spec.index.className"}
+    assert not errors_of(index={"type": "Custom", "className": "postgres", "settings": {"global": "true"}})

@@ -23,6 +23,7 @@ from hudi_table.model.table_config import IndexSpec, IndexType, PartitionField, 
 from hudi_table.read.buckets import possible_buckets
 from hudi_table.read.expression_tree import Call, Constant, Reference, tree
 from hudi_table.read.predicates import Filter
+from hudi_table.table.timeline import load_timeline
 from hudi_table.write.keygen import record_keys
 from tests.support.scale import scaled
 
@@ -88,7 +89,7 @@ def test_no_matching_row_lies_in_a_bucket_that_is_left_out(
         assert possible <= set(range(5))
         matching = table.filter(bound.expression)
         keys = record_keys(matching, config)
-        buckets = BucketIndex(5, key, hashed or key, rule).buckets_of(keys)
+        buckets = BucketIndex(5, key, hashed or key, rule).buckets_of(keys, "")
         assert set(buckets.tolist()) <= possible, (keys.to_pylist(), bound.expression)
 
 
@@ -153,3 +154,38 @@ def test_the_parts_of_an_expression_are_told() -> None:
     assert found.parts[0] == Call("equal", (Reference("a"), Constant(pa.scalar(1))))
     assert found.parts[1] == Call("is_valid", (None,))
     assert tree(pc.field("odd' \n: name")) == Reference("odd' \n: name")
+
+
+def by_partition() -> dict[str, Any]:
+    return {"type": "Bucket", "buckets": 2, "partitionBuckets": [{"partitions": "^sf", "buckets": 8}]}
+
+
+def on_rings() -> dict[str, Any]:
+    return {"type": "ConsistentBucket", "buckets": 4, "minBuckets": 1, "maxBuckets": 8}
+
+
+@pytest.mark.parametrize("index", [by_partition(), on_rings()], ids=["numbers by partition", "rings"])
+def test_every_partition_is_pruned_by_its_own_buckets(tmp_path: Path, index: dict[str, Any]) -> None:
+    schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+    table = create_table(
+        str(tmp_path / "t"), schema, record_key="id", partition_by="city", type="MergeOnRead", index=index
+    )
+    numbers = list(range(300))
+    rows = pa.table({"id": [f"k{i}" for i in numbers], "city": [("sf", "ny")[i % 2] for i in numbers], "n": numbers})
+    table.upsert(rows)
+    before = load_timeline(table.context).commits[-1].time
+    if index["type"] == "ConsistentBucket":
+        table.cluster({"hoodie.parquet.max.file.size": "1", "hoodie.bucket.index.merge.threshold": "0"}, force=True)
+        table.upsert(rows.slice(0, 100))
+    files = table.scan().plan_files().num_rows
+    assert files == (10 if index["type"] == "Bucket" else 16)
+    for number in range(0, 300, 23):
+        for moment in (None, before):
+            scan = table.scan(filter=[("id", "=", f"k{number}")], as_of=moment)
+            assert scan.to_arrow()["n"].to_pylist() == [number]
+            assert scan.plan_files().num_rows == 2
+        both = table.scan(filter=[("id", "=", f"k{number}"), ("city", "=", ("sf", "ny")[number % 2])])
+        assert (both.to_arrow().num_rows, both.plan_files().num_rows) == (1, 1)
+    polars = pytest.importorskip("polars")
+    frame = table.scan().to_polars().filter(polars.col("id") == "k23").select("n")
+    assert frame.collect()["n"].to_list() == [23]

@@ -8,7 +8,7 @@ or that changes until the commit, makes the plan void, and it is given up.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from hudi_table.errors import (
@@ -20,6 +20,14 @@ from hudi_table.model.names import new_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.model.services import ServiceResult, ServiceType
+from hudi_table.services.clustering.rings import (
+    RingTasks,
+    changes_of,
+    planned_rings,
+    refuse_written_beside,
+    ring_touches,
+    store_rings,
+)
 from hudi_table.services.clustering.sources import (
     WRITER_BYTES,
     SliceSources,
@@ -43,6 +51,7 @@ from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
 from hudi_table.write.guards import check_renames
 from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.resize_task import ResizeTask, resize_group
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 _THREAD_BYTES = 2 * WRITER_BYTES
@@ -80,17 +89,25 @@ def run_clustering(
         )
     # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
     order = order_of(plan.params)
+    changes = changes_of(plan)
 
     def rewrite() -> int:
+        refuse_written_beside(ctx, txn, changes)
         read = check_unmoved(ctx, txn.timeline, plan)
         settle_metadata(ctx)
+        rings = planned_rings(ctx, txn, changes)
         sources = SliceSources(ctx, txn, parsed, order.columns)
-        tasks = _Tasks(sources, txn.time, order).of(plan, engine, max_memory)
+        tasks: Sequence[ClusteringTask | ResizeTask] = (
+            RingTasks(ctx, sources, rings, txn.time).of(plan, options or {}, engine, max_memory)
+            if changes
+            else _Tasks(sources, txn.time, order).of(plan, engine, max_memory)
+        )
         with txn.signs_of_life():
             txn.inflight()
             done = engine.map(partial(_run, txn.right), tasks)
             stats = [stat for found in done for stat in found]
-            touches = group_touches((item.partition, item.file_id) for item in plan.slices)
+            store_rings(txn, rings)
+            touches = group_touches((item.partition, item.file_id) for item in plan.slices) | ring_touches(list(rings))
             txn.commit(rewrite_metadata(ctx, txn, plan, stats), touches | {f"instant:{instant}"})
         return read
 
@@ -106,7 +123,9 @@ def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
     return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.strategy != STRATEGY]
 
 
-def _run(right: RightToWrite, task: ClusteringTask) -> tuple[WriteStat, ...]:
+def _run(right: RightToWrite, task: ClusteringTask | ResizeTask) -> tuple[WriteStat, ...]:
+    if isinstance(task, ResizeTask):
+        return resize_group(task, right.for_thread())
     return cluster_group(task, right.for_thread())
 
 

@@ -12,8 +12,11 @@ from hudi_table.codec.avro_schema import with_meta
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
 from hudi_table.model.names import bucket_of_file_id
+from hudi_table.model.options import WriteOptions
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.services.clustering.ring_strategy import RingStrategy
+from hudi_table.services.clustering.rings import changes_of, consistent_spec, ring_groups, ring_plan, ring_touches
 from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGroup
 from hudi_table.services.clustering.trigger import Cadence, Trigger
 from hudi_table.services.compaction.debt import free_slices
@@ -58,8 +61,12 @@ def clustering_choice(
     ctx: TableContext, options: Mapping[str, str], *, force: bool, cadence: Cadence = Cadence.ASYNC
 ) -> Choose:
     """What a clustering takes, of any snapshot. Raises as `schedule_clustering`."""
-    trigger, strategy = Trigger.parse(options, cadence), ClusteringStrategy.parse(options)
+    trigger = Trigger.parse(options, cadence)
     _refuse(ctx)
+    spec = consistent_spec(ctx, options)
+    if spec is not None:
+        return _ring_choice(ctx, options, spec, trigger, force=force)
+    strategy = ClusteringStrategy.parse(options)
 
     def choose(view: FileSystemView) -> Draft | None:
         check_timeline(ctx, view.timeline)
@@ -73,6 +80,29 @@ def clustering_choice(
             return None
         _refuse_buckets(ctx, found)
         return _draft(ctx, ClusteringPlan(_planned(found, strategy), strategy.execution, strategy.params), found, why)
+
+    return choose
+
+
+def _ring_choice(
+    ctx: TableContext, options: Mapping[str, str], spec: IndexSpec, trigger: Trigger, *, force: bool
+) -> Choose:
+    """What splits and merges in a table of the consistent hashing index."""
+    strategy = RingStrategy.parse(options, spec)
+
+    def choose(view: FileSystemView) -> Draft | None:
+        check_timeline(ctx, view.timeline)
+        why = "asked for" if force else trigger.due(ctx, view.timeline)
+        if why is None:
+            return None
+        check_renames(ctx, view.timeline)
+        found = ring_groups(view, strategy, free_slices(view), spec)
+        if not found:
+            return None
+        planned = [group.planned for group in found]
+        size = WriteOptions.parse(options).target_file_size
+        plan = ring_plan(found, [_metrics(group, size) for group in planned])
+        return _draft(ctx, plan, planned, why)
 
     return choose
 
@@ -109,15 +139,17 @@ def _unchanged(ctx: TableContext, item: PlannedSlice, found: FileSlice | None) -
 
 def _planned(found: Sequence[SliceGroup], strategy: ClusteringStrategy) -> tuple[ClusteringGroup, ...]:
     return tuple(
-        ClusteringGroup(tuple(map(PlannedSlice.of, group.slices)), group.outputs, _metrics(group, strategy))
+        ClusteringGroup(
+            tuple(map(PlannedSlice.of, group.slices)), group.outputs, _metrics(group, strategy.base_less_size)
+        )
         for group in found
     )
 
 
-def _metrics(group: SliceGroup, strategy: ClusteringStrategy) -> dict[str, float]:
+def _metrics(group: SliceGroup, base_less_size: int) -> dict[str, float]:
     total: dict[str, float] = {}
     for item in group.slices:
-        for name, value in Candidate(item, strategy.base_less_size).metrics().items():
+        for name, value in Candidate(item, base_less_size).metrics().items():
             total[name] = total.get(name, 0.0) + value
     return total
 
@@ -139,7 +171,8 @@ def _draft(
         details=tuple(map(_line, found[:DETAILS_MAX])),
     )
     touches = group_touches((item.partition, item.file_id) for item in slices)
-    return Draft(data or clustering_body(ctx, plan), touches, said)
+    rings = ring_touches([change.partition for change in changes_of(plan)])
+    return Draft(data or clustering_body(ctx, plan), touches | rings, said)
 
 
 def _line(group: SliceGroup) -> str:

@@ -7,12 +7,14 @@ counts as completed, and it does once the timeline's start has passed it; a comm
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import (
@@ -23,9 +25,11 @@ from hudi_table.model.names import (
     parse_log_file,
 )
 from hudi_table.services.doctor.examined import Examined, Group
+from hudi_table.services.doctor.rings import foreign_nodes, ring_finding
 from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
 from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.rings import TableRings
 from hudi_table.table.savepoints import savepoints
 from hudi_table.table.view import BaseFile, LogFile
 from hudi_table.write.prepare import resolve_index
@@ -155,25 +159,31 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
             )
         elif found is not None and index is not None and used:
             # What a resize replaced lies in the buckets of before.
-            yield from _bucket_finding(index, base, found)
+            if isinstance(index, BucketIndex):
+                yield from _bucket_finding(index, base, found)
+            else:
+                yield from ring_finding(index, base, found)
 
 
 def duplicate_buckets(seen: Examined) -> Iterator[Finding]:
-    """Buckets with several file groups, and file groups that are no bucket's."""
+    """Buckets with several file groups, and file groups that are no bucket's or no node's."""
     index = _bucket_index(seen)
-    if index is None:
+    if isinstance(index, ConsistentIndex):
+        yield from foreign_nodes(seen, index)
+    if not isinstance(index, BucketIndex):
         return
     groups: dict[tuple[str, int], dict[str, str]] = {}
     for base in seen.bases():
         if (base.partition, base.file_id) in seen.hidden or not seen.visible(base.instant):
             continue
         bucket = bucket_of_file_id(base.file_id)
-        if bucket is None or bucket >= index.buckets:
+        count = index.buckets_in(base.partition)
+        if bucket is None or bucket >= count:
             yield Finding(
                 Check.WRONG_BUCKET,
                 Severity.ERROR,
                 base.path,
-                f"file group {base.file_id} belongs to none of the table's {index.buckets} buckets",
+                f"file group {base.file_id} belongs to none of the {count} buckets of its partition",
                 "another writer used another index or number of buckets; rewrite the partition with insert_overwrite",
             )
         else:
@@ -255,11 +265,13 @@ def _requested(seen: Examined, instant: Instant) -> bool:
     return instant.with_state(State.REQUESTED).file_name in seen.before.files
 
 
-def _bucket_index(seen: Examined) -> BucketIndex | None:
+def _bucket_index(seen: Examined) -> BucketIndex | ConsistentIndex | None:
     try:
         index, _ = resolve_index(seen.ctx.config, {})
     except (InvalidRequestError, UnsupportedTableError):
         return None
+    if isinstance(index, ConsistentIndex):
+        return replace(index, rings=TableRings(seen.ctx, seen.timeline, index.rings.buckets))
     return index if isinstance(index, BucketIndex) else None
 
 
@@ -268,7 +280,7 @@ def _bucket_finding(index: BucketIndex, base: BaseFile, footer: BaseFileFooter) 
     if footer.min_key is None or footer.max_key is None or bucket is None:
         return
     keys = [footer.min_key, footer.max_key]
-    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string())).tolist(), strict=True):
+    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string()), base.partition).tolist(), strict=True):
         if expected != bucket:
             yield Finding(
                 Check.WRONG_BUCKET,

@@ -42,7 +42,7 @@ from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
 from hudi_table.write.prepare import refuse_unsupported
-from hudi_table.write.resize_task import ResizeTask, resize_group
+from hudi_table.write.resize_task import BucketRouter, ResizeTask, resize_group
 
 _NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
 
@@ -126,7 +126,9 @@ def _tasks(
         ]
         read = tuple(map(sources.source, group.slices))
         threads = max(1, min(len(buckets), engine.parallelism // at_once))
-        found.append(ResizeTask(read, tuple(outputs), index, buckets.start, step, max_memory // at_once, threads))
+        found.append(
+            ResizeTask(read, tuple(outputs), BucketRouter(index, buckets.start, step), max_memory // at_once, threads)
+        )
         written += len(buckets)
     return found
 

@@ -15,11 +15,11 @@ from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table_config import IndexType
-from hudi_table.model.table_properties import BUCKETS
 from hudi_table.model.touches import TABLE
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.bucket_count import refresh_buckets
@@ -118,6 +118,13 @@ def bucket_index(ctx: TableContext, buckets: int) -> BucketIndex:
 def _refuse(ctx: TableContext) -> None:
     refuse_unsupported(ctx.config)
     index = ctx.config.index
+    if index is not None and (index.type is IndexType.CONSISTENT_BUCKET or index.partition_buckets):
+        why = (
+            "has a ConsistentBucket index, whose file groups split and merge one by one: cluster it"
+            if index.type is IndexType.CONSISTENT_BUCKET
+            else "has numbers of buckets by partition, and only a number for all of them can be changed; overwrite its partitions"
+        )
+        raise InvalidRequestError(f"table {ctx.config.name!r} {why}", base_path=ctx.base_path)
     if index is None or index.type is not IndexType.BUCKET:
         kind = "stores no index" if index is None else f"has a {index.type.value} index"
         raise InvalidRequestError(

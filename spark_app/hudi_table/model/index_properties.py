@@ -1,0 +1,91 @@
+"""`IndexSpec` from and to the keys by which Hudi names an index, in `hoodie.properties` and among options.
+
+Version 6 stores no index: ours stands in extra keys, which Hudi 0.15.0 and 1.1.1 keep, and take as if they were given as options (measured).
+The keys of `partition_buckets` are known to 1.1.1 alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.model.options import INDEX_SETTINGS
+from hudi_table.model.partition_buckets import parse_rules, render_rules
+from hudi_table.model.table_config import IndexSpec, IndexType
+
+INDEX_TYPE = "hoodie.index.type"
+INDEX_CLASS = "hoodie.index.class"
+"""An index of one's own. In Hudi the name of a Java class, and it overrides the type; so a table of ours that stores it is one
+that Hudi reads, and does not write to (it finds no such class)."""
+ENGINE = "hoodie.index.bucket.engine"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+BUCKETS_MIN = "hoodie.bucket.index.min.num.buckets"
+BUCKETS_MAX = "hoodie.bucket.index.max.num.buckets"
+HASH_FIELDS = "hoodie.bucket.index.hash.field"
+RULE_TYPE = "hoodie.bucket.index.partition.rule.type"
+EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
+INDEX_KEYS = (INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS)
+INDEX_NAMES = tuple(dict.fromkeys(kind.hudi_name for kind in IndexType))
+
+
+def index_spec(options: Mapping[str, str]) -> IndexSpec:
+    """The index that the keys describe. Raises KeyError for a type or engine that is not known, ValueError that names another wrong key."""
+    if options.get(INDEX_CLASS):
+        return IndexSpec(IndexType.CUSTOM, class_name=options[INDEX_CLASS], settings=index_settings(options))
+    kind = IndexType.named(options[INDEX_TYPE], options.get(ENGINE) or "SIMPLE")
+    if not kind.hashes:
+        return IndexSpec(kind)
+    buckets, hashed = _count(options, BUCKETS), names_in(options.get(HASH_FIELDS, ""))
+    if buckets is None:
+        raise ValueError(f"{INDEX_TYPE}=BUCKET needs {BUCKETS}, a whole number from 1")
+    if kind is IndexType.CONSISTENT_BUCKET:
+        least, most = _count(options, BUCKETS_MIN), _count(options, BUCKETS_MAX)
+        if not (least or 1) <= buckets <= (most or buckets):
+            raise ValueError(f"{BUCKETS} is {buckets}, and not from {BUCKETS_MIN} to {BUCKETS_MAX} ({least}, {most})")
+        return IndexSpec(kind, buckets, hashed, buckets_min=least, buckets_max=most)
+    if options.get(RULE_TYPE, "regex").lower() != "regex":
+        raise ValueError(f"{RULE_TYPE} is {options[RULE_TYPE]!r}; the only one is regex")
+    try:
+        rules = parse_rules(options.get(EXPRESSIONS, ""))
+    except ValueError as error:
+        raise ValueError(f"{EXPRESSIONS}: {error}") from error
+    return IndexSpec(kind, buckets, hashed, partition_buckets=rules)
+
+
+def index_properties(index: IndexSpec | None) -> dict[str, str]:
+    """The inverse of `index_spec`; nothing for a table that stores no index."""
+    if index is None:
+        return {}
+    if index.type is IndexType.CUSTOM:
+        return {INDEX_CLASS: index.class_name} | {INDEX_SETTINGS + name: value for name, value in index.settings}
+    out = {INDEX_TYPE: index.type.hudi_name}
+    if index.type.hashes:
+        out[BUCKETS] = str(index.buckets)
+        if index.hash_fields:
+            out[HASH_FIELDS] = ",".join(index.hash_fields)
+    if index.type is IndexType.CONSISTENT_BUCKET:
+        out[ENGINE] = "CONSISTENT_HASHING"
+        bounds = {BUCKETS_MIN: index.buckets_min, BUCKETS_MAX: index.buckets_max}
+        out |= {key: str(number) for key, number in bounds.items() if number is not None}
+    if index.partition_buckets:
+        out |= {RULE_TYPE: "regex", EXPRESSIONS: render_rules(index.partition_buckets)}
+    return out
+
+
+def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of every setting of a custom index among options or properties, sorted."""
+    given = (key for key in options if key.startswith(INDEX_SETTINGS))
+    return tuple(sorted((key.removeprefix(INDEX_SETTINGS), options[key]) for key in given))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a comma list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _count(options: Mapping[str, str], key: str) -> int | None:
+    text = options.get(key)
+    if not text:
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{key} is {text!r}, not a whole number from 1")
+    return int(text)
