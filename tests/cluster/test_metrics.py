@@ -234,7 +234,9 @@ def test_the_series_of_a_table_that_is_deleted_vanish(server: ApiServer, namespa
     assert {"kind": "HudiTable", "": "1.0"} in found["hudi_operator_resources"]
 
 
-def test_a_stuck_worker_turns_the_liveness_probe_red(server: ApiServer, namespace: str, process: Process) -> None:
+def test_a_stuck_worker_turns_the_liveness_probe_red(
+    server: ApiServer, namespace: str, process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
     key = made(server, namespace)
     leads(process)
     assert process.get("/healthz")[0] == 200
@@ -243,6 +245,7 @@ def test_a_stuck_worker_turns_the_liveness_probe_red(server: ApiServer, namespac
     eventually(lambda: process.get("/healthz")[0] == 503, "the stuck worker is not seen")
     code, said = process.get("/healthz")
     assert (code, f"[-] look: HudiTable {namespace}/flights is being looked at for" in said) == (503, True)
+    assert f"not alive: look: HudiTable {namespace}/flights is being looked at for" in caplog.text
     assert float(process.samples()["hudi_operator_look_oldest_seconds"][0][""]) > LIMITS.look
     process.launcher.hangs = False
     process.launcher.let_go.set()

@@ -87,7 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
         asked = urlsplit(self.path)
         match asked.path:
             case "/healthz":
-                self._checks(self.server.health.alive())
+                alive = self.server.health.alive()
+                for fault in (check for check in alive if not check.good):
+                    # The kubelet ends the process for it and says only that the probe failed.
+                    _log.error("not alive: %s: %s", fault.name, fault.said)
+                self._checks(alive)
             case "/readyz":
                 self._checks(self.server.health.ready())
             case "/metrics":
