@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -26,6 +27,9 @@ from hudi_table.table.storage_remote import ObjectStorage
 
 _MEMORY: dict[str, Any] = {}
 _MEMORY_LOCK = threading.Lock()
+_CLIENTS: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+_CLIENTS_MAX = 32
+_CLIENTS_LOCK = threading.Lock()
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _OTHER_SCHEMES = frozenset({"gs", "az", "azure", "adl", "abfs", "abfss"})
 
@@ -136,7 +140,10 @@ def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Stora
 
     where = f"bucket {bucket!r} at {endpoint or 'AWS'}"
     base = f"s3://{bucket}/{prefix}".rstrip("/")
-    return _remote(build, settings, base=base, prefix=prefix, where=where, reopen=Reopen(uri, tuple(given.items())))
+    # A provider finds the credentials in its surroundings, which may be others the next time.
+    known = ("s3", bucket, frozenset(config.items())) if provider is None else None
+    reopen = Reopen(uri, tuple(given.items()))
+    return _remote(build, settings, known, base=base, prefix=prefix, where=where, reopen=reopen)
 
 
 def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
@@ -154,24 +161,47 @@ def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
         )
 
     base = uri.rstrip("/")
-    return _remote(build, settings, base=base, prefix=prefix, where=root, reopen=Reopen(uri, tuple(given.items())))
+    known = (root, frozenset(config.items())) if config else None
+    reopen = Reopen(uri, tuple(given.items()))
+    return _remote(build, settings, known, base=base, prefix=prefix, where=root, reopen=reopen)
 
 
 def _remote(
     build: Callable[[ClientSettings], Any],
     settings: ClientSettings,
+    known: Hashable,
     *,
     base: str,
     prefix: str,
     where: str,
     reopen: Reopen,
 ) -> Storage:
-    """Two clients of one store: the second repeats nothing, for requests whose repetition could answer wrongly."""
+    """Two clients of one store: the second repeats nothing, for requests whose repetition could answer wrongly.
+
+    Tables of one store that are opened with the same options, `known`, share them and their connections: a client costs milliseconds
+    of processor time, and each new connection a handshake.
+    """
     from obstore.exceptions import BaseError
 
     try:
-        store, once = build(settings), build(settings.without_retries())
+        store, once = _shared((os.getpid(), settings, known), build, settings) if known else _pair(build, settings)
     except (BaseError, ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise InvalidOptionError(f"the options for {base} cannot be used: {reason}") from error
     return ObjectStorage(store, once, uri=base, prefix=prefix, where=where, reopen=reopen)
+
+
+def _shared(key: Hashable, build: Callable[[ClientSettings], Any], settings: ClientSettings) -> tuple[Any, Any]:
+    """The clients of `key`, those of this process: what a fork inherits has lost its threads."""
+    with _CLIENTS_LOCK:
+        found = _CLIENTS.get(key)
+        if found is None:
+            found = _CLIENTS[key] = _pair(build, settings)
+            if len(_CLIENTS) > _CLIENTS_MAX:
+                _CLIENTS.popitem(last=False)
+        _CLIENTS.move_to_end(key)
+        return found
+
+
+def _pair(build: Callable[[ClientSettings], Any], settings: ClientSettings) -> tuple[Any, Any]:
+    return build(settings), build(settings.without_retries())

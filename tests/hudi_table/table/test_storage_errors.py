@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import S3Store
 
 from hudi_table.errors import (
     AccessDeniedError,
@@ -283,3 +284,22 @@ def test_the_server_of_the_tests_shows_what_it_stores() -> None:
         open_storage(server.new_uri(), server.options).put("x", b"1")
         found = server.keys()
         assert [key.rpartition("/")[2] for key in found] == ["x"]
+
+
+def test_tables_of_one_bucket_share_clients_and_other_options_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Counted(S3Store):
+        def __new__(cls, *given: Any, **options: Any) -> Any:
+            made.append(given)
+            return S3Store(*given, **options)
+
+    monkeypatch.setattr("obstore.store.S3Store", Counted)
+    options = {"endpoint": "http://127.0.0.1:9", **ACCESS}
+    for table in ("a", "b", "c/d"):
+        assert open_storage(f"s3://shared/{table}", options).base_path == f"s3://shared/{table}"
+    assert len(made) == 2, "one that repeats requests and one that does not"
+    open_storage("s3://shared/a", options | {"secret_access_key": "another"})
+    open_storage("s3://shared/a", options | {"timeout": "7"})
+    open_storage("s3://other/a", options)
+    assert len(made) == 8
