@@ -20,7 +20,7 @@ SOLO = "00000000000000"
 """Before the suffix of the first instants on a table without any."""
 FIRST_INITIAL = 10
 COMPACTION_SUFFIX = "001"
-EMPTY_LOG_TOKEN = "0-0-0"
+EMPTY_LOG_TOKEN = "0-0-0"  # noqa: S105 - part of a file name
 """Token of the first log of a file group, an empty delete block."""
 
 _HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$")

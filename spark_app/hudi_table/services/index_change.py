@@ -7,8 +7,8 @@ no harm. All other changes of an index move rows or change what a key means.
 from __future__ import annotations
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.index_properties import INDEX_TYPE
 from hudi_table.model.table_config import IndexType
-from hudi_table.model.table_properties import INDEX_TYPE
 from hudi_table.table.context import TableContext
 from hudi_table.table.properties import replace_properties
 
