@@ -20,7 +20,7 @@ from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import META_COLUMNS, RECORD_KEY, join, parse_base_file, parse_log_file
@@ -28,6 +28,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.metadata.comparing import committed_files
+from hudi_table.table.metadata.locating import locations_of
 from hudi_table.table.metadata.records import (
     Derive,
     Entries,
@@ -45,12 +46,14 @@ _File = tuple[str, str]
 """(partition, file name)."""
 
 
-def entries_of(ctx: TableContext, metadata: CommitMetadata) -> Derive:
-    """What a commit says to each partition. Its files are there."""
+def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
+    """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its files are there."""
 
     def derive(name: MetadataPartition) -> Entries | None:
         if name is MetadataPartition.FILES:
             return Entries(file_records(entries_of_commit(metadata)))
+        if name is MetadataPartition.RECORD_INDEX:
+            return locations_of(ctx, metadata, time, timeline)
         files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
         return _of_files(ctx, name, files)
 
@@ -65,6 +68,8 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
             return Entries(file_records(rows)) if len(rows) else None
+        if name is MetadataPartition.RECORD_INDEX:
+            return None
         if name is MetadataPartition.COLUMN_STATS:
             columns = _columns(ctx, load_timeline(ctx))
             return _joined([column_stats_removals(partition, found, columns) for partition, found in files])
@@ -82,6 +87,10 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
     def derive(name: MetadataPartition) -> Entries | None:
         if name is MetadataPartition.FILES:
             return Entries(file_records(entries_of_files(sizes, partitions_in(infos))))
+        if name is MetadataPartition.RECORD_INDEX:
+            if sizes:
+                raise UnsupportedTableError("a record index is built of an empty table alone", base_path=ctx.base_path)
+            return None
         return _of_files(ctx, name, list(sizes))
 
     return derive
