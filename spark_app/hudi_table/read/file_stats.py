@@ -32,7 +32,11 @@ _STATS = MetadataPartition.COLUMN_STATS
 
 
 def with_matching_files(
-    ctx: TableContext, slices: Sequence[FileSlice], bound: Bound | None, schema: pa.Schema, timeline: Timeline | None = None
+    ctx: TableContext,
+    slices: Sequence[FileSlice],
+    bound: Bound | None,
+    schema: pa.Schema,
+    timeline: Timeline | None = None,
 ) -> tuple[FileSlice, ...]:
     """The slices that may hold rows for the filter, in their order. `schema` has the filter's columns; `timeline` is the table's, if
     it is at hand. No column of the table was ever renamed. Raises what the storage raises."""
@@ -42,7 +46,9 @@ def with_matching_files(
         return tuple(slices)
     try:
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
-        columns = {} if table is None else {name: _ranges(table, plain, name, schema.field(name).type) for name in names}
+        columns = (
+            {} if table is None else {name: _ranges(table, plain, name, schema.field(name).type) for name in names}
+        )
     except (CorruptTableError, UnsupportedTableError):
         return tuple(slices)
     known = {name: ranges for name, ranges in columns.items() if ranges is not None}
@@ -70,4 +76,6 @@ def _ranges(table: MetadataTable, slices: Sequence[FileSlice], column: str, kind
     found = stats.filter(pa.array(live)).take(places)
     low, high = (values_of(found.field(side), kind) for side in ("min", "max"))
     gone = places.is_null()
-    return Ranges(*(pc.if_else(gone, pa.scalar(None, part.type), part) for part in (low, high, found.field("null_count"))))
+    return Ranges(
+        *(pc.if_else(gone, pa.scalar(None, part.type), part) for part in (low, high, found.field("null_count")))
+    )
