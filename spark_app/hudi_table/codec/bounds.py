@@ -74,7 +74,6 @@ _OF_KINDS: Final = (
 """By the type of a column the wrappers of its bounds."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Union:
     """The union of wrappers that a schema has: their names by branch, and the union itself for what is only passed over."""

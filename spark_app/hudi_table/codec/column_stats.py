@@ -30,7 +30,6 @@ _DECIMAL_DIGITS: Final = 15
 """Before and behind the point: a bound is a decimal of 30 digits, 15 of them behind it."""
 
 
-
 def indexed_columns(schema: pa.Schema) -> list[str]:
     """The columns of a file that get statistics, in its order: those that 0.15.0 and 1.1.1 both keep."""
     return [

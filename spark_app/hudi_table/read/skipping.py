@@ -174,7 +174,11 @@ def _foreign(texts: pa.Array) -> Flags:
     """Whether a text has a character that Java and UTF-8 may order differently."""
     whole = texts.cast(pa.large_string())
     _, places, data = whole.buffers()
-    bounds = np.frombuffer(places, np.int64)[whole.offset : whole.offset + len(whole) + 1] if len(whole) else np.zeros(1, int)
+    bounds = (
+        np.frombuffer(places, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        if len(whole)
+        else np.zeros(1, int)
+    )
     units = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     running = np.zeros(len(units) + 1, np.int64)
     np.cumsum(units >= _FIRST_FOREIGN_BYTE, out=running[1:])

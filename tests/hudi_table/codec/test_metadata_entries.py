@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from hudi_table.codec import bounds
 from hudi_table.codec.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.log_blocks import scan_blocks
+from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.metadata_entries import (
     bloom_entry,
     bloom_removal,
@@ -31,8 +33,6 @@ from hudi_table.codec.metadata_entries import (
     record_index_entries,
     split_file_id,
 )
-from hudi_table.codec.log_blocks import scan_blocks
-from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.metadata_records import decode_metadata, encode_metadata, metadata_schema
 from hudi_table.model.names import parse_base_file
 from tests.support import metadata_files
