@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.codec.metadata_keys import bloom_keys
+from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.listing import list_data_files
 from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.comparing import committed_files, differences
 from hudi_table.table.metadata.forgetting import instants_written
-from hudi_table.table.metadata.table import read_partitions
+from hudi_table.table.metadata.reading import read_entries
+from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.ports import Storage
+from hudi_table.table.storage_below import StorageBelow
 from hudi_table.table.timeline import load_timeline
 from tests.hudi_table.test_crash_points import attempt, check_next_write, check_outcome, points
 from tests.support.crashes import (
@@ -37,6 +43,11 @@ from tests.support.crashes import (
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 
 ENABLE = {"hoodie.metadata.enable": "true"}
+INDEXES = ("column_stats", "bloom_filters")
+INDEXES_ON = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+}
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
 
@@ -57,6 +68,17 @@ def test_a_fault_at_any_call_of_a_write_leaves_rows_and_metadata_that_agree(layo
     run = Run(with_metadata(layout), operation, frozenset(expected(layout)))
     figure(run.every_point(), "crash points")
     assert run.kept == run.points, "no fault of a write costs the metadata table"
+
+
+@pytest.mark.parametrize("layout", [KINDS[0], KINDS[-1]], ids=str)
+def test_a_fault_at_any_call_of_a_write_leaves_indexes_of_every_file(layout, figure):
+    operation, expected = OPERATIONS["upsert"]
+    store = prepared(layout)
+    opened(store).write(rows(FIRST[2]), operation="upsert", options=ENABLE | INDEXES_ON)
+    assert opened(store).context.config.metadata_partitions == ("bloom_filters", "column_stats", "files")
+    run = Run(store, operation, frozenset(expected(layout)))
+    figure(run.every_point(), "crash points")
+    assert run.kept == run.points
 
 
 @pytest.mark.parametrize("layout", KINDS, ids=str)
@@ -174,5 +196,33 @@ def is_ready(store: Storage) -> bool:
 
 
 def agree(store: Storage, where: str) -> None:
-    found = differences(opened(store).context)
+    ctx = opened(store).context
+    found = differences(ctx)
     assert not found, f"{where}: {found}"
+    timeline = load_timeline(ctx)
+    table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
+    for partition in set(table.partitions.ready) & set(INDEXES) if table else ():
+        assert table is not None
+        bases = {name for _, name in committed_files(list_data_files(store), timeline) if name.endswith(".parquet")}
+        missing = bases - indexed(table, MetadataPartition(partition), bases)
+        assert not missing, f"{where}: {partition} lacks {missing}"
+
+
+def indexed(table: MetadataTable, partition: MetadataPartition, names: set[str]) -> set[str]:
+    """The files that an index has an entry of."""
+    entries = read_entries(table, partition)
+    if entries is None:
+        return set()
+    if partition is MetadataPartition.COLUMN_STATS:
+        return {record["file_name"] for record in entries["stats"].to_pylist()}
+    keys = set(entries["key"].to_pylist())
+    parts = [info.path.rpartition("/")[::2] for info in list_data_files(opened_storage(table))]
+    ids = {name: bloom_keys(pa.array([folder]), pa.array([name]))[0].as_py() for folder, name in parts}
+    return {name for name in names if ids.get(name) in keys}
+
+
+def opened_storage(table: MetadataTable) -> Storage:
+    """The storage of the data table."""
+    below = table.ctx.storage
+    assert isinstance(below, StorageBelow)
+    return below.outer

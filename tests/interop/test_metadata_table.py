@@ -28,11 +28,15 @@ pytestmark = pytest.mark.interop
 
 ENABLE = {"hoodie.metadata.enable": "true"}
 SIMPLE = {"hoodie.index.type": "SIMPLE"}
+INDEXED = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+}
 KINDS = {"copy-on-write": "COPY_ON_WRITE", "merge-on-read": "MERGE_ON_READ"}
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def written_by_hudi(oracle: HudiOracle, base: Path, kind: str, operation: str, data: pa.Table) -> None:
+def written_by_hudi(oracle: HudiOracle, base: Path, kind: str, operation: str, data: pa.Table, **more: str) -> None:
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.table.type": KINDS[kind],
@@ -46,6 +50,7 @@ def written_by_hudi(oracle: HudiOracle, base: Path, kind: str, operation: str, d
         "hoodie.compact.inline": "false",
         **ENABLE,
         **SIMPLE,
+        **more,
     }
     oracle.write(base, data, options)
 
@@ -182,3 +187,38 @@ def test_hudi_reads_through_it(tmp_path, hudis: Hudis):
     delta.unlink()
     assert hudis["0.15.0"].read(base, hoodie__metadata__enable="true").num_rows == 0
     assert hudis["0.15.0"].read(base, hoodie__metadata__enable="false").num_rows == 9
+
+
+@kinds
+def test_statistics_and_filters_of_ours_serve_hudi_and_those_of_hudi_are_kept(kind, tmp_path, hudis: Hudis):
+    base, model = tmp_path / "t", Model(partitioned=True)
+    data = rows(range(24), 1)
+    written_by_hudi(hudis["0.15.0"], base, kind, "insert", data, **INDEXED)
+    model.apply("insert", data)
+    for operation, numbers, version in (("insert", range(24, 48), 2), ("upsert", range(10, 30), 3)):
+        data = rows(numbers, version)
+        ours.write(base, operation, data, options=SIMPLE | {"hoodie.parquet.small.file.limit": "0"})
+        model.apply(operation, data)
+    assert_whole(base, model, hudis, "kept")
+    assert set(read_partitions(open_table(str(base)).context).ready) == {"bloom_filters", "column_stats", "files"}
+
+    def on(oracle: HudiOracle, copy: Path) -> None:
+        mine = model.copy()
+        skipping = {"hoodie__metadata__enable": "true", "hoodie__enable__data__skipping": "true"}
+        skipping["hoodie__metadata__index__column__stats__enable"] = "true"
+        for where, holds in (("ts > 2500", lambda row: row["ts"] > 2500), ("ts < 1500", lambda row: row["ts"] < 1500)):
+            found = oracle.read(copy, where=where, **skipping)
+            assert_same_rows(found, [row for row in mine.rows() if holds(row)], of=where)
+        # Hudi's bloom index asks the filters in the metadata table, also of the files that we wrote.
+        data = rows(range(20, 60), 4)
+        bloom = {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.use.metadata": "true"}
+        written_by_hudi(oracle, copy, kind, "upsert", data, **INDEXED, **bloom)
+        mine.apply("upsert", data)
+        data = rows(range(50, 64), 5)
+        ours.write(copy, "upsert", data, options=SIMPLE)
+        mine.apply("upsert", data)
+        assert differences(open_table(str(copy)).context) == []
+        assert_same_rows(ours.read(copy), mine.rows())
+        assert_same_rows(oracle.read(copy, **skipping), mine.rows())
+
+    hudis.each_on_a_copy(base, on)

@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
 BUNDLE = "hudi-spark3.5-bundle_2.12"
@@ -116,7 +117,7 @@ def _native_reader(hudi: Any, path: str) -> Any:
 def _entries_of_hbase(spark: SparkSession, path: str) -> int | None:
     """None where the bundle has no HBase."""
     classes = spark._jvm.org.apache.hudi.org.apache.hadoop.hbase.io.hfile
-    if not hasattr(classes.HFile, "createReader"):
+    if not isinstance(classes.HFile, JavaClass):
         return None
     conf = spark._jsc.hadoopConfiguration()
     where = spark._jvm.org.apache.hadoop.fs.Path(path)

@@ -7,7 +7,7 @@ are always read: what merging makes of them lies in no one file's range. Metadat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -46,12 +46,9 @@ def with_matching_files(
         return tuple(slices)
     try:
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
-        columns = (
-            {} if table is None else {name: _ranges(table, plain, name, schema.field(name).type) for name in names}
-        )
+        known = {} if table is None else _ranges(table, plain, {name: schema.field(name).type for name in names})
     except (CorruptTableError, UnsupportedTableError):
         return tuple(slices)
-    known = {name: ranges for name, ranges in columns.items() if ranges is not None}
     kept = may_match(tree(bound.expression), known, len(plain))
     skipped = {id(found) for found, may in zip(plain, kept.tolist(), strict=True) if not may}
     return tuple(found for found in slices if id(found) not in skipped)
@@ -62,20 +59,27 @@ def _compares(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and has_stats(schema.field(name).type) and not pt.is_floating(schema.field(name).type)
 
 
-def _ranges(table: MetadataTable, slices: Sequence[FileSlice], column: str, kind: pa.DataType) -> Ranges | None:
-    """The column in every slice's base file."""
+def _ranges(table: MetadataTable, slices: Sequence[FileSlice], columns: Mapping[str, pa.DataType]) -> dict[str, Ranges]:
+    """Every column in every slice's base file: one look for all of them."""
     names = pa.array([found.base.path.rpartition("/")[2] for found in slices if found.base is not None], pa.string())
     partitions = pa.array([found.partition for found in slices], pa.string())
-    keys = column_stats_keys(pa.repeat(pa.scalar(column, pa.string()), len(names)), partitions, names)
-    entries = read_entries(table, _STATS, keys)
+    keys = {
+        column: column_stats_keys(pa.repeat(pa.scalar(column, pa.string()), len(names)), partitions, names)
+        for column in columns
+    }
+    entries = read_entries(table, _STATS, pa.concat_arrays(list(keys.values())))
     if entries is None or "stats" not in entries.column_names:
-        return None
+        return {}
     stats = entries["stats"].combine_chunks()
-    live = np.asarray(stats.is_valid()) & ~np.asarray(stats.field("deleted").fill_null(True))
-    places = pc.index_in(keys, value_set=entries["key"].combine_chunks().filter(pa.array(live)))
-    found = stats.filter(pa.array(live)).take(places)
-    low, high = (values_of(found.field(side), kind) for side in ("min", "max"))
-    gone = places.is_null()
-    return Ranges(
-        *(pc.if_else(gone, pa.scalar(None, part.type), part) for part in (low, high, found.field("null_count")))
-    )
+    live = pa.array(np.asarray(stats.is_valid()) & ~np.asarray(stats.field("deleted").fill_null(True)))
+    known, stats = entries["key"].combine_chunks().filter(live), stats.filter(live)
+    return {
+        column: _in_files(stats, pc.index_in(keys[column], value_set=known), kind) for column, kind in columns.items()
+    }
+
+
+def _in_files(stats: pa.StructArray, places: pa.Array, kind: pa.DataType) -> Ranges:
+    """One column in files whose statistics are at `places`, null where there are none."""
+    found, gone = stats.take(places), places.is_null()
+    parts = (*(values_of(found.field(side), kind) for side in ("min", "max")), found.field("null_count"))
+    return Ranges(*(pc.if_else(gone, pa.scalar(None, part.type), part) for part in parts))

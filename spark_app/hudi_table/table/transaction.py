@@ -79,7 +79,9 @@ class Transaction:
         reconcile_attempts(self.ctx, self.time, metadata.paths)
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
-        delta = Delta(self.ctx, self.right, self.time, entries_of(self.ctx, metadata), self.timeline)
+        delta = Delta(
+            self.ctx, self.right, self.time, entries_of(self.ctx, metadata, self.time, self.timeline), self.timeline
+        )
         written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
         self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
         self._clear()

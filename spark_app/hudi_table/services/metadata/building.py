@@ -8,7 +8,7 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.building import build_metadata
-from hudi_table.table.metadata.settling import KEPT
+from hudi_table.table.metadata.settling import BUILT
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.write.prepare import refuse_unsupported
 
@@ -21,9 +21,9 @@ def build(ctx: TableContext, indexes: Iterable[str] = ()) -> bool:
     refuse_unsupported(ctx.config)
     names = list(indexes)
     for name in names:
-        if name not in KEPT:
+        if name not in BUILT:
             raise InvalidRequestError(
-                f"the metadata table is not built with {name!r}; there are {', '.join(sorted(KEPT))}"
+                f"the metadata table is not built with {name!r}; there are {', '.join(sorted(BUILT))}"
             )
     return build_metadata(ctx, [MetadataPartition(name) for name in names])
 

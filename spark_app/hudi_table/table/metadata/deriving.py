@@ -1,8 +1,8 @@
 """What a commit, a clean or the table as it is says to each partition of the metadata table.
 
-Column statistics and bloom filters are those of base files, read from their footers. Logs have none: Hudi takes a file without
-statistics for one that may hold anything (read in public source, and measured on 0.15.0 and 1.1.1). A base file whose
-footer has no bloom filter gets one made of its keys, for Hudi's index fails where one is missing.
+Column statistics are those of base files, from their footers, and of the rows in logs; a file without any is taken for one that may
+hold anything (read in public source). Bloom filters are those of base files. One whose footer has no bloom filter gets
+one made of its keys, for Hudi's index fails where it is missing (read in public source).
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_table.codec.bloom import BloomFilter
-from hudi_table.codec.column_stats import indexed_columns, stats_of_file
+from hudi_table.codec.column_stats import indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.log_blocks import BlockType, scan_blocks
+from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import META_COLUMNS, RECORD_KEY, join, parse_base_file
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY, join, parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.metadata.comparing import committed_files
+from hudi_table.table.metadata.locating import locations_of
 from hudi_table.table.metadata.records import (
     Derive,
     Entries,
@@ -38,18 +41,21 @@ from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
 
 FOOTERS_AHEAD = 8
+_ROWS = (BlockType.AVRO, BlockType.PARQUET)
 _File = tuple[str, str]
 """(partition, file name)."""
 
 
-def entries_of(ctx: TableContext, metadata: CommitMetadata) -> Derive:
-    """What a commit says to each partition. Its files are there."""
+def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
+    """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its files are there."""
 
     def derive(name: MetadataPartition) -> Entries | None:
         if name is MetadataPartition.FILES:
             return Entries(file_records(entries_of_commit(metadata)))
+        if name is MetadataPartition.RECORD_INDEX:
+            return locations_of(ctx, metadata, time, timeline)
         files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
-        return _of_base_files(ctx, name, files)
+        return _of_files(ctx, name, files)
 
     return derive
 
@@ -62,10 +68,12 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
             return Entries(file_records(rows)) if len(rows) else None
-        bases = [(partition, found) for partition, found in files if parse_base_file(found) is not None]
+        if name is MetadataPartition.RECORD_INDEX:
+            return None
         if name is MetadataPartition.COLUMN_STATS:
             columns = _columns(ctx, load_timeline(ctx))
-            return _joined([column_stats_removals(partition, found, columns) for partition, found in bases])
+            return _joined([column_stats_removals(partition, found, columns) for partition, found in files])
+        bases = [(partition, found) for partition, found in files if parse_base_file(found) is not None]
         return _joined([bloom_removal(partition, found, _instant(found)) for partition, found in bases])
 
     return derive
@@ -79,15 +87,23 @@ def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
     def derive(name: MetadataPartition) -> Entries | None:
         if name is MetadataPartition.FILES:
             return Entries(file_records(entries_of_files(sizes, partitions_in(infos))))
-        return _of_base_files(ctx, name, list(sizes))
+        if name is MetadataPartition.RECORD_INDEX:
+            if sizes:
+                raise UnsupportedTableError("a record index is built of an empty table alone", base_path=ctx.base_path)
+            return None
+        return _of_files(ctx, name, list(sizes))
 
     return derive
 
 
-def _of_base_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Entries | None:
-    bases = sorted({(partition, found) for partition, found in files if parse_base_file(found) is not None})
-    entry = _stats if name is MetadataPartition.COLUMN_STATS else _bloom
-    return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(entry, ctx), bases))
+def _of_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Entries | None:
+    known = sorted(set(files))
+    bases = [file for file in known if parse_base_file(file[1]) is not None]
+    if name is not MetadataPartition.COLUMN_STATS:
+        return _joined(LocalEngine(FOOTERS_AHEAD).map(partial(_bloom, ctx), bases))
+    logs = [file for file in known if (log := parse_log_file(file[1])) is not None and not log.cdc]
+    found = LocalEngine(FOOTERS_AHEAD).map(partial(_stats, ctx), bases)
+    return _joined([*found, *LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx), logs)])
 
 
 def _joined(parts: Iterable[pa.Table]) -> Entries | None:
@@ -107,6 +123,21 @@ def _stats(ctx: TableContext, file: _File) -> pa.Table:
         return _nothing()
     except pa.ArrowInvalid as error:
         raise CorruptTableError(f"{path} has no statistics: {error}", base_path=ctx.base_path, path=path) from error
+
+
+def _log_stats(ctx: TableContext, file: _File) -> pa.Table:
+    """Of a log with one block of rows. What several blocks hold is not put together here: such a log has no statistics."""
+    partition, name = file
+    path = join(partition, name)
+    try:
+        with ctx.storage.open_read(path) as source:
+            blocks = [block for block in scan_blocks(source, path=path) if block.type in _ROWS]
+            if len(blocks) != 1:
+                return _nothing()
+            rows = read_rows(source, blocks[0])
+    except ObjectNotFoundError:
+        return _nothing()
+    return column_stats_entries(partition, stats_of_rows(rows, name, indexed_columns(rows.schema)))
 
 
 def _bloom(ctx: TableContext, file: _File) -> pa.Table:

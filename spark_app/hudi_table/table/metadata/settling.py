@@ -14,8 +14,11 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.table import Partitions, check_version, context_of, read_partitions
 from hudi_table.table.properties import drop_metadata_table, replace_properties
 
-KEPT = frozenset({MetadataPartition.FILES, MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS})
+KEPT = frozenset(MetadataPartition)
 """The partitions that commits of this release write to."""
+BUILT = KEPT - {MetadataPartition.RECORD_INDEX}
+"""Those that it builds."""
+_OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
 
 
 class MetadataDroppedWarning(UserWarning):
@@ -47,8 +50,8 @@ def _why_not(ctx: TableContext, found: Partitions) -> str | None:
     if not found.all:
         return "the table's properties name no partition of it"
     strange = sorted(set(found.all) - KEPT)
-    if not ctx.config.populate_meta_fields and MetadataPartition.BLOOM_FILTERS in found.all:
-        return "its bloom filters are those of record keys, which the table's files do not hold"
+    if not ctx.config.populate_meta_fields and _OF_KEYS.intersection(found.all):
+        return "it has an index of record keys, which the table's files do not hold"
     if strange:
         return f"this release does not keep its partition {', '.join(strange)}"
     try:

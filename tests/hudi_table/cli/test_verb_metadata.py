@@ -1,0 +1,64 @@
+"""`hudictl metadata`, and what `hudictl doctor` says of a metadata table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table import create_table, open_table, write_hudi
+from hudi_table.cli import exits, main
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    folder = tmp_path / "flights"
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    write_hudi(create_table(str(folder), rows.schema, record_key="id"), rows)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = exits.GOOD) -> tuple[list[Any], str]:
+    assert main([*map(str, arguments), "-o", "json"]) == code
+    out = capsys.readouterr()
+    return json.loads(out.out)["items"], out.err
+
+
+def test_it_is_built_shown_and_dropped(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "metadata", base) == ([], "there is no metadata table; --build --yes makes one\n")
+    found, said = run(capsys, "metadata", base, "--build")
+    assert found == []
+    assert "nothing was changed" in said
+    found, _ = run(capsys, "metadata", base, "--build", "--yes", "--index", "column_stats")
+    assert [(item["partition"], item["state"], item["fileGroups"]) for item in found] == [
+        ("column_stats", "ready", 2),
+        ("files", "ready", 1),
+    ]
+    write_hudi(base, pa.table({"id": ["c"], "n": [3]}))
+    assert run(capsys, "metadata", base)[0][1]["logs"] == 2
+    assert run(capsys, "metadata", base, "--drop", "--yes")[0] == []
+    assert not (base / ".hoodie" / "metadata").exists()
+
+
+def test_a_partition_that_is_not_built_is_refused_by_name(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metadata", str(base), "--build", "--yes", "--index", "secrets"]) == exits.USAGE
+    assert "'secrets'" in capsys.readouterr().err
+
+
+def test_the_doctor_finds_one_that_is_wrong_and_switches_it_off(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_table(str(base)).build_metadata()
+    assert run(capsys, "doctor", base)[0] == []
+    write_hudi(base, pa.table({"id": ["c"], "n": [3]}))
+    (log,) = base.glob(".hoodie/metadata/files/.files-0000-0_*.log.2_*")
+    log.unlink()
+    found, _ = run(capsys, "doctor", base, code=exits.FINDINGS)
+    assert {item["check"] for item in found} == {"MetadataTable"}
+    assert "is not listed" in found[0]["message"]
+    run(capsys, "metadata", base, code=exits.FINDINGS)
+    _, said = run(capsys, "doctor", base, "--quarantine", "--yes")
+    assert "the metadata table was dropped" in said
+    assert run(capsys, "doctor", base)[0] == []
+    assert open_table(str(base)).scan().count() == 3

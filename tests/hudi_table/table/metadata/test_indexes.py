@@ -1,0 +1,98 @@
+"""The indexes in the metadata table: those of Hudi are read whole, and every write keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.codec.metadata_entries import joined_file_ids
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_table.model.table_config import IndexType
+from hudi_table.table.metadata.building import build_metadata
+from hudi_table.table.metadata.compacting import compact_metadata
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.reading import read_entries
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.timeline import load_timeline
+from hudi_table.write.create import create
+from tests.support import metadata_files
+from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, OPERATIONS, Layout, new_store, opened, rows, spec
+
+ALL = tuple(MetadataPartition)
+TYPES = {MetadataPartition.COLUMN_STATS: 3, MetadataPartition.BLOOM_FILTERS: 4, MetadataPartition.RECORD_INDEX: 5}
+
+
+def loaded(table: HudiTable) -> MetadataTable:
+    found = MetadataTable.load(table.context, load_timeline(table.context))
+    assert found is not None
+    return found
+
+
+def located(table: HudiTable) -> dict[str, tuple[str, str]]:
+    """(partition, file id) of every key in the record index."""
+    entries = read_entries(loaded(table), MetadataPartition.RECORD_INDEX)
+    assert entries is not None
+    where = entries["location"].combine_chunks()
+    ids = joined_file_ids(where).to_pylist() if len(where) else []
+    return dict(
+        zip(entries["key"].to_pylist(), zip(where.field("partition").to_pylist(), ids, strict=True), strict=True)
+    )
+
+
+def stored(table: HudiTable) -> dict[str, tuple[str, str]]:
+    """The same of every row, as a scan finds it."""
+    found = table.scan(meta=True).to_arrow().to_pylist()
+    return {row[RECORD_KEY]: (row[PARTITION_PATH], row[FILE_NAME].partition("_")[0]) for row in found}
+
+
+@pytest.mark.parametrize("version", metadata_files.VERSIONS)
+def test_entries_are_those_that_hudi_reads(version: str, tmp_path: Path) -> None:
+    table = open_table(str(metadata_files.table(version, tmp_path)))
+    assert differences(table.context) == []
+    theirs = metadata_files.rows_of_hudi(version)
+    for partition, kind in TYPES.items():
+        entries = read_entries(loaded(table), partition)
+        assert entries is not None
+        assert set(entries["key"].to_pylist()) == {row["key"] for row in theirs if row["type"] == kind}
+    assert located(table) == stored(table)
+
+
+@pytest.mark.parametrize("version", metadata_files.VERSIONS)
+def test_the_record_index_of_hudi_is_kept(version: str, tmp_path: Path) -> None:
+    base = str(metadata_files.table(version, tmp_path))
+    table = open_table(base)
+    simple = {"hoodie.index.type": "SIMPLE"}
+    some = table.scan().to_arrow()
+    table.write(some.slice(0, 5), operation="delete", options=simple)
+    assert located(open_table(base)) == stored(open_table(base))
+    table.write(some.slice(3, 9), operation="upsert", options=simple)
+    assert located(open_table(base)) == stored(open_table(base))
+    compact_metadata(table.context, 1)
+    assert located(open_table(base)) == stored(open_table(base))
+    table.write(some.slice(7, 3), operation="insert_overwrite", options=simple)
+    assert located(open_table(base)) == stored(open_table(base))
+    assert differences(open_table(base).context) == []
+    assert set(open_table(base).context.config.metadata_partitions) == set(ALL)
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[2], LAYOUTS[4], *LOG_LAYOUTS], ids=str)
+def test_the_record_index_knows_every_row_after_every_operation(layout: Layout) -> None:
+    store = new_store()
+    create(store, spec(layout))
+    assert build_metadata(opened(store).context, ALL)
+    opened(store).write(rows(("a", "x", 1), ("b", "x", 2), ("c", "y", 3)), operation="upsert")
+    for name in ("insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "upsert", "delete_partition"):
+        OPERATIONS[name][0](opened(store))
+        table = opened(store)
+        assert located(table) == stored(table), name
+        assert differences(table.context) == []
+    OPERATIONS["insert"][0](opened(store))
+    if layout in LOG_LAYOUTS:
+        opened(store).compact(force=True)
+    compact_metadata(opened(store).context, 1)
+    if layout.index is not IndexType.BUCKET:
+        opened(store).cluster({"hoodie.clustering.plan.strategy.small.file.limit": "1000000"}, force=True)
+    assert located(opened(store)) == stored(opened(store))
