@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from hudi_spark import keys
+from hudi_spark.asked_index import asked_places
 from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Slot
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.custom import CustomIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.model.table_config import TableConfig
@@ -145,6 +147,8 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
+    if isinstance(prepared.index, CustomIndex):
+        return asked_places(rows, _searched(counted, attempt), attempt)
     stored = _stored(rows, counted, attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)

@@ -8,9 +8,13 @@ Omitted: what `tests/hudi_table/index/test_conformance.py` holds every index to 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import hudi_spark
@@ -31,13 +35,27 @@ STEPS: tuple[tuple[str, list[tuple[str, str, int]]], ...] = (
 )
 
 
+@contextlib.contextmanager
+def by_value(module: str) -> Iterator[None]:
+    """A package that only this process has goes to the tasks whole; where it is installed there, its name does."""
+    if not module:
+        yield
+        return
+    loaded = importlib.import_module(module)
+    cloudpickle.register_pickle_by_value(loaded)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(loaded)
+
+
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.value)
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_spark_finds_keys_as_the_local_engine_does(
-    spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType
+    spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType, caplog: pytest.LogCaptureFixture
 ) -> None:
     case = Case(subject, kind if kind in subject.types else subject.types[0])
-    with subject.standing():
+    with subject.standing(), by_value(subject.module):
         tables = [case.new_table(open_storage(str(tmp_path / name))) for name in ("spark", "local")]
         for operation, items in STEPS:
             frame = spark.createDataFrame(items, "id string, city string, value long")
@@ -45,3 +63,6 @@ def test_spark_finds_keys_as_the_local_engine_does(
             case.write(tables[1], operation, *items)
             found, expected = (read(table.context.storage) for table in tables)
             assert found == expected, f"{operation} of {items}"
+        assert not [record for record in caplog.records if record.name == "hudi_table"], (
+            "an index was not told of a commit"
+        )

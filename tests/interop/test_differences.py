@@ -267,3 +267,16 @@ def test_hudi_leaves_inserts_into_small_files_out_of_its_change_data(hudis: Hudi
 
     assert told(base) == ["a", "b"]
     hudis.each_on_a_copy(base, go_on)
+
+
+def test_hudi_reads_a_table_of_an_index_of_ones_own_and_does_not_write_to_it(hudis: Hudis, tmp_path: Path) -> None:
+    """The name of the index is a class to Hudi, which looks for it before it writes."""
+    base = tmp_path / "table"
+    create_table(base, OLDER.schema, record_key="id", index={"type": "Custom", "class": "postgres"})
+    ours.write(base, "insert", OLDER)
+
+    def theirs(oracle: HudiOracle, copy: Path) -> None:
+        fails(lambda: upsert(oracle, copy, OLDER), "postgres")
+        assert oracle.read(copy).num_rows == len(OLDER)
+
+    hudis.each_on_a_copy(base, theirs)

@@ -77,7 +77,8 @@ OPERATIONS: dict[str, tuple[Callable[[HudiTable], object], Callable[[Layout], se
         lambda layout: {FIRST[2]} if layout.partitioned else set(),
     ),
 }
-LAYOUTS = [Layout(index, flag) for index in IndexType for flag in (True, False)]
+INDEXES = (IndexType.BUCKET, IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE)
+LAYOUTS = [Layout(index, flag) for index in INDEXES for flag in (True, False)]
 LOG_LAYOUTS = [
     Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ),
     Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ),

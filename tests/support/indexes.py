@@ -12,6 +12,8 @@ from hudi_table.model.table_config import TableType
 from hudi_table.table.ports import Storage
 from hudi_table.write.create import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows
+from tests.support.index_package import installed_package
+from tests.support.postgres import running_postgres
 
 TYPES = (TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ)
 
@@ -21,7 +23,8 @@ class Subject:
     """An index under test.
 
     `index` and `created` are what a table is created with, `written` the options of every write. `standing` is a context in
-    which the tests of the index run: a server, an installed package. `clusters`: whether clustering may move its rows.
+    which the tests of the index run: a server, an installed package, whose `module` tasks of Spark get from the test. `clusters`:
+    whether clustering may move its rows.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Subject:
     written: Mapping[str, str] = field(default_factory=dict)
     types: tuple[TableType, ...] = TYPES
     clusters: bool = True
+    module: str = ""
     standing: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
     def __str__(self) -> str:
@@ -39,12 +43,24 @@ class Subject:
 
 SMALL_FILTER = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.01"}
 """Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them would be found out."""
+WHOLE_SCAN = {"type": "Custom", "class": "whole-scan"}
+POSTGRES = {"type": "Custom", "class": "postgres"}
 SUBJECTS = (
     Subject("bucket", {"type": "Bucket", "buckets": 3}, clusters=False),
     Subject("simple", "Simple"),
     Subject("global-simple", "GlobalSimple", is_global=True),
     Subject("bloom", "Bloom", created=SMALL_FILTER, written=SMALL_FILTER),
     Subject("global-bloom", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=SMALL_FILTER),
+    Subject("custom", WHOLE_SCAN, module="whole_scan", standing=installed_package),
+    Subject(
+        "global-custom",
+        WHOLE_SCAN | {"settings": {"global": "true"}},
+        is_global=True,
+        module="whole_scan",
+        standing=installed_package,
+    ),
+    Subject("external", POSTGRES, standing=running_postgres),
+    Subject("global-external", POSTGRES | {"settings": {"global": "true"}}, is_global=True, standing=running_postgres),
 )
 
 

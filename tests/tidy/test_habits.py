@@ -32,6 +32,7 @@ MAY_CATCH_ALL: dict[str, str] = {
     "spark_app/hudi_table/cli/program.py": "the rim of hudictl: a bug is reported in one line",
     "operator/hudi_operator/runtime/operator.py": "the rim of a worker: a bug in one look must not stand still all tables",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
+    "spark_app/hudi_table/index/custom.py": "code of other packages: whatever it raises is told as its own",
 }
 
 # Modules that are started by name and imported by nobody.

@@ -17,6 +17,7 @@ LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
+INDEX_CONNECTION = "HUDI_INDEX_CONNECTION"
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -26,8 +27,10 @@ CREDENTIAL_VARIABLES = (
     "AZURE_STORAGE_ACCOUNT_NAME",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
+    INDEX_CONNECTION,
 )
-"""Environment variables that a credentials Secret may fill: exactly those that the store's client reads."""
+"""Environment variables that a credentials Secret may fill: those that the store's client reads, and the connection of an index
+in PostgreSQL."""
 
 
 TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
-from hudi_operator.manifests.jobs import options_of
+from hudi_operator.manifests.jobs import INDEX_CONNECTION, options_of
 from hudi_operator.plan.observed import (
     CommittedCheckpoint,
     FileFact,
@@ -168,7 +168,7 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
         return {}
     given = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in given.items() if value is not None}
-    return options | {name.lower(): value for name, value in secret.items()}
+    return options | {name.lower(): value for name, value in secret.items() if name != INDEX_CONNECTION}
 
 
 def _problem(error: HudiError) -> Problem:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
+from hudi_table.index.external import CONNECTION
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.model.names import PROPERTIES
 
@@ -21,8 +22,8 @@ def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
     if uri.startswith(("file:", "memory:", "/")):
         return {}
     given = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
-    named = {name.lower(): os.environ[name] for name in spec.storage.get("credentials", ()) if name in os.environ}
-    return given | named
+    named = (name for name in spec.storage.get("credentials", ()) if name in os.environ and name != CONNECTION)
+    return given | {name.lower(): os.environ[name] for name in named}
 
 
 def find_table(spec: JobSpec) -> HudiTable | None:

@@ -74,6 +74,12 @@ def _restore(parser: argparse.ArgumentParser) -> None:
     _going_back(parser, "savepoint")
 
 
+def _keystore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="read all keys, to find those that the store lacks")
+    parser.add_argument("--rebuild", action="store_true", help="what forgetting and taking in all keys means")
+    parser.add_argument("--yes", action="store_true", help="do it")
+
+
 def _going_back(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(what, metavar=what.upper(), help="its instant, 17 digits")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would go")
@@ -97,5 +103,6 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),
     "rollback": ServiceVerb("takes its newest write back", _rollback),
     "restore": ServiceVerb("goes back to a savepoint", _restore),
+    "keystore": ServiceVerb("shows what the store of an external index has of it, and fills it anew", _keystore),
     "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor),
 }

@@ -29,6 +29,8 @@ REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
+INDEX_SETTINGS = "hoodie.lakeops.index."
+"""What begins so is a setting of a custom index, which alone knows which ones there are."""
 
 OWN_KEYS: Mapping[str, str] = {
     COLON_RULE: "0.15",
@@ -152,7 +154,7 @@ def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
 def check_keys(options: Mapping[str, str]) -> None:
     """Refuse unknown keys. Raises InvalidOptionError that names the nearest known key."""
     for key, value in options.items():
-        if key not in known_keys():
+        if key not in known_keys() and not (key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS):
             near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.6)
             hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
             raise InvalidOptionError(f"unknown option {key!r}{hint}")

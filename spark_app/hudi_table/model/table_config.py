@@ -40,10 +40,12 @@ class IndexType(StrEnum):
     GLOBAL_SIMPLE = "GlobalSimple"
     BLOOM = "Bloom"
     GLOBAL_BLOOM = "GlobalBloom"
+    CUSTOM = "Custom"
+    """An index of another package, which `IndexSpec.class_name` names."""
 
     @property
     def hudi_name(self) -> str:
-        """`BUCKET`, `SIMPLE`, `GLOBAL_BLOOM`, …"""
+        """`BUCKET`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its `hoodie.index.class` overrides the type."""
         return self.name
 
     @property
@@ -84,11 +86,16 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """Index type and, for buckets, their number and the hash fields (default: the record key fields)."""
+    """Index type and, for buckets, their number and the hash fields (default: the record key fields).
+
+    Of a custom index `class_name` is the name under which a package offers it, `settings` are its own (name, value) pairs.
+    """
 
     type: IndexType
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
+    class_name: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

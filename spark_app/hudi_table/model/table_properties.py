@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.merging import PAYLOADS, Payload, payload_of
+from hudi_table.model.options import INDEX_SETTINGS
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
@@ -35,6 +36,9 @@ _TIMESTAMP_KEYS = (
 _TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
 INDEX_TYPE = "hoodie.index.type"
+INDEX_CLASS = "hoodie.index.class"
+"""An index of one's own. In Hudi the name of a Java class, and it overrides the type; so a table of ours that stores it is one
+that Hudi reads, and does not write to (it finds no such class)."""
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
@@ -70,7 +74,7 @@ _MODELLED = {
     "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
     "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
-    INDEX_TYPE, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
+    INDEX_TYPE, INDEX_CLASS, BUCKETS, HASH_FIELDS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
 }  # fmt: skip
 
 
@@ -203,7 +207,9 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
         if properties.get(key) and properties[key] not in known
     }
     return {
-        key: value for key, value in properties.items() if key in strange or (key not in _MODELLED and key not in taken)
+        key: value
+        for key, value in properties.items()
+        if key in strange or (key not in _MODELLED and key not in taken and not key.startswith(INDEX_SETTINGS))
     }
 
 
@@ -334,6 +340,8 @@ def _timebased(config: TableConfig) -> dict[str, str]:
 
 def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | None:
     value = properties.get(INDEX_TYPE)
+    if properties.get(INDEX_CLASS):
+        return IndexSpec(IndexType.CUSTOM, class_name=properties[INDEX_CLASS], settings=index_settings(properties))
     if not value:
         return None
     try:
@@ -351,9 +359,17 @@ def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | No
     return IndexSpec(kind, int(buckets), _names(properties.get(HASH_FIELDS, "")))
 
 
+def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of every setting of a custom index among options or properties, sorted."""
+    given = (key for key in options if key.startswith(INDEX_SETTINGS))
+    return tuple(sorted((key.removeprefix(INDEX_SETTINGS), options[key]) for key in given))
+
+
 def _index(index: IndexSpec | None) -> dict[str, str]:
     if index is None:
         return {}
+    if index.type is IndexType.CUSTOM:
+        return {INDEX_CLASS: index.class_name} | {INDEX_SETTINGS + name: value for name, value in index.settings}
     out = {INDEX_TYPE: index.type.hudi_name}
     if index.type is IndexType.BUCKET:
         out[BUCKETS] = str(index.buckets)

@@ -216,4 +216,6 @@ def index_text(index: IndexSpec | None) -> str:
     """An index in words."""
     if index is None:
         return "not recorded"
+    if index.class_name:
+        return f"{index.type.value}, {index.class_name}"
     return f"{index.type.value}, {index.buckets} buckets" if index.buckets else index.type.value

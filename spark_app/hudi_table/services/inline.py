@@ -10,6 +10,7 @@ from hudi_table.services.clustering.inline import check_clustering, cluster_inli
 from hudi_table.services.compaction.inline import check_compaction, compact_inline
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
+from hudi_table.write.remembering import remember
 
 
 def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
@@ -24,8 +25,9 @@ def run_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
     """What the options ask after the write of instant `committed`: merge, rewrite, clean, archive, in this order, for each
-    leaves work to the next. An error says that the write itself stands."""
+    leaves work to the next; then the index learns what came of it. An error says that the write itself stands."""
     compact_inline(ctx, committed, options, engine, max_memory=max_memory)
     cluster_inline(ctx, committed, options, engine, max_memory=max_memory)
     clean_inline(ctx, committed, options, engine)
     archive_inline(ctx, committed, options)
+    remember(ctx, committed, options)

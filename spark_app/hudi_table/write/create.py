@@ -33,7 +33,7 @@ from hudi_table.model.table_config import (
     TableConfig,
     TableType,
 )
-from hudi_table.model.table_properties import PAYLOAD, stored_class, table_payload
+from hudi_table.model.table_properties import INDEX_CLASS, PAYLOAD, index_settings, stored_class, table_payload
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
@@ -109,7 +109,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
-    index = index_of(spec.index)
+    index = _index(spec)
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type is IndexType.BUCKET:
         stored.setdefault(COLON_RULE, "0.15")
@@ -168,6 +168,8 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
         pairs += [
             ("index.type", have.index.type.value, want.index.type.value),
             ("index.buckets", have.index.buckets, want.index.buckets),
+            ("index.class", have.index.class_name, want.index.class_name),
+            ("index.settings", _pairs(have.index), _pairs(want.index)),
             ("mergeMode", have.merge_mode.value, want.merge_mode.value),
             ("payload class", table_payload(have).class_name, table_payload(want).class_name),
             ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
@@ -182,17 +184,29 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
 
 
 def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
-    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`) or an IndexSpec."""
+    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`, `{"type": "Custom",
+    "class": "recent", "settings": {…}}`) or an IndexSpec. Raises InvalidRequestError."""
     if isinstance(given, IndexSpec):
         spec = given
     elif isinstance(given, str):
         spec = IndexSpec(_member(IndexType, given, "index"))
     else:
-        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields"}
+        unknown = set(given) - {"type", "buckets", "hash_fields", "hashFields", "class", "className", "settings"}
         if unknown or "type" not in given:
-            raise InvalidRequestError(f"index {dict(given)!r}: it has type, buckets and hashFields")
+            raise InvalidRequestError(
+                f"index {dict(given)!r}: it has type, buckets and hashFields, or type, class and settings"
+            )
         fields_given = given.get("hash_fields") or given.get("hashFields") or ()
-        spec = IndexSpec(_member(IndexType, given["type"], "index.type"), given.get("buckets"), _names(fields_given))
+        settings = tuple(sorted((str(name), str(value)) for name, value in (given.get("settings") or {}).items()))
+        spec = IndexSpec(
+            _member(IndexType, given["type"], "index.type"), given.get("buckets"), _names(fields_given),
+            str(given.get("class") or given.get("className") or ""), settings,
+        )  # fmt: skip
+    if (spec.type is IndexType.CUSTOM) is not bool(spec.class_name) or (spec.settings and not spec.class_name):
+        raise InvalidRequestError(
+            f"index {spec.type.value} with class {spec.class_name!r}: class and settings belong to a Custom index, which needs "
+            "the name under which a package offers it"
+        )
     if spec.type is IndexType.BUCKET and (not isinstance(spec.buckets, int) or spec.buckets < 1):
         raise InvalidRequestError(
             f"a Bucket index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
@@ -202,6 +216,16 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
             f"buckets and hashFields belong to a Bucket index, not to {spec.type.value}; leave them out"
         )
     return spec
+
+
+def _index(spec: TableSpec) -> IndexSpec:
+    """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
+    asked = index_of(spec.index)
+    name = spec.options.get(INDEX_CLASS) or asked.class_name
+    if not name:
+        return asked
+    settings = tuple(sorted((dict(asked.settings) | dict(index_settings(spec.options))).items()))
+    return IndexSpec(IndexType.CUSTOM, class_name=name, settings=settings)
 
 
 def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
@@ -267,6 +291,10 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _shown(items: tuple[PartitionField, ...]) -> tuple[str, ...]:
     return tuple(f"{item.field}:{item.type.value}:{item.format or ''}" for item in items)
+
+
+def _pairs(index: IndexSpec) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in index.settings)
 
 
 def _text(value: Any) -> str:

@@ -57,6 +57,10 @@ def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
             f"table {config.name!r} merges by the function {custom!r}: this goes with copy-on-write tables by CommitTime alone, "
             "since other engines could not repeat it when they read"
         )
+    if config.type is TableType.MERGE_ON_READ and payload.event_time and index.is_global:
+        raise UnsupportedTableError(
+            f"table {config.name!r} is merge-on-read by event time with a global index, which this release does not write"
+        )
     if (custom or payload.partial is not None) and index.is_global:
         raise UnsupportedTableError(
             f"table {config.name!r} has a global index, where a key that moves leaves the stored row behind, so new rows cannot "

@@ -17,11 +17,20 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.custom import custom_index
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, Operation, SortMode, WriteOptions
+from hudi_table.model.options import (
+    COLON_RULE,
+    CUSTOM_KEYS,
+    CUSTOM_MERGER,
+    INDEX_SETTINGS,
+    Operation,
+    SortMode,
+    WriteOptions,
+)
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
+from hudi_table.model.table_properties import INDEX_CLASS, MERGE_MODE, PAYLOAD, generator_class, index_settings
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.evolution import evolve
 from hudi_table.write.functions import custom_keys, custom_merger
@@ -167,17 +176,20 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
     """The table's index, and whether the options alone told it.
 
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
-    index that this release does not have.
+    index that this release does not have, and what `custom_index` raises for one of another package.
     """
     given = _given_index(options)
     if given is not None and config.index is not None:
         _refuse_other_index(config.index, given, config.record_key)
     spec = config.index or given
+    _refuse_other_settings(spec, options)
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM or GLOBAL_BLOOM, as its other writers do"
         )
+    if spec.type is IndexType.CUSTOM:
+        return custom_index(config, spec), config.index is None
     if spec.type is not IndexType.BUCKET:
         return lookup_index(spec.type, options), config.index is None
     hash_fields = spec.hash_fields or config.record_key
@@ -196,6 +208,8 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
     name = options.get(INDEX_TYPE)
+    if options.get(INDEX_CLASS):
+        return IndexSpec(IndexType.CUSTOM, class_name=options[INDEX_CLASS], settings=index_settings(options))
     if options.get(_ENGINE, "SIMPLE").upper() != "SIMPLE":
         raise UnsupportedTableError(f"{_ENGINE}={options[_ENGINE]} is not supported; use SIMPLE buckets")
     if not name:
@@ -207,6 +221,8 @@ def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
         raise UnsupportedTableError(
             f"{INDEX_TYPE}={name} is not supported by this release; supported are {known}"
         ) from None
+    if kind is IndexType.CUSTOM:
+        raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
     if kind is not IndexType.BUCKET:
         return IndexSpec(kind)
     text = options.get(BUCKETS, "")
@@ -216,7 +232,10 @@ def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
 
 
 def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
-    pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
+    if IndexType.CUSTOM in (stored.type, given.type):
+        pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, given.class_name or given.type.hudi_name)]
+    else:
+        pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
     if stored.type is given.type is IndexType.BUCKET:
         pairs.append((BUCKETS, str(stored.buckets), str(given.buckets)))
         if given.hash_fields:
@@ -226,6 +245,17 @@ def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[s
         if have != want:
             raise InvalidOptionError(
                 f"option {key}={want} contradicts the table, which stores {have}; remove the option"
+            )
+
+
+def _refuse_other_settings(spec: IndexSpec | None, options: Mapping[str, str]) -> None:
+    """Settings are stored with the table, so that all its writers have the same."""
+    stored = dict(spec.settings) if spec is not None else {}
+    for name, value in index_settings(options):
+        if stored.get(name) != value:
+            have = repr(stored[name]) if name in stored else "no such setting"
+            raise InvalidOptionError(
+                f"option {INDEX_SETTINGS}{name}={value} contradicts the table's index, which has {have}; remove the option"
             )
 
 

@@ -89,3 +89,17 @@ def test_unknown_hudi_options_are_refused_by_name_with_the_nearest_one() -> None
     found = {error.path: error.message for error in desired.errors}
     assert set(found) == {"spec.options[hoodie.parquet.max.file.sise]", "spec.options[compress]"}
     assert "hoodie.parquet.max.file.size" in found["spec.options[hoodie.parquet.max.file.sise]"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"type": "Custom"},
+        {"type": "Custom", "settings": {"global": "true"}},
+        {"type": "Simple", "className": "postgres"},
+        {"type": "Simple", "settings": {"global": "true"}},
+    ],
+)
+def test_the_class_and_settings_of_an_index_belong_to_custom_ones(index: dict[str, object]) -> None:
+    assert set(errors_of(index=index)) == {"spec.index.className"}
+    assert not errors_of(index={"type": "Custom", "className": "postgres", "settings": {"global": "true"}})

@@ -141,7 +141,7 @@ def test_local_paths_get_no_options_of_stores() -> None:
     )
     spec = desired_table(document).spec
     assert spec is not None
-    secret = {"AWS_ACCESS_KEY_ID": "a"}
+    secret = {"AWS_ACCESS_KEY_ID": "a", "HUDI_INDEX_CONNECTION": "postgresql://…"}
     assert storage_options(spec, "file:///x", secret) == {}
     assert storage_options(spec, "s3://b/x", secret) == {
         "endpoint": "http://s3:1",

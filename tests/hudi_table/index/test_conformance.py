@@ -159,11 +159,11 @@ WRITES: dict[str, tuple[Row, ...]] = {
 def test_a_fault_at_a_storage_call_leaves_the_old_or_the_new_rows_and_an_index_that_finds_them(
     case: Case, operation: str, figure: Callable[[int, str], None]
 ) -> None:
-    run = _Interrupted(case, operation)
+    run = Interrupted(case, operation)
     figure(run.every_point(), "crash points")
 
 
-class _Interrupted:
+class Interrupted:
     """One write with a fault at its calls: all of them in `test-full`, every third in `make test`."""
 
     def __init__(self, case: Case, operation: str) -> None:

@@ -1,0 +1,120 @@
+"""Rows where an index of another package says: tasks ask it for the keys that they hold, and the rows follow its answers.
+
+The index travels to the tasks with the plan. A task gathers all its keys before it asks, so an index that reads files reads
+each of them once for a task, and one that asks a server asks in large batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from hudi_spark import keys
+from hudi_spark.stored_keys import PATH, SLOT
+from hudi_spark.tasks import TableHandle
+from hudi_spark.worker import set_up_worker
+from hudi_table.index.base import Keys, Lookup, Routed
+from hudi_table.index.custom import CustomIndex
+from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.options import Operation
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.merge import ALWAYS_DELETE
+from hudi_table.table.view import FileSlice
+from hudi_table.write.attempt import Attempt
+from hudi_table.write.keymaker import TableKeys
+
+_TO = "_lakeops_to"
+_GONE = "_lakeops_gone"
+
+
+def asked_places(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> DataFrame:
+    """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
+    where they were. Rows that the index ignores are left out."""
+    prepared = attempt.prepared
+    deletes = prepared.operation is Operation.DELETE
+    anywhere = deletes and prepared.index.is_global
+    given = rows.withColumn(PATH, sf.lit("")) if anywhere else rows
+    ordering = prepared.rule.ordering
+    found = given.join(_answers(given, slices, attempt, ordering), [RECORD_KEY, PATH])
+    found = found.withColumn(PATH, sf.col(_TO))
+    if deletes:
+        found = found.where(sf.col(SLOT).isNotNull()).withColumn(ALWAYS_DELETE, sf.lit(True))
+    elif prepared.index.is_global:
+        found = found.withColumn(ALWAYS_DELETE, sf.when(sf.col(_GONE), sf.lit(True)))
+    return found.drop(_TO, _GONE)
+
+
+def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, ordering: str | None) -> DataFrame:
+    """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
+    asked = rows.groupBy(RECORD_KEY, PATH)
+    value = sf.lit(None) if ordering is None else sf.max(keys.quoted(ordering))
+    text, number, flag = st.StringType(), st.IntegerType(), st.BooleanType()
+    schema = st.StructType(
+        [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]
+    )
+    wanted = to_arrow_schema(schema)
+    assert isinstance(attempt.prepared.index, CustomIndex)
+    handle, index, visible = TableHandle.of(attempt.ctx), attempt.prepared.index.for_tasks(), attempt.visible
+    virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
+    found = tuple(slices)
+
+    def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        set_up_worker()
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = pa.Table.from_batches(held).combine_chunks()
+        storage = handle.open().storage
+        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible)
+        asked_keys = _keys(table, ordering)
+        yield _as_rows(index.route(asked_keys, lookup), asked_keys, found, wanted)
+
+    return asked.agg(value.alias("_value")).mapInArrow(ask, schema)
+
+
+_ANSWER = (RECORD_KEY, PATH, _TO, SLOT, _GONE)
+
+
+def _keys(table: pa.Table, ordering: str | None) -> Keys:
+    paths = _one(table.column(PATH)).cast(pa.string()).dictionary_encode()
+    values = None if ordering is None else _one(table.column("_value"))
+    numbers = paths.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    return Keys(_one(table.column(RECORD_KEY)).cast(pa.string()), tuple(paths.dictionary.to_pylist()), numbers, values)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def _as_rows(routed: Routed, asked: Keys, slices: Sequence[FileSlice], wanted: pa.Schema) -> pa.RecordBatch:
+    """An answer as rows: where each key goes, its copies, and where it is to be deleted."""
+    kept = np.flatnonzero(routed.codes >= 0)
+    rows = np.concatenate([kept, routed.copies, routed.deletes])
+    codes = np.concatenate([routed.codes[kept], routed.copy_codes, routed.delete_codes]).astype(np.int64)
+    gone = np.zeros(len(rows), dtype=bool)
+    gone[len(rows) - len(routed.deletes) :] = True
+    place = {(item.partition, item.file_id): number for number, item in enumerate(slices)}
+    numbers = [place.get((slot.partition, slot.file_id or "")) for slot in routed.slots]
+    paths = pa.array([slot.partition for slot in routed.slots], pa.string())
+    taken = pa.array(codes)
+    columns = [
+        asked.record_keys.take(pa.array(rows)),
+        _own_paths(asked, rows),
+        paths.take(taken),
+        pa.array(numbers, pa.int32()).take(taken),
+        pa.array(gone),
+    ]
+    arrays = [column.cast(field.type) for column, field in zip(columns, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _own_paths(asked: Keys, rows: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.array(asked.partition_paths, pa.string()).take(pa.array(asked.partitions[rows].astype(np.int64)))

