@@ -46,6 +46,7 @@ class IndexType(StrEnum):
 
     @property
     def hudi_name(self) -> str:
+<<<<<<< HEAD
         """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its
         `hoodie.index.class` overrides the type."""
         return "BUCKET" if self.hashes else self.name
@@ -67,6 +68,10 @@ class IndexType(StrEnum):
             if (kind.hudi_name, kind.engine or engine.upper()) == (name.upper(), engine.upper()):
                 return kind
         raise KeyError(name)
+=======
+        """`BUCKET`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its `hoodie.index.class` overrides the type."""
+        return self.name
+>>>>>>> wip-bloom
 
     @property
     def is_global(self) -> bool:

@@ -35,16 +35,14 @@ def advise(facts: IndexFacts) -> IndexAdvice:
     if facts.index is IndexType.BUCKET:
         return IndexAdvice(facts.index, warnings=tuple(_bucket_warnings(facts)))
     warnings = tuple(_filter_warnings(facts))
-    if not facts.upserts or not facts.seen:
+    other = LOOKED_UP.get(facts.index)
+    if not facts.upserts or not facts.seen or other is None:
         return IndexAdvice(facts.index, warnings=warnings)
     usual = _Usual(facts)
-    now = usual.cost(facts.index)
-    other = _COUNTERPARTS.get(facts.index)
+    now, then = usual.cost(facts.index), usual.cost(other)
     advice = IndexAdvice(facts.index, usual.rows, now, warnings=warnings)
-    if other is not None:
-        then = usual.cost(other)
-        if _worth(now, then):
-            return _with(advice, other, then, usual.why_other(other))
+    if _worth(now, then):
+        return _with(advice, other, then, usual.why_other(other))
     # A bucket is found by the key alone, so that one per partition cannot tell in which partition a key was before.
     if (not facts.index.is_global or not facts.partitioned) and _worth(now, LookupCost(0, 0)):
         return _with(advice, IndexType.BUCKET, LookupCost(0, 0), usual.why_bucket())
@@ -62,12 +60,13 @@ def advice_words(advice: IndexAdvice) -> list[str]:
     return words
 
 
-_COUNTERPARTS = {
+LOOKED_UP = {
     IndexType.SIMPLE: IndexType.BLOOM,
     IndexType.BLOOM: IndexType.SIMPLE,
     IndexType.GLOBAL_SIMPLE: IndexType.GLOBAL_BLOOM,
     IndexType.GLOBAL_BLOOM: IndexType.GLOBAL_SIMPLE,
 }
+"""Indexes that look into files, of whose costs this module knows, and for each the other way to do the same."""
 
 
 def _with(advice: IndexAdvice, better: IndexType, then: LookupCost, why: str) -> IndexAdvice:

@@ -17,7 +17,7 @@ from hudi_table.model.index_facts import FileFact, IndexAdvice, IndexFacts, Upse
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation, WriteOptions
 from hudi_table.model.table_config import IndexType
-from hudi_table.services.index_advice import advise
+from hudi_table.services.index_advice import LOOKED_UP, advise
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
@@ -44,11 +44,11 @@ def index_facts(view: FileSystemView, engine: Engine | None = None) -> IndexFact
     kind = ctx.config.index.type
     slices = view.latest_slices()
     bases = [item.base for item in slices if item.base is not None]
-    buckets = kind is IndexType.BUCKET
-    # Buckets are found without a file, and what is asked of them stands in the listing.
-    sample = [] if buckets else sampled(bases, FILES_SEEN_MAX)
+    # Other indexes open no file to find a key; what is asked of buckets stands in the listing.
+    looks = kind in LOOKED_UP
+    sample = sampled(bases, FILES_SEEN_MAX) if looks else []
     seen = (engine or LocalEngine()).map(lambda base: _file_fact(ctx, base), sample)
-    newest = [] if buckets else list(islice(reversed(view.timeline.commits), COMMITS_SEEN_MAX))
+    newest = list(islice(reversed(view.timeline.commits), COMMITS_SEEN_MAX)) if looks else []
     commits = [commit_metadata(ctx, instant) for instant in newest]
     return IndexFacts(
         index=kind,
@@ -57,7 +57,7 @@ def index_facts(view: FileSystemView, engine: Engine | None = None) -> IndexFact
         files=len(bases),
         seen=tuple(seen),
         upserts=tuple(_upsert_fact(commit) for commit in commits if commit.operation_type in _LOOKING_UP),
-        bucket_bytes=tuple(item.size for item in slices) if buckets else (),
+        bucket_bytes=tuple(item.size for item in slices) if kind is IndexType.BUCKET else (),
         target_bytes=WriteOptions.parse({}).target_file_size,
     )
 

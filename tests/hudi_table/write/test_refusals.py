@@ -84,8 +84,8 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[HudiTable], object]]
     "another index than the stored one": (
         InvalidOptionError, "hoodie.index.type=BUCKET contradicts", lambda t: t.upsert(GOOD, options=BUCKETS),
     ),
-    "an index of a later release": (
-        UnsupportedTableError, "BLOOM", lambda t: t.upsert(GOOD, options={"hoodie.index.type": "BLOOM"}),
+    "an index that is not to be had": (
+        UnsupportedTableError, "HBASE", lambda t: t.upsert(GOOD, options={"hoodie.index.type": "HBASE"}),
     ),
     "another record key": (
         InvalidOptionError, "stores 'id'", lambda t: t.upsert(GOOD, options={"hoodie.datasource.write.recordkey.field": "value"}),
