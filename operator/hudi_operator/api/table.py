@@ -139,56 +139,6 @@ class PathStyle:
 
 
 @dataclass(frozen=True, slots=True)
-<<<<<<< HEAD
-=======
-class TableIndexSpec:
-    """How a key finds its file group."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.type != 'Bucket' || has(self.buckets)",
-            "type Bucket needs buckets: the number of file groups of each partition",
-            "buckets",
-            lambda i: i.type is not IndexType.BUCKET or i.buckets is not None,
-        ),
-        Rule(
-            "self.type == 'Bucket' || (!has(self.buckets) && size(self.hashFields) == 0)",
-            "buckets and hashFields belong to type Bucket",
-            "type",
-            lambda i: i.type is IndexType.BUCKET or (i.buckets is None and not i.hash_fields),
-        ),
-        Rule(
-            "self.type == 'Custom' ? has(self.className) : (!has(self.className) && !has(self.settings))",
-            "className and settings belong to type Custom, which needs className: the name under which a package offers the index",
-            "className",
-            lambda i: i.class_name is not None if i.type is IndexType.CUSTOM else not (i.class_name or i.settings),
-        ),
-    )
-
-    type: IndexType = prop(
-        "Bucket hashes the key; Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their bloom filters "
-        "first; Custom asks an index of a package"
-    )
-    buckets: int | None = prop("file groups of each partition of a Bucket index", None, minimum=1, maximum=100_000)
-    hash_fields: tuple[str, ...] = prop(
-        "fields of recordKey that a Bucket index hashes; empty: all",
-        (),
-        max_items=16,
-        item_max_length=COLUMN_LENGTH_MAX,
-    )
-    class_name: str | None = prop(
-        "of a Custom index: postgres, or the name of an entry point hudi_table.indexes in the jobs' image",
-        None,
-        min_length=1,
-        max_length=256,
-    )
-    settings: dict[str, str] | None = prop(
-        "settings of a Custom index; no secrets", None, max_items=32, item_max_length=1024
-    )
-
-
-@dataclass(frozen=True, slots=True)
->>>>>>> wip-bloom
 class FilesSpec:
     """Base files."""
 

@@ -46,7 +46,6 @@ class IndexType(StrEnum):
 
     @property
     def hudi_name(self) -> str:
-<<<<<<< HEAD
         """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its
         `hoodie.index.class` overrides the type."""
         return "BUCKET" if self.hashes else self.name
@@ -68,10 +67,6 @@ class IndexType(StrEnum):
             if (kind.hudi_name, kind.engine or engine.upper()) == (name.upper(), engine.upper()):
                 return kind
         raise KeyError(name)
-=======
-        """`BUCKET`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its `hoodie.index.class` overrides the type."""
-        return self.name
->>>>>>> wip-bloom
 
     @property
     def is_global(self) -> bool:

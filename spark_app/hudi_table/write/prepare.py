@@ -17,10 +17,7 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSc
 from hudi_table.index.base import Index
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
-<<<<<<< HEAD
 from hudi_table.index.consistent import ConsistentIndex
-=======
->>>>>>> wip-bloom
 from hudi_table.index.custom import custom_index
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.index_properties import (
