@@ -274,6 +274,7 @@ def test_hudi_reads_a_table_of_an_index_of_ones_own_and_does_not_write_to_it(hud
     base = tmp_path / "table"
     create_table(base, OLDER.schema, record_key="id", index={"type": "Custom", "class": "postgres"})
     ours.write(base, "insert", OLDER)
+    assert hudi_rs.read(base).num_rows == len(OLDER)
 
     def theirs(oracle: HudiOracle, copy: Path) -> None:
         fails(lambda: upsert(oracle, copy, OLDER), "postgres")

@@ -24,7 +24,7 @@ class Subject:
 
     `index` and `created` are what a table is created with, `written` the options of every write. `standing` is a context in
     which the tests of the index run: a server, an installed package, whose `module` tasks of Spark get from the test. `clusters`:
-    whether clustering may move its rows.
+    whether clustering may move its rows. `costly`: `make test` tries a third of what it tries of others.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Subject:
     written: Mapping[str, str] = field(default_factory=dict)
     types: tuple[TableType, ...] = TYPES
     clusters: bool = True
+    costly: bool = False
     module: str = ""
     standing: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
@@ -69,8 +70,14 @@ SUBJECTS = (
         module="whole_scan",
         standing=installed_package,
     ),
-    Subject("external", POSTGRES, standing=running_postgres),
-    Subject("global-external", POSTGRES | {"settings": {"global": "true"}}, is_global=True, standing=running_postgres),
+    Subject("external", POSTGRES, costly=True, standing=running_postgres),
+    Subject(
+        "global-external",
+        POSTGRES | {"settings": {"global": "true"}},
+        is_global=True,
+        costly=True,
+        standing=running_postgres,
+    ),
 )
 
 

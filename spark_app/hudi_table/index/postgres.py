@@ -28,6 +28,7 @@ from hudi_table.index.key_store import Change, Numbers, Place, Recorded
 
 BATCH_KEYS = 20_000
 CONNECT_SECONDS_MAX = 10
+SILENCE_SECONDS_MAX = 60
 STATEMENT_SECONDS_MAX = 600
 _LOCK = 0x68756469
 _TABLES = """
@@ -229,12 +230,12 @@ def _fresh(array: pa.Array) -> pa.Array:
 
 
 def _with_limits(given: str) -> str:
-    """The connection with a limit to the wait for it, unless it sets one."""
-    if "connect_timeout" in given:
-        return given
-    if given.startswith(("postgresql://", "postgres://")):
-        return f"{given}{'&' if '?' in given else '?'}connect_timeout={CONNECT_SECONDS_MAX}"
-    return f"{given} connect_timeout={CONNECT_SECONDS_MAX}"
+    """The connection with limits to the waits for a server that is silent, where it sets none itself."""
+    limits = {"connect_timeout": CONNECT_SECONDS_MAX, "tcp_user_timeout": SILENCE_SECONDS_MAX * 1000}
+    added = [f"{name}={value}" for name, value in limits.items() if name not in given]
+    if not given.startswith(("postgresql://", "postgres://")):
+        return " ".join([given, *added])
+    return given + ("&" if "?" in given else "?") + "&".join(added) if added else given
 
 
 def _told(error: Any, variable: str) -> HudiError:

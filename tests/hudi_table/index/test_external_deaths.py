@@ -89,7 +89,7 @@ def test_a_fault_at_a_storage_call_leaves_a_store_that_misleads_nobody(
 ) -> None:
     """All copies of the table tell one store, so each meets what the others, and their dead, have told it."""
     settings = {"global": "true", "namespace": namespace()}
-    case = Case(Subject("external", indexed(**settings), is_global=True), kind)
+    case = Case(Subject("external", indexed(**settings), is_global=True, costly=True), kind)
     figure(Interrupted(case, operation).every_point(), "crash points")
 
 
