@@ -4,6 +4,7 @@ after what replaces file groups. Every row lies where its key's hash belongs, an
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def written(base: Path, partitioned: bool) -> Model:
     return model
 
 
-def assert_right(base: Path, oracle: HudiOracle, model: Model, **more: str) -> None:
+def assert_right(base: Path, oracle: HudiOracle, model: Model, **more: Any) -> None:
     ours.assert_all_read(base, oracle, model.rows(), **more)
     assert open_table(str(base)).doctor(keys=True) == ()
 

@@ -87,7 +87,8 @@ def sql(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
 
 def hfile(spark: SparkSession, command: dict[str, Any]) -> dict[str, Any]:
     """An HFile through Hudi's own reader, and where the bundle has it through HBase's."""
-    hudi, path = spark._jvm.org.apache.hudi, command["path"]
+    jvm: Any = spark._jvm
+    hudi, path = jvm.org.apache.hudi, command["path"]
     reader = _native_reader(hudi, path)
     found = []
     going = reader.getNumKeyValueEntries() > 0 and reader.seekTo()
@@ -116,11 +117,12 @@ def _native_reader(hudi: Any, path: str) -> Any:
 
 def _entries_of_hbase(spark: SparkSession, path: str) -> int | None:
     """None where the bundle has no HBase."""
-    classes = spark._jvm.org.apache.hudi.org.apache.hadoop.hbase.io.hfile
+    jvm: Any = spark._jvm
+    classes = jvm.org.apache.hudi.org.apache.hadoop.hbase.io.hfile
     if not isinstance(classes.HFile, JavaClass):
         return None
     conf = spark._jsc.hadoopConfiguration()
-    where = spark._jvm.org.apache.hadoop.fs.Path(path)
+    where = jvm.org.apache.hadoop.fs.Path(path)
     scanner = classes.HFile.createReader(where.getFileSystem(conf), where, conf).getScanner(False, False)
     count, going = 0, scanner.seekTo()
     while going:

@@ -114,16 +114,12 @@ class PostgresStore:
 
     def find(self, keys: pa.Array) -> tuple[Numbers, Numbers]:
         """(positions in `keys`, numbers of the groups) of every key of the store."""
-        query = (
-            "SELECT p.i - 1 AS row, k.slice FROM unnest($1::bytea[]) WITH ORDINALITY AS p (key, i) "
-            f"JOIN hudi_index_keys k ON k.hash = {_HASH}"
-        )
         rows = [np.empty(0, dtype=np.int64)]
         numbers = [np.empty(0, dtype=np.int64)]
         for start in range(0, len(keys), BATCH_KEYS):
             batch = keys.slice(start, BATCH_KEYS).cast(pa.binary())
             asked = pa.ListArray.from_arrays(pa.array([0, len(batch)], pa.int32()), _fresh(batch))
-            found = self._asked(query, asked, self._salt())
+            found = self._asked(_FOUND, asked, self._salt())
             rows.append(found.column("row").to_numpy() + start)
             numbers.append(found.column("slice").to_numpy())
         return np.concatenate(rows), np.concatenate(numbers)
@@ -210,12 +206,17 @@ class PostgresStore:
         return pa.array([self.namespace.encode() + b"\0"], pa.binary())
 
 
+# The expression that is put into these is ours; every value is a parameter.
+_FOUND = (
+    "SELECT p.i - 1 AS row, k.slice FROM unnest($1::bytea[]) WITH ORDINALITY AS p (key, i) "  # noqa: S608
+    f"JOIN hudi_index_keys k ON k.hash = {_HASH}"
+)
 _NEW = (
-    f"INSERT INTO hudi_index_keys SELECT {_HASH}, p.slice FROM hudi_index_delta p WHERE $1::text IS NOT NULL "
+    f"INSERT INTO hudi_index_keys SELECT {_HASH}, p.slice FROM hudi_index_delta p WHERE $1::text IS NOT NULL "  # noqa: S608
     "ON CONFLICT DO NOTHING"
 )
 _GONE = (
-    f"DELETE FROM hudi_index_keys k USING hudi_index_delta p WHERE $1::text IS NOT NULL AND k.hash = {_HASH} "
+    f"DELETE FROM hudi_index_keys k USING hudi_index_delta p WHERE $1::text IS NOT NULL AND k.hash = {_HASH} "  # noqa: S608
     "AND k.slice = p.slice"
 )
 

@@ -73,8 +73,8 @@ def ranges(files: list[pa.Table]) -> dict[str, Ranges]:
     found = {}
     for place, field in enumerate(files[0].schema):
         own = pa.concat_arrays([each.slice(place, 1) for each in stats])
-        ends = [values_of(own.field(side), field.type) for side in ("min", "max")]
-        found[field.name] = Ranges(*ends, own.field("null_count"))
+        low, high = (values_of(own.field(side), field.type) for side in ("min", "max"))
+        found[field.name] = Ranges(low, high, own.field("null_count"))
     return found
 
 

@@ -4,6 +4,7 @@ goes wrong is refused by name."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -315,10 +316,9 @@ def test_tables_that_cannot_be_are_refused(
     more: dict[str, str], index: dict[str, object], error: type[Exception]
 ) -> None:
     spec = {"type": "ConsistentBucket", "buckets": 4, "minBuckets": 2, "maxBuckets": 8} | index
+    given: dict[str, Any] = {"record_key": "id", "type": "MergeOnRead", "index": spec, **more}
     with pytest.raises(error, match=r"(?i)bucket"):
-        create_table(
-            new_store().base_path, SCHEMA, **({"record_key": "id", "type": "MergeOnRead", "index": spec} | more)
-        )
+        create_table(new_store().base_path, SCHEMA, **given)
 
 
 def test_other_options_and_a_resize_are_refused_by_name() -> None:
