@@ -60,7 +60,7 @@ def base_files(base: Path) -> list[tuple[str, Path]]:
 def test_column_statistics_are_those_that_hudi_wrote(version: str, tmp_path: Path) -> None:
     base = metadata_files.table(version, tmp_path)
     theirs = written_by_hudi(base, "stats")
-    ours = {}
+    ours: dict[str, Any] = {}
     for partition, path in base_files(base):
         file = pq.ParquetFile(path)
         entries = column_stats_entries(partition, stats_of_file(file, path.name, indexed_columns(file.schema_arrow)))
