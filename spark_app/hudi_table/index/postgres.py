@@ -86,11 +86,11 @@ class PostgresStore:
 
     def prepare(self) -> None:
         """Set limits, make the tables if they are missing, and begin a transaction that sees one state."""
-        self.cursor.execute(f"SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'")
+        self.cursor.execute(_LIMIT)
         self.cursor.execute("SET client_min_messages = warning")
         self.cursor.execute("SELECT to_regclass('hudi_index_slices') IS NOT NULL")
         if not self.cursor.fetchone()[0]:
-            self.cursor.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            self.cursor.execute(_ALONE)
             self.cursor.fetchall()
             for statement in _TABLES.split(";"):
                 self.cursor.execute(statement)
@@ -206,7 +206,9 @@ class PostgresStore:
         return pa.array([self.namespace.encode() + b"\0"], pa.binary())
 
 
-# The expression that is put into these is ours; every value is a parameter.
+# What is put into these is ours; every value is a parameter.
+_LIMIT = f"SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'"
+_ALONE = f"SELECT pg_advisory_xact_lock({_LOCK})"
 _FOUND = (
     "SELECT p.i - 1 AS row, k.slice FROM unnest($1::bytea[]) WITH ORDINALITY AS p (key, i) "  # noqa: S608
     f"JOIN hudi_index_keys k ON k.hash = {_HASH}"
