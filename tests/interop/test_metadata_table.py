@@ -190,7 +190,7 @@ def test_hudi_reads_through_it(tmp_path, hudis: Hudis):
 
 
 @kinds
-def test_statistics_and_filters_of_ours_serve_hudi_and_those_of_hudi_are_kept(kind, tmp_path, hudis: Hudis):
+def test_statistics_of_ours_serve_hudi_and_indexes_of_hudi_are_kept(kind, tmp_path, hudis: Hudis):
     base, model = tmp_path / "t", Model(partitioned=True)
     data = rows(range(24), 1)
     written_by_hudi(hudis["0.15.0"], base, kind, "insert", data, **INDEXED)
@@ -209,10 +209,8 @@ def test_statistics_and_filters_of_ours_serve_hudi_and_those_of_hudi_are_kept(ki
         for where, holds in (("ts > 2500", lambda row: row["ts"] > 2500), ("ts < 1500", lambda row: row["ts"] < 1500)):
             found = oracle.read(copy, where=where, **skipping)
             assert_same_rows(found, [row for row in mine.rows() if holds(row)], of=where)
-        # Hudi's bloom index asks the filters in the metadata table, also of the files that we wrote.
         data = rows(range(20, 60), 4)
-        bloom = {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.use.metadata": "true"}
-        written_by_hudi(oracle, copy, kind, "upsert", data, **INDEXED, **bloom)
+        written_by_hudi(oracle, copy, kind, "upsert", data, **INDEXED)
         mine.apply("upsert", data)
         data = rows(range(50, 64), 5)
         ours.write(copy, "upsert", data, options=SIMPLE)
