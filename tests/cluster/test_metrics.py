@@ -204,7 +204,7 @@ def test_a_scrape_that_names_samples_tells_these_alone(server: ApiServer, namesp
     key = made(server, namespace)
     leads(process)
     heard(process, server, key)
-    eventually(lambda: "hudi_operator_reconcile_seconds" in process.samples(), "it is not looked at")
+    eventually(lambda: process.samples()["hudi_operator_reconcile_seconds"], "it is not looked at")
     names = "name[]=hudi_operator_queue_depth&name[]=hudi_operator_reconcile_seconds_count"
     code, text = process.get(f"/metrics?{names}")
     found = samples(text)
