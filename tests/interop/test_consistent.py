@@ -63,16 +63,17 @@ def assert_right(base: Path, oracle: HudiOracle, model: Model, **more: Any) -> N
     assert open_table(str(base)).doctor(keys=True) == ()
 
 
-def write_on(base: Path, oracle: HudiOracle, model: Model, version: int = 8) -> None:
-    """Hudi changes and adds keys, then we."""
+def write_on(base: Path, oracle: HudiOracle, model: Model, version: int = 8, *, deletes: bool = True) -> None:
+    """Hudi changes and adds keys, then we; and we delete some."""
     told = {**LOGS, **HASHED} if "hoodie.index.type" not in properties(base) else dict(LOGS)
     upsert(oracle, base, data := rows([6, 7, 11, 33, 60, 61], version), **told)
     model.apply("upsert", data)
     assert_right(base, oracle, model)
     ours.write(base, "upsert", data := rows(range(5, 64, 9), version + 1), options=options_of(base))
     model.apply("upsert", data)
-    ours.write(base, "delete", data := rows(range(6, 8), version + 1), options=options_of(base))
-    model.apply("delete", data)
+    if deletes:
+        ours.write(base, "delete", data := rows(range(6, 8), version + 1), options=options_of(base))
+        model.apply("delete", data)
     assert_right(base, oracle, model)
 
 
@@ -181,7 +182,8 @@ def test_we_upsert_on_hudis_table_and_carry_out_its_splits(hudis: Hudis, tmp_pat
             oracle.write(base, data := rows(numbers, version), told | HASHED)
             model.apply("upsert", data)
         assert_right(base, oracle, model)
-        write_on(base, oracle, model)
+        # Of Hudi's own clustering: rows that a delete block in a log had deleted came back with it (0.15.0).
+        write_on(base, oracle, model, deletes=False)
         cluster(oracle, base, "scheduleAndExecute", SPLIT)
         assert_right(base, oracle, model)
         write_on(base, oracle, model, 20)
