@@ -34,8 +34,8 @@ from tests.support.scale import scale
 SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64)
 LOOKS_MAX = 12
 KINDS_OF = ("ht", "tsvc")
-POINTS = {"odd": (1, 2), "even": (2, 2)} if scale() > 1 else {"some": (1, 29)}
-"""Which calls are tried: all of them, in two parts; of the quick version every twenty-ninth."""
+POINTS = {"odd": (1, 2), "even": (2, 2)} if scale() > 1 else {"some": (7, 41)}
+"""Which calls are tried: all of them, in two parts; of the quick version every forty-first."""
 
 
 @dataclass

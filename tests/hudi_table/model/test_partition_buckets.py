@@ -71,7 +71,7 @@ def test_a_wrong_key_is_named(options: dict[str, str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"hoodie.index.type": "BLOOM"}, {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "X"}]
+    "options", [{"hoodie.index.type": "HBASE"}, {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "X"}]
 )
 def test_an_index_that_is_not_known_is_told_apart(options: dict[str, str]) -> None:
     with pytest.raises(KeyError):
