@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.model.listing import listing_violated
 from tests.model.store import Key, Store, apply_request, claimed, decided, start_of, taken_back, timeline, undone, view
 
 Location = tuple[Any, ...]
@@ -141,7 +142,7 @@ class Result:
 
     @property
     def kinds(self) -> set[str]:
-        """The invariants that are violated, I1 to I8, and L."""
+        """The invariants that are violated, I1 to I9, and L."""
         return {kind.split(" ")[0] for kind in self.violations} | ({"L"} if self.stuck else set())
 
     def trace(self) -> list[str]:
@@ -305,7 +306,7 @@ def write(store: Store, step: Step) -> None:
 
 
 def files_violated(store: Store) -> str | None:
-    """I5, I7 and I8, which depend on names alone."""
+    """I5, I7, I8 and I9, which depend on names alone."""
     bad = None
     completed = [(k[1], v) for k, v in store.items() if k[0] == "c"]
     for instant, (files, _, _) in completed:
@@ -330,7 +331,7 @@ def files_violated(store: Store) -> str | None:
     for key, files in store.items():
         if bad is None and key[0] == "v" and any(file not in store for file in files):
             bad = f"I5 savepoint {key[1]} lacks its file"
-    return bad
+    return bad or listing_violated(store)
 
 
 def _bits(mask: int) -> str:

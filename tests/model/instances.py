@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.engine import InFlight, Instance
+from tests.model.metadata_cases import METADATA
 from tests.model.parts import FIRST, ROWS, TWO_GROUPS, Maker, Parts
 from tests.model.plans import PLANS
 from tests.model.services import SlowReader
@@ -224,6 +225,7 @@ INSTANCES: dict[str, Maker] = {
         k20,
     )
 } | PLANS
+INSTANCES |= METADATA
 
 
 def instance(

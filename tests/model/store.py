@@ -4,7 +4,7 @@ Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a
 ('k', T) compaction plan -> groups, ('p', T) clustering plan -> groups,
 ('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T) restore plan -> what it takes back, ('zc', T) the restore is done, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
 file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
-name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols.
+name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols; those of the metadata table: listing.py.
 A mask has one bit for each operation (a write of some rows) that the file holds.
 """
 

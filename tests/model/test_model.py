@@ -2,7 +2,8 @@
 
 Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
 `docs/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
-(3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail. The small instances run always, all of them
+(3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
+(instances D) shows what the folders show. The small instances run always, all of them
 with HUDI_TEST_SCALE of 10 or more.
 """
 
@@ -31,6 +32,8 @@ STATES = {
     "C4": 7_798,
     "C5": 226,
     "C6": 9_461,
+    "D1": 11_771,
+    "D3": 31_243,
     "S2": 22_997,
     "R2": 1_795,
     "R2n": 851,
@@ -53,6 +56,11 @@ LONG_STATES = {
     "K17": 173_680,
     "C2": 83_595,
     "C3": 121_307,
+    "D2": 96_504,
+    "D4": 483_434,
+    "D5": 274_189,
+    "D6": 586_768,
+    "D7": 191_167,
     "S1": 148_477,
     "R1": 48_848,
     "R3": 103_514,
