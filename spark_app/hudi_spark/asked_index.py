@@ -1,7 +1,9 @@
-"""Rows where an index of another package says: tasks ask it for the keys that they hold, and the rows follow its answers.
+"""Rows where an index says that is asked for keys: one of another package, or the record index. Tasks ask it for the keys that they
+hold, and the rows follow its answers.
 
 The index travels to the tasks with the plan. A task gathers all its keys before it asks, so an index that reads files reads
-each of them once for a task, and one that asks a server asks in large batches.
+each of them once for a task, and one that asks a server asks in large batches. Of a record index a task has the keys of a
+shard, so that each shard is opened by one task.
 """
 
 from __future__ import annotations
@@ -26,23 +28,26 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.merge import ALWAYS_DELETE
+from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.keymaker import TableKeys
 
 _TO = "_lakeops_to"
 _GONE = "_lakeops_gone"
+_SHARD = "_lakeops_shard"
 
 
-def asked_places(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt) -> DataFrame:
+def asked_places(
+    rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, shards: RecordShards | None = None
+) -> DataFrame:
     """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
-    where they were. Rows that the index ignores are left out."""
+    where they were. Rows that the index ignores are left out. `shards`: those of a record index."""
     prepared = attempt.prepared
     deletes = prepared.operation is Operation.DELETE
     anywhere = deletes and prepared.index.is_global
     given = rows.withColumn(PATH, sf.lit("")) if anywhere else rows
-    ordering = prepared.rule.ordering
-    found = given.join(_answers(given, slices, attempt, ordering), [RECORD_KEY, PATH])
+    found = given.join(_answers(given, slices, attempt, shards), [RECORD_KEY, PATH])
     found = found.withColumn(PATH, sf.col(_TO))
     if deletes:
         found = found.where(sf.col(SLOT).isNotNull()).withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -51,17 +56,18 @@ def asked_places(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt)
     return found.drop(_TO, _GONE)
 
 
-def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, ordering: str | None) -> DataFrame:
+def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, shards: RecordShards | None) -> DataFrame:
     """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
-    asked = rows.groupBy(RECORD_KEY, PATH)
+    asked, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
     value = sf.lit(None) if ordering is None else sf.max(keys.quoted(ordering))
     text, number, flag = st.StringType(), st.IntegerType(), st.BooleanType()
     schema = st.StructType(
         [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]
     )
     wanted = to_arrow_schema(schema)
-    assert isinstance(attempt.prepared.index, CustomIndex)
-    handle, index, visible = TableHandle.of(attempt.ctx), attempt.prepared.index.for_tasks(), attempt.visible
+    chosen = attempt.prepared.index
+    index = chosen.for_tasks() if isinstance(chosen, CustomIndex) else chosen
+    handle, visible = TableHandle.of(attempt.ctx), attempt.visible
     virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
     found = tuple(slices)
 
@@ -72,11 +78,27 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, ord
             return
         table = pa.Table.from_batches(held).combine_chunks()
         storage = handle.open().storage
-        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible)
+        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible, shards)
         asked_keys = _keys(table, ordering)
         yield _as_rows(index.route(asked_keys, lookup), asked_keys, found, wanted)
 
-    return asked.agg(value.alias("_value")).mapInArrow(ask, schema)
+    distinct = asked.agg(value.alias("_value"))
+    return (distinct if shards is None else _by_shard(distinct, shards)).mapInArrow(ask, schema)
+
+
+def _by_shard(asked: DataFrame, shards: RecordShards) -> DataFrame:
+    """The keys of each shard brought together. The hash is not one of Spark's, so tasks compute it."""
+    schema = st.StructType([*asked.schema.fields, st.StructField(_SHARD, st.IntegerType())])
+
+    def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        set_up_worker()
+        for batch in batches:
+            texts, paths = batch.column(0).cast(pa.string()), batch.column(1).cast(pa.string()).dictionary_encode()
+            # Keys of a data partition without shards are new, or are looked up in its files.
+            yield batch.append_column(_SHARD, pa.array(np.maximum(shards.numbers(texts, paths), 0)))
+
+    found = asked.mapInArrow(numbered, schema).repartitionById(max(1, len(shards.slices)), _SHARD)
+    return found.drop(_SHARD)
 
 
 _ANSWER = (RECORD_KEY, PATH, _TO, SLOT, _GONE)

@@ -1,7 +1,8 @@
 """The stored keys that the incoming rows of a bloom index meet: files are asked by range and filter before they are read.
 
 Keys are paired with the files whose range they lie in, in the JVM; a task a file asks its filter, and reads the key column
-only if some are left. Neither the driver nor a task holds more than the keys that a file may hold. Where nearly every key
+only if some are left. Filters of the metadata table come many at once, so tasks of as many files ask them first, and hold
+no key. Neither the driver nor a task holds more than the keys that a file may hold. Where nearly every key
 meets every file the pairs would cost more than what they save: then all stored keys are read, as for a simple index.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -19,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_spark.stored_keys import PATH, SLOT, as_stored, key_columns, slice_keys, stored_schema
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.bloom import BloomFilter
-from hudi_table.index.bloom import BloomIndex
+from hudi_table.index.bloom import BloomIndex, FileFilter, Filters
 from hudi_table.index.logged import logged_keys
 from hudi_table.index.lookup import OpenBase
 from hudi_table.index.wanted import orders_agree
@@ -32,13 +34,20 @@ from hudi_table.write.attempt import Attempt
 PAIRS_MAX = 100_000_000
 """Pairs of a key and a file that may hold it, above which the files' keys are read instead."""
 _RANGE_TASKS_MAX = 256
-_LOW, _HIGH = "_lakeops_low", "_lakeops_high"
+_LOW, _HIGH, _IN_BASE = "_lakeops_low", "_lakeops_high", "_lakeops_in_base"
 _RANGES = st.StructType(
     [
         st.StructField(SLOT, st.IntegerType()),
         st.StructField(PATH, st.StringType()),
         st.StructField(_LOW, st.StringType()),
         st.StructField(_HIGH, st.StringType()),
+    ]
+)
+_ASKED = st.StructType(
+    [
+        st.StructField(SLOT, st.IntegerType()),
+        st.StructField(RECORD_KEY, st.StringType()),
+        st.StructField(_IN_BASE, st.BooleanType()),
     ]
 )
 
@@ -60,15 +69,19 @@ def filtered_keys(
         key_columns(attempt),
         to_arrow_schema(schema),
     )
+    together = index.filters.at_once > 1
+    if together:
+        pairs = _asked_together(pairs, slices, handle, index)
+    filters = None if together else index.filters
 
     def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         asked: dict[int, _Asked] = {}
         for batch in batches:
-            for number in batch.column(0).unique().to_pylist():
+            for number, part in _by_slot(batch):
                 if number not in asked:
-                    asked[number] = _Asked(storage, slices[number], visible, index)
-                asked[number].add(batch.column(1).filter(pc.equal(batch.column(0), number)))
+                    asked[number] = _Asked(storage, slices[number], visible, filters)
+                asked[number].add(part)
         for number, one in asked.items():
             for part in one.stored(columns):
                 yield as_stored(part, number, slices[number].partition, wanted)
@@ -76,25 +89,62 @@ def filtered_keys(
     return pairs.repartitionById(len(slices), SLOT).mapInArrow(found, schema)
 
 
-class _Asked:
-    """One slice, and the keys that it may hold."""
+def _by_slot(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for number in batch.column(0).unique().to_pylist():
+        yield number, batch.filter(pc.equal(batch.column(0), number))
 
-    def __init__(self, storage: Storage, item: FileSlice, visible: VisibleInstants, index: BloomIndex) -> None:
+
+def _asked_together(pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, index: BloomIndex) -> DataFrame:
+    """The pairs with what filters tell of them, those of neighbouring files asked by one task. Pairs that a filter rules out
+    are left out, but of a slice with logs, which may hold the key."""
+    wanted, at_once = to_arrow_schema(_ASKED), index.filters.at_once
+
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = handle.open().storage
+        blooms: dict[int, BloomFilter | None] = {}
+        filter_of: Callable[[OpenBase], FileFilter] | None = None
+        for batch in batches:
+            for number, part in _by_slot(batch):
+                if filter_of is None:
+                    start = number - number % at_once
+                    filter_of = index.filters.filters_of(slices[start : start + at_once])
+                if number not in blooms:
+                    blooms[number] = _bloom(storage, slices[number], filter_of)
+                held = _in_base(blooms[number], part.column(1))
+                asked = pa.RecordBatch.from_arrays([part.column(0), part.column(1), held], schema=wanted)
+                yield asked if slices[number].logs else asked.filter(held)
+
+    tasks = -(-len(slices) // at_once)
+    return pairs.repartitionById(tasks, sf.floor(sf.col(SLOT) / at_once).cast("int")).mapInArrow(told, _ASKED)
+
+
+def _bloom(storage: Storage, item: FileSlice, filter_of: Callable[[OpenBase], FileFilter]) -> BloomFilter | None:
+    if item.base is None:
+        return None
+    with OpenBase(storage, item.base) as file:
+        return filter_of(file).bloom()
+
+
+def _in_base(bloom: BloomFilter | None, keys: pa.Array) -> pa.Array:
+    """Whether a base file may hold each key."""
+    return pa.array(np.ones(len(keys), dtype=bool) if bloom is None else bloom.might_contain(keys))
+
+
+class _Asked:
+    """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it was asked already."""
+
+    def __init__(self, storage: Storage, item: FileSlice, visible: VisibleInstants, filters: Filters | None) -> None:
         self._storage = storage
         self._item = item
         self._logged = logged_keys(storage, item, visible) if item.logs else pa.array([], pa.string())
         self._possible: list[pa.Array] = []
-        self._bloom: BloomFilter | None = None
-        if item.base is not None:
-            with OpenBase(storage, item.base) as file:
-                self._bloom = index.filters.filters_of([item])(file).bloom()
+        self._bloom = None if filters is None else _bloom(storage, item, filters.filters_of([item]))
 
-    def add(self, keys: pa.Array) -> None:
-        """Keep of these keys what the slice may hold."""
-        if self._bloom is not None:
-            held = pa.array(self._bloom.might_contain(keys))
-            keys = keys.filter(pc.or_(held, pc.is_in(keys, self._logged)))
-        self._possible.append(keys)
+    def add(self, pairs: pa.RecordBatch) -> None:
+        """Keep of the keys of these pairs what the slice may hold."""
+        keys = pairs.column(1)
+        held = pairs.column(2) if pairs.num_columns > 2 else _in_base(self._bloom, keys)
+        self._possible.append(keys.filter(pc.or_(held, pc.is_in(keys, self._logged))))
 
     def stored(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """The stored rows of the keys kept. Nothing is read if there are none."""
@@ -112,9 +162,10 @@ def _pairs(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, index
     if not index.prune_by_ranges:
         known = [(number, item.partition, None, None) for number, item in enumerate(slices)]
     else:
-        found = numbers.repartitionById(min(len(slices), _RANGE_TASKS_MAX), "number").mapInArrow(
-            _ranges_in_tasks(slices, TableHandle.of(attempt.ctx), index), _RANGES
-        )
+        at_once = index.filters.at_once
+        tasks = min(-(-len(slices) // at_once), _RANGE_TASKS_MAX)
+        placed = numbers.repartitionById(tasks, sf.floor(sf.col("number") / at_once).cast("int"))
+        found = placed.mapInArrow(_ranges_in_tasks(slices, TableHandle.of(attempt.ctx), index), _RANGES)
         known = [tuple(row) for row in found.collect()]
     ranges = sf.broadcast(spark.createDataFrame(known, _RANGES).alias("range"))
     key = sf.col(f"given.{RECORD_KEY}")
@@ -132,8 +183,9 @@ def _ranges_in_tasks(
     def ranges(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            bounds = [_range(storage, slices[number], index) for number in numbers]
+            numbers = sorted(batch.column(0).to_pylist())
+            filter_of = index.filters.filters_of([slices[number] for number in numbers])
+            bounds = [_range(storage, slices[number], filter_of) for number in numbers]
             columns = [numbers, [slices[number].partition for number in numbers], *map(list, zip(*bounds, strict=True))]
             yield pa.RecordBatch.from_arrays(
                 [pa.array(column, item.type) for column, item in zip(columns, wanted, strict=True)], schema=wanted
@@ -142,12 +194,14 @@ def _ranges_in_tasks(
     return ranges
 
 
-def _range(storage: Storage, item: FileSlice, index: BloomIndex) -> tuple[str | None, str | None]:
+def _range(
+    storage: Storage, item: FileSlice, filter_of: Callable[[OpenBase], FileFilter]
+) -> tuple[str | None, str | None]:
     """(smallest, largest) key of a slice in the order in which Spark compares strings; nulls where that is not known."""
     if item.base is None or item.logs:
         return None, None
     with OpenBase(storage, item.base) as file:
-        known = index.filters.filters_of([item])(file)
+        known = filter_of(file)
     if known.smallest is None or known.largest is None or not orders_agree(known.smallest, known.largest):
         return None, None
     return known.smallest, known.largest

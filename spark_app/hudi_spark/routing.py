@@ -19,6 +19,7 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import CustomIndex
+from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
 from hudi_table.model.table_config import TableConfig
@@ -28,7 +29,9 @@ from hudi_table.table.view import FileSlice
 from hudi_table.write import keygen
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.incoming import keyed_schema
+from hudi_table.write.lookup_choice import shards_for
 from hudi_table.write.prepare import Prepared
+from hudi_table.write.stored_filters import with_stored_filters
 from hudi_table.write.workload import PlannedTask
 
 TASK = "_lakeops_task"
@@ -175,6 +178,10 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
     if isinstance(prepared.index, CustomIndex):
         return asked_places(rows, _searched(counted, attempt), attempt)
+    if isinstance(prepared.index, RecordIndex):
+        shards = shards_for(prepared.index, attempt.ctx, attempt.timeline)
+        if shards is not None or (prepared.index.is_global and not prepared.index.moves):
+            return asked_places(rows, _searched(counted, attempt), attempt, shards)
     stored = _stored(rows, counted, attempt)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
@@ -187,7 +194,8 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
 
 def _stored(rows: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
     """The stored keys that rows may have: those that a bloom index leaves, else all in the partitions that are searched."""
-    slices, index = _searched(counted, attempt), attempt.prepared.index
+    slices = _searched(counted, attempt)
+    index = with_stored_filters(attempt.ctx, attempt.prepared, attempt.timeline).index
     if isinstance(index, BloomIndex) and slices:
         total = sum(counted.counts.values())
         most = sum(total if index.is_global else counted.counts[item.partition] for item in slices)
@@ -228,10 +236,7 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
 
 
 def _searched(counted: Profile, attempt: Attempt) -> list[FileSlice]:
-    slices = attempt.view.latest_slices()
-    if attempt.prepared.index.is_global:
-        return slices
-    return [item for item in slices if item.partition in counted.counts]
+    return attempt.view.latest_slices(None if attempt.prepared.index.is_global else sorted(counted.counts))
 
 
 def _by_slot(tagged: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:

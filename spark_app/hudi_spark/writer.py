@@ -36,12 +36,12 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.engine import LocalEngine
-from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.metadata_asked import keep_metadata_for
 from hudi_table.write.operations import BATCH_KEY, DEFAULT_MEMORY, CommitResult, WriteRequest, check, result_of
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.tasks import write_file_group
@@ -102,7 +102,7 @@ def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: W
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
-    prepare_metadata(table.context, prepared.options.metadata, prepared.options.metadata_indexes)
+    keep_metadata_for(table.context, prepared)
     attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
     try:
         done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)

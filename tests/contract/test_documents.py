@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.api.resources import desired_service, desired_table
-from hudi_operator.api.status import RunStatus
+from hudi_operator.api.status import ADVICE_LENGTH_MAX, ADVICE_MAX, RunStatus
 from hudi_operator.launchers.base import ended
 from hudi_operator.manifests.jobs import ingest_job, service_job
 from hudi_operator.manifests.services import work_of
@@ -78,7 +78,7 @@ def test_the_job_reads_the_pinned_jobspec_without_loss(name: str) -> None:
     assert json.loads(JobSpec.from_json(text).to_json()) == json.loads(text)
 
 
-@pytest.mark.parametrize("name", ["jobresult-succeeded", "jobresult-failed", "jobresult-planned"])
+@pytest.mark.parametrize("name", ["jobresult-succeeded", "jobresult-failed", "jobresult-planned", "jobresult-advised"])
 def test_the_operator_reads_the_pinned_jobresult_without_loss(name: str) -> None:
     text = (GOLDEN / f"{name}.json").read_text()
     assert json.loads(JobResult.from_json(text).to_json()) == json.loads(text)
@@ -98,6 +98,21 @@ def test_a_result_becomes_the_status_of_its_run() -> None:
     assert planned.plan is not None
     assert (planned.plan.digest, planned.plan.files_before, planned.plan.files_after) == ("3f2a91bc00112233", 7, 2)
     assert len(planned.plan.details) == 2
+    advised = ended(run, JobResult.from_json((GOLDEN / "jobresult-advised.json").read_text()), "2026-01-01T00:00:09Z")
+    assert advised.index is not None
+    assert (advised.index.type, advised.index.better) == ("GlobalSimple", "RecordIndex")
+    assert (advised.index.instant, advised.index.observed_at) == ("20260101000005123", "2026-01-01T00:00:09Z")
+    assert "120 files" in advised.index.advice[0]
+
+
+def test_what_a_job_says_of_an_index_is_cut_to_what_a_status_takes_or_left_out() -> None:
+    run = RunStatus("flights-feed-0a1b2c3d-g1-1", "Ingest/feed", "Running", 1, 1)
+    told = {"type": "Bloom", "advice": ["x" * 5000] * 20, "better": None, "instant": "20260101000005123"}
+    found = ended(run, JobResult(run.name, "Succeeded", index=told), "2026-01-01T00:00:09Z").index
+    assert found is not None
+    assert (len(found.advice), {len(sentence) for sentence in found.advice}) == (ADVICE_MAX, {ADVICE_LENGTH_MAX})
+    for wrong in ({"type": 7}, {"instant": None}, {"better": "x" * 100}):
+        assert ended(run, JobResult(run.name, "Succeeded", index=told | wrong), None).index is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Where Spark takes a road of its own to the index, it comes to what the local engine comes to.
 
 Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-read}: the same writes go to two tables, to one through
-Spark and to the other through the local engine, and both hold the same rows after each of them.
+Spark and to the other through the local engine, and both hold the same rows after each of them. Of a record index also: keys that stay in their partition, and a table that has none.
+Of bloom indexes also: filters of the metadata table.
 
 Omitted: what `tests/hudi_table/index/test_conformance.py` holds every index to on the local engine.
 """
@@ -18,13 +19,16 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import hudi_spark
+from hudi_table.api import open_table
 from hudi_table.model.table_config import TableType
 from hudi_table.table.storage import open_storage
 from tests.support.crashes import read
-from tests.support.indexes import SUBJECTS, TYPES, Case, Subject
+from tests.support.indexes import MOVES, SMALL_FILTER, SUBJECTS, TYPES, Case, Subject
 
 pytestmark = pytest.mark.spark
 
+WITHOUT = {"hoodie.metadata.enable": "false"}
+"""What leaves a table without an index to ask."""
 STEPS: tuple[tuple[str, list[tuple[str, str, int]]], ...] = (
     ("insert", [("a", "x", 1), ("b", "x", 2), ("c", "y", 3), ("a:b", "x", 4), ("é,中", "y", 5)]),
     ("upsert", [("a", "x", 10), ("a:b", "x", 11), ("n", "z", 12), ("é,中", "y", 13)]),
@@ -54,7 +58,54 @@ def by_value(module: str) -> Iterator[None]:
 def test_spark_finds_keys_as_the_local_engine_does(
     spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType, caplog: pytest.LogCaptureFixture
 ) -> None:
-    case = Case(subject, kind if kind in subject.types else subject.types[0])
+    agrees(spark, tmp_path, Case(subject, kind if kind in subject.types else subject.types[0]))
+    assert not [record for record in caplog.records if record.name == "hudi_table"], "an index was not told of a commit"
+
+
+RECORD_INDEXES = (
+    Case(Subject("stays", "RecordIndex", is_global=True), TableType.MERGE_ON_READ),
+    Case(Subject("stays-unasked", "RecordIndex", is_global=True, written=WITHOUT), TableType.COPY_ON_WRITE),
+    Case(Subject("by-partition-unasked", "PartitionedRecordIndex", written=WITHOUT), TableType.MERGE_ON_READ),
+    Case(
+        Subject("moves-unasked", "RecordIndex", is_global=True, created=MOVES, written=WITHOUT), TableType.COPY_ON_WRITE
+    ),
+)
+
+
+@pytest.mark.filterwarnings("ignore::hudi_table.write.lookup_choice.RecordIndexWarning")
+@pytest.mark.parametrize("case", RECORD_INDEXES, ids=str)
+def test_a_record_index_leaves_keys_where_they_are_and_is_done_without_as_locally(
+    spark: SparkSession, tmp_path: Path, case: Case
+) -> None:
+    agrees(spark, tmp_path, case)
+
+
+BY_METADATA = SMALL_FILTER | {
+    "hoodie.bloom.index.use.metadata": "true",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+}
+STORED_FILTERS = (
+    Case(Subject("stored-filters", "Bloom", created=SMALL_FILTER, written=BY_METADATA), TableType.MERGE_ON_READ),
+    Case(
+        Subject("stored-filters", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=BY_METADATA),
+        TableType.COPY_ON_WRITE,
+    ),
+)
+
+
+@pytest.mark.parametrize("case", STORED_FILTERS, ids=str)
+def test_filters_of_the_metadata_table_send_keys_where_they_do_locally(
+    spark: SparkSession, tmp_path: Path, case: Case
+) -> None:
+    agrees(spark, tmp_path, case)
+    assert open_table(str(tmp_path / "spark")).context.config.metadata_partitions
+
+
+def agrees(spark: SparkSession, tmp_path: Path, case: Case) -> None:
+    """The same writes on both roads come to the same rows."""
+    subject = case.subject
     with subject.standing(), by_value(subject.module):
         tables = [case.new_table(open_storage(str(tmp_path / name))) for name in ("spark", "local")]
         for operation, items in STEPS:
@@ -63,6 +114,3 @@ def test_spark_finds_keys_as_the_local_engine_does(
             case.write(tables[1], operation, *items)
             found, expected = (read(table.context.storage) for table in tables)
             assert found == expected, f"{operation} of {items}"
-        assert not [record for record in caplog.records if record.name == "hudi_table"], (
-            "an index was not told of a commit"
-        )

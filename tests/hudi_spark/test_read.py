@@ -78,6 +78,30 @@ def test_filters_of_spark_are_pushed_where_both_sides_switch_it_on(spark, table)
     assert as_condition(object()) is None  # type: ignore[arg-type] # a filter that a later Spark may send
 
 
+def test_files_that_statistics_of_the_metadata_table_rule_out_are_not_opened(spark, tmp_path):
+    made = create_table(str(tmp_path / "s"), SCHEMA, record_key="id", index="Simple")
+    made.insert(rows(("a", "x", 1), ("b", "y", 2)))
+    [ruled_out] = (tmp_path / "s").glob("*.parquet")
+    made.insert(rows(("c", "x", 11), ("d", "y", 12)), options={"hoodie.parquet.small.file.limit": "0"})
+    made.build_metadata(["column_stats"])
+    ruled_out.write_bytes(b"damaged")
+    load = spark.read.format("hudi")
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frames = (
+            hudi_spark.read(spark, made.base_path, filter="ts > 5"),
+            load.option("filter", "ts > 5").load(made.base_path),
+            spark.read.format("hudi").option("pushFilters", "true").load(made.base_path).where("ts > 5"),
+        )
+        for frame in frames:
+            assert {(row.id, row.ts) for row in frame.collect()} == {("c", 11), ("d", 12)}
+            assert frame.rdd.getNumPartitions() == 1
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    with pytest.raises(Exception, match=r"(?i)parquet"):
+        hudi_spark.read(spark, made.base_path, filter="ts > 0").collect()
+
+
 def test_files_from_before_a_schema_change_read_with_todays_schema(spark, table):
     wider = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
     more = pa.Table.from_pylist([{"id": "z", "city": "x", "ts": 1 << 40, "note": "new"}], schema=wider)

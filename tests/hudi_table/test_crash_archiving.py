@@ -10,7 +10,6 @@ lost reply}, on an in-memory store whose objects are eight days old; hudi-rs rea
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,22 @@ import pytest
 from hudi_table.table import chain
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, points
-from tests.support import hudi_rs
 from tests.support.aged import DAYS, AgedStorage
 from tests.support.crashes import (
     LAYOUTS,
     LOG_LAYOUTS,
-    SCHEMA,
     Layout,
     Rows,
     copied,
-    dump,
     opened,
     prepared,
     read,
     rows,
-    shape_of,
     with_logs,
 )
+from tests.support.fault_points import ForeignReader, after_each_fault
 from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.meanwhile import AtCall
 
 KEEP = {
     "hoodie.clean.commits.retained": "1",
@@ -93,20 +89,17 @@ def test_a_fault_at_any_storage_call_of_an_archiving_loses_no_row_and_no_instant
         "delete .hoodie/archived",
         "put_if_absent .hoodie/archived",
     } <= seen
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(archive, FaultyStorage(aged(store), plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(start, lambda store: archive(aged(store))):
+        store, where = point.store, point.where
         assert read(store) == before, where
         assert instants(store) == known, where
-        check_foreign(store, before, shapes, tmp_path, where)
+        foreign.check(store, before, where)
         check_goes_on(store, before, known, where)
         done += 1
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_goes_on(store: Storage, before: Rows, known: Instants, where: str) -> None:
@@ -125,37 +118,13 @@ def check_goes_on(store: Storage, before: Rows, known: Instants, where: str) -> 
     assert read(store) == before - {NEXT}, where
 
 
-def check_foreign(store: Storage, expected: Rows, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
-    shape = shape_of(store)
-    if shape in shapes:
-        return
-    shapes.add(shape)
-    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
-    assert frozenset(tuple(row.values()) for row in theirs) == expected, f"{where}: hudi-rs reads {theirs}"
-
-
-class Beside(AgedStorage):
-    """At call number `at` something else happens first; `calls` counts them."""
-
-    def __init__(self, inner: Storage, at: int, happen: Callable[[], object]) -> None:
-        super().__init__(inner, DAYS)
-        self.at, self.happen, self.calls = at, happen, 0
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("get", "head", "list", "list_dir", "put", "put_if_absent", "delete"):
-            self.calls += 1
-            if self.calls == self.at:
-                self.happen()
-        return super().__getattribute__(name)
-
-
 @pytest.mark.parametrize("other", ["archive", "write"])
 def test_another_archiver_or_writer_between_any_two_calls_loses_no_row_and_no_instant(
     other: str, figure: Callable[[int, str], None]
 ) -> None:
     start = archived_once(LAYOUTS[0])
     before, known = read(start), instants(start)
-    counting = Beside(copied(start), 0, lambda: None)
+    counting = AtCall(aged(copied(start)), 0, lambda: None)
     archive(counting)
     expected = before | {NEXT} if other == "write" else before
     for number in range(1, counting.calls + 1):
@@ -167,7 +136,7 @@ def test_another_archiver_or_writer_between_any_two_calls_loses_no_row_and_no_in
             else:
                 opened(store).write(rows(NEXT), operation="upsert")
 
-        archive(Beside(store, number, happen))
+        archive(AtCall(aged(store), number, happen))
         where = f"{other} before call {number}"
         assert read(store) == expected, where
         assert known <= instants(store), where

@@ -8,10 +8,8 @@ storage call × {crash before, crash after, torn write, lost reply}, on an in-me
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
@@ -21,10 +19,8 @@ from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, points
-from tests.support import hudi_rs
-from tests.support.crashes import SCHEMA, Layout, Rows, copied, dump, opened, prepared, read, rows, shape_of
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.crashes import Layout, Rows, copied, opened, prepared, read, rows
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 
 KEEP = {"hoodie.clean.commits.retained": "2"}
 LAYOUTS = [Layout(IndexType.BUCKET, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)]
@@ -96,27 +92,18 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_it(
     start, moments = history(layout)
     if before is not None:
         before(opened(start))
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(start), counting)))
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(start, on_table(operate)):
+        store, where = point.store, point.where
         check_moments(store, moments, where)
-        check_foreign(store, moments[-1][1], shapes, tmp_path, where)
+        foreign.check(store, moments[-1][1], where)
         for suspect in (900.0, 0.0):
             check_goes_on(copied(store), moments, suspect, where)
         check_retry(store, operate, moments, where)
         done += 1
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
-
-
-def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
-    operate(opened(store))
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_moments(store: Storage, moments: list[tuple[str, Rows]], where: str) -> None:
@@ -162,12 +149,3 @@ def check_retry(
     check_moments(store, moments, where)
     with pytest.raises(InvalidRequestError):
         opened(store).delete_savepoint("20200101000000000")
-
-
-def check_foreign(store: Storage, expected: Rows, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
-    shape = shape_of(store)
-    if shape in shapes:
-        return
-    shapes.add(shape)
-    theirs: pa.Table = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names)
-    assert frozenset(tuple(row.values()) for row in theirs.to_pylist()) == expected, f"{where}: hudi-rs reads {theirs}"

@@ -8,7 +8,6 @@ after, torn write, lost reply}, on an in-memory store; hudi-rs reads every disti
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,8 @@ from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, points
-from tests.support import hudi_rs
-from tests.support.crashes import SCHEMA, Layout, Rows, copied, dump, opened, read, rows, shape_of, with_logs
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.written import slices
 
 LAYOUTS = [Layout(IndexType.SIMPLE, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)]
@@ -52,10 +49,6 @@ def give_up(table: HudiTable) -> None:
     for instant in table.pending_clusterings():
         with pytest.raises(WriteConflictError):
             table.run_clustering(instant, engine=LocalEngine(1))
-
-
-def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
-    operate(opened(store))
 
 
 def start(layout: Layout) -> Storage:
@@ -92,22 +85,17 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_the_plan(
     prepare, operate, expected = STARTS[step]
     begun = prepare(layout)
     assert read(begun) == expected
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(begun), counting)))
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(begun)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(begun, on_table(operate)):
+        store, where = point.store, point.where
         assert read(store) == expected, where
-        check_foreign(store, expected, shapes, tmp_path, where)
-        check_goes_on(copied(store), expected, (900.0, 0.0)[(number + done) % 2], where)
+        foreign.check(store, expected, where)
+        check_goes_on(copied(store), expected, (900.0, 0.0)[(point.number + done) % 2], where)
         check_retry(copied(store), operate, expected, where)
         done += 1
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_goes_on(store: Storage, expected: Rows, suspect: float, where: str) -> None:
@@ -146,12 +134,3 @@ def end(table: HudiTable) -> None:
     table.cluster(SORTED, force=True, engine=LocalEngine(1))
     assert table.pending_clusterings() == []
     assert not any(found.logs for found in slices(table))
-
-
-def check_foreign(store: Storage, expected: Rows, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
-    shape = shape_of(store)
-    if shape in shapes:
-        return
-    shapes.add(shape)
-    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
-    assert frozenset(tuple(row.values()) for row in theirs) == expected, f"{where}: hudi-rs reads {theirs}"

@@ -8,7 +8,6 @@ after, torn write, lost reply}, on an in-memory store; hudi-rs reads every disti
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,22 +17,17 @@ from hudi_table.model.instants import Action
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, points
-from tests.support import hudi_rs
 from tests.support.crashes import (
     LOG_LAYOUTS,
-    SCHEMA,
     Layout,
     Rows,
     copied,
-    dump,
     opened,
     read,
     rows,
-    shape_of,
     with_logs,
 )
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.written import slices
 
 AFTER = frozenset({("a", "x", 9), ("c", "y", 3), ("n", "x", 1)})
@@ -53,10 +47,6 @@ def schedule(table: HudiTable) -> None:
 def execute(table: HudiTable) -> None:
     for name in plans(table.context.storage):
         table.run_compaction(name.partition(".")[0])
-
-
-def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
-    operate(opened(store))
 
 
 def planned(layout: Layout) -> Storage:
@@ -79,23 +69,18 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_
     prepare, operate = STARTS[step]
     start = prepare(layout)
     assert read(start) == AFTER
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(start), counting)))
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(start, on_table(operate)):
+        store, where = point.store, point.where
         assert read(store) == AFTER, where
-        check_foreign(store, shapes, tmp_path, where)
+        foreign.check(store, AFTER, where)
         for suspect in (900.0, 0.0):
             check_goes_on(copied(store), suspect, where)
         check_retry(copied(store), operate, where)
         done += 1
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 @pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
@@ -104,14 +89,9 @@ def test_a_fault_at_any_storage_call_of_a_log_compaction_changes_no_row(
 ) -> None:
     start = with_logs(layout)
     opened(start).write(rows(("a", "x", 9)), operation="upsert")
-    counting = FaultPlan()
-    compact_logs(opened(FaultyStorage(copied(start), counting)))
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, compact_logs, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(start, on_table(compact_logs)):
+        store, where = point.store, point.where
         assert read(store) == AFTER, where
         for suspect in (900.0, 0.0):
             later = copied(store)
@@ -161,12 +141,3 @@ def check_compacted(store: Storage, expected: Rows, where: str) -> None:
     timeline = load_timeline(opened(store).context)
     assert not [i for i in timeline.pending if i.time in {name.partition(".")[0] for name in plans(store)}], where
     assert not any(found.logs for found in slices(opened(store))), where
-
-
-def check_foreign(store: Storage, shapes: set[tuple[str, ...]], folder: Path, where: str) -> None:
-    shape = shape_of(store)
-    if shape in shapes:
-        return
-    shapes.add(shape)
-    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
-    assert frozenset(tuple(row.values()) for row in theirs) == AFTER, f"{where}: hudi-rs reads {theirs}"

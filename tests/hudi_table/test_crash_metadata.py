@@ -25,7 +25,6 @@ from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.ports import Storage
 from hudi_table.table.storage_below import StorageBelow
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, check_next_write, check_outcome, points
 from tests.support.crashes import (
     FIRST,
     LAYOUTS,
@@ -40,8 +39,8 @@ from tests.support.crashes import (
     rows,
     with_a_failed_write,
 )
+from tests.support.fault_points import Faulted, after_each_fault, attempt, check_next_write, check_outcome, on_table
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
-from tests.support.scale import scale
 
 STRIDE = 5
 ENABLE = {"hoodie.metadata.enable": "true"}
@@ -166,21 +165,15 @@ class Run:
         self.points = self.kept = 0
 
     def every_point(self) -> int:
-        plan = FaultPlan()
-        self._operate(copied(self.start), plan)
         # In `make test` a part of them, another for each operation: all take ten minutes.
-        step = 1 if scale() > 1 else STRIDE
-        for number, fault in list(points(len(plan.calls)))[len(plan.calls) % step :: step]:
-            self.check(number, fault)
+        for point in after_each_fault(self.start, on_table(self.operation, suspect=self.suspect), stride=STRIDE):
+            self.check(point)
             self.points += 1
         return self.points
 
-    def check(self, number: int, fault: Fault) -> None:
-        store = copied(self.start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(lambda: self._operate(store, plan))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
-        check_outcome(read(store), self.old, self.new, outcome, where)
+    def check(self, point: Faulted) -> None:
+        store, where = point.store, point.where
+        check_outcome(read(store), self.old, self.new, point.outcome, where)
         if self.finish is not None:
             # Between the deletion of a file and the end of the clean it is listed, and gone: no snapshot reads it.
             self.finish(opened(store))
@@ -190,9 +183,6 @@ class Run:
             check_next_write(after, self.old, self.new, suspect, where)
             agree(after, f"{where}, after the next write")
         self.kept += is_ready(store)
-
-    def _operate(self, store: Storage, plan: FaultPlan) -> None:
-        self.operation(opened(FaultyStorage(store, plan), suspect=self.suspect))
 
 
 def is_ready(store: Storage) -> bool:

@@ -13,40 +13,40 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hudi_table.errors import CommitStateUnknownError, HudiError
+from hudi_table.errors import HudiError
 from hudi_table.table.ports import Storage
 from hudi_table.write.create import create
-from tests.support import hudi_rs
 from tests.support.crashes import (
     CHANGE_LAYOUTS,
     FIRST,
     LAYOUTS,
     LOG_LAYOUTS,
     OPERATIONS,
-    SCHEMA,
     Layout,
-    Rows,
     copied,
-    dump,
     new_store,
     opened,
     prepared,
     read,
     replayed,
     rows,
-    shape_of,
     spec,
     with_a_failed_write,
 )
-from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
-from tests.support.scale import scale
-
-FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
+from tests.support.fault_points import (
+    FAULTS,
+    Faulted,
+    ForeignReader,
+    after_each_fault,
+    check_next_write,
+    check_outcome,
+    on_table,
+)
+from tests.support.faults import Crash, FaultPlan, FaultyStorage
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -54,7 +54,7 @@ FAULTS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN, Fault.LOST_REPLY)
 def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
-    figure(len(run.shapes), "layouts read by hudi-rs")
+    figure(len(run.foreign), "layouts read by hudi-rs")
 
 
 @pytest.mark.parametrize("name", ["insert", "upsert", "delete", "insert_overwrite"])
@@ -62,7 +62,7 @@ def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, nam
 def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
-    figure(len(run.shapes), "layouts read by hudi-rs")
+    figure(len(run.foreign), "layouts read by hudi-rs")
 
 
 @pytest.mark.parametrize("name", ["upsert", "delete"])
@@ -72,7 +72,7 @@ def test_a_fault_at_any_storage_call_of_a_write_that_logs_its_changes_leaves_row
 ):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
-    figure(len(run.shapes), "layouts read by hudi-rs")
+    figure(len(run.foreign), "layouts read by hudi-rs")
 
 
 @pytest.mark.parametrize("name", ["upsert", "insert_overwrite"])
@@ -88,33 +88,27 @@ class Run:
 
     def __init__(self, start: Storage, layout: Layout, name: str, suspect: float, folder: Path) -> None:
         self.operation, expected = OPERATIONS[name]
-        self.start, self.suspect, self.folder = start, suspect, folder
+        self.start, self.suspect, self.foreign = start, suspect, ForeignReader(folder)
         self.logs_changes = layout.logs_changes
         self.old, self.new = read(start), frozenset(expected(layout))
-        self.shapes: set[tuple[str, ...]] = set()
         assert self.old == frozenset(FIRST)
 
     def every_point(self) -> int:
         """Check each point; returns how many there were."""
-        plan = FaultPlan()
-        self._operate(copied(self.start), plan)
         count = 0
-        for number, fault in points(len(plan.calls)):
-            self.check(number, fault)
+        for point in after_each_fault(self.start, on_table(self.operation, suspect=self.suspect)):
+            self.check(point)
             count += 1
         return count
 
-    def check(self, number: int, fault: Fault) -> None:
-        """One fault at one call, what readers then see, and the next write."""
-        store = copied(self.start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(lambda: self._operate(store, plan))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    def check(self, point: Faulted) -> None:
+        """What readers see after one fault, and the next write."""
+        store, where = point.store, point.where
         found = read(store)
-        check_outcome(found, self.old, self.new, outcome, where)
+        check_outcome(found, self.old, self.new, point.outcome, where)
         if self.logs_changes:
             assert replayed(store) == found, f"{where}: the changes are not those of the rows"
-        self._check_foreign(store, found, where)
+        self.foreign.check(store, found, where)
         for suspect in (900.0, 0.0):
             after = copied(store)
             check_next_write(after, self.old, self.new, suspect, where)
@@ -122,56 +116,6 @@ class Run:
                 assert replayed(after) == read(after), (
                     f"{where}: the changes after the next write are not those of the rows"
                 )
-
-    def _operate(self, store: Storage, plan: FaultPlan) -> None:
-        self.operation(opened(FaultyStorage(store, plan), suspect=self.suspect))
-
-    def _check_foreign(self, store: Storage, found: Rows, where: str) -> None:
-        shape = shape_of(store)
-        if shape in self.shapes:
-            return
-        self.shapes.add(shape)
-        base = dump(store, self.folder / str(len(self.shapes)))
-        theirs = hudi_rs.read(base).select(SCHEMA.names).to_pylist()
-        assert frozenset(tuple(row.values()) for row in theirs) == found, f"{where}: hudi-rs reads {theirs}"
-
-
-def points(count: int) -> Iterator[tuple[int, Fault]]:
-    """All points in `test-full`; in `make test` every call once, with the faults in turn."""
-    if scale() > 1:
-        yield from itertools.product(range(1, count + 1), FAULTS)
-    else:
-        for number in range(1, count + 1):
-            yield number, FAULTS[number % len(FAULTS)]
-
-
-def attempt(operate: Callable[[], None]) -> str:
-    """Run the operation to its end or its fault; says how it ended."""
-    try:
-        operate()
-    except Crash:
-        return "crashed"
-    except CommitStateUnknownError:
-        return "unknown"
-    except HudiError:
-        return "failed"
-    return "succeeded"
-
-
-def check_outcome(found: Rows, old: Rows, new: Rows, outcome: str, where: str) -> None:
-    assert found in (old, new), f"{where}: neither old nor new but {sorted(found)}"
-    if outcome == "succeeded":
-        assert found == new, f"{where}: reported and not there"
-    if outcome == "failed":
-        assert found == old, f"{where}: reported as failed and there"
-
-
-def check_next_write(store: Storage, old: Rows, new: Rows, suspect: float, where: str) -> None:
-    """The next writer needs no repair: its row is there beside the old or the new ones."""
-    extra = ("next", "x", 100)
-    opened(store, suspect=suspect).write(rows(extra), operation="upsert")
-    found = read(store)
-    assert found in (old | {extra}, new | {extra}), f"{where}: the next write left {sorted(found)}"
 
 
 def test_the_creation_of_a_table_is_whole_or_not_at_all():

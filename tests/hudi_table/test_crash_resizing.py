@@ -8,7 +8,6 @@ call × {crash before, crash after, torn write, lost reply}, on an in-memory sto
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,9 @@ from hudi_table.table.bucket_count import buckets_at
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_clustering import AFTER, check_foreign
-from tests.hudi_table.test_crash_points import attempt, points
+from tests.hudi_table.test_crash_clustering import AFTER
 from tests.support.crashes import LOG_LAYOUTS, Layout, copied, opened, read, rows, with_logs
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.scale import scale
 from tests.support.written import slices
 
@@ -89,29 +87,20 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_ends_it(
     prepare, operate, after = STEPS[step]
     begun = prepare(layout)
     assert read(begun) == AFTER
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(begun), counting)))
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     numbers: set[int | None] = set()
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(begun)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(begun, on_table(operate)):
+        store, where = point.store, point.where
         assert read(store) == AFTER, where
         numbers.add(check_buckets(store, where))
-        check_foreign(store, AFTER, shapes, tmp_path, where)
-        check_goes_on(copied(store), (900.0, 0.0)[(number + done) % 2], where)
+        foreign.check(store, AFTER, where)
+        check_goes_on(copied(store), (900.0, 0.0)[(point.number + done) % 2], where)
         check_retry(copied(store), operate, after, where)
         done += 1
     assert numbers == ({BEFORE} if step == "schedule" else {BEFORE, WANTED})
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
-
-
-def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
-    operate(opened(store))
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_buckets(store: Storage, where: str) -> int | None:

@@ -18,23 +18,18 @@ from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_points import attempt, points
-from tests.support import hudi_rs
 from tests.support.crashes import (
     FIRST,
     LOG_LAYOUTS,
-    SCHEMA,
     Layout,
     Rows,
     copied,
-    dump,
     opened,
     prepared,
     read,
     rows,
-    shape_of,
 )
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.savepoints import keep
 
 LAYOUTS = [Layout(IndexType.BUCKET, True), LOG_LAYOUTS[1]]
@@ -80,29 +75,26 @@ def test_a_fault_at_any_storage_call_leaves_the_rows_of_before_or_after(
     newest = load_timeline(opened(start).context).commits[-1].time
     operate = partial(work, saved, newest)
     assert read(start) == BEFORE
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(start), counting)))
-    shapes: dict[tuple[str, ...], Rows] = {}
+    foreign = ForeignReader(tmp_path)
     states: set[Rows] = set()
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(start)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(lambda: operate(opened(FaultyStorage(store, plan))))  # noqa: B023 - called at once
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(start, on_table(operate)):
+        store, where = point.store, point.where
         seen = read(store)
         assert seen in (BEFORE, after), where
-        if outcome == "done":
+        if point.outcome == "succeeded":
             assert seen == after, where
         states.add(seen)
-        check_foreign(store, shapes, tmp_path, where)
+        found = foreign.read(store)
+        # A state of the table at some time: while a restore is under way, one between the two.
+        assert found in (None, BEFORE, ONE_BACK, SAVED), f"{where}: hudi-rs reads {found}"
         for suspect in (900.0, 0.0):
             check_goes_on(copied(store), seen, suspect, where)
         check_retry(copied(store), operate, after, where)
         done += 1
     assert states == {BEFORE, after}
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_goes_on(store: Storage, seen: Rows, suspect: float, where: str) -> None:
@@ -124,14 +116,3 @@ def check_retry(store: Storage, operate: Callable[[HudiTable], None], after: Row
     assert wrong == [], where
     opened(store).write(rows(NEXT), operation="upsert")
     assert read(store) == after | {NEXT}, where
-
-
-def check_foreign(store: Storage, shapes: dict[tuple[str, ...], Rows], folder: Path, where: str) -> None:
-    """hudi-rs sees a state of the table at some time: while a restore is under way, one between the two."""
-    shape = shape_of(store)
-    if shape in shapes:
-        return
-    theirs = hudi_rs.read(dump(store, folder / str(len(shapes)))).select(SCHEMA.names).to_pylist()
-    shapes[shape] = frozenset(tuple(row.values()) for row in theirs)
-    assert len(theirs) == len(shapes[shape]), f"{where}: hudi-rs reads {theirs}"
-    assert shapes[shape] in (BEFORE, ONE_BACK, SAVED), f"{where}: hudi-rs reads {theirs}"

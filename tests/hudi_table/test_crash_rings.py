@@ -20,10 +20,10 @@ from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Storage
 from hudi_table.table.rings import RINGS
 from hudi_table.table.timeline import load_timeline
-from tests.hudi_table.test_crash_clustering import AFTER, check_foreign
-from tests.hudi_table.test_crash_points import Run, attempt, points
+from tests.hudi_table.test_crash_clustering import AFTER
+from tests.hudi_table.test_crash_points import Run
 from tests.support.crashes import RING_LAYOUT, Rows, copied, opened, prepared, read, rows, with_logs
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.written import slices
 
 SPLIT = {
@@ -39,17 +39,15 @@ NEXT = ("next", "x", 100)
 def test_a_fault_at_any_storage_call_of_a_write_leaves_the_old_or_the_new_table(name, tmp_path, figure):
     run = RingRun(prepared(RING_LAYOUT), RING_LAYOUT, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
-    figure(len(run.shapes), "layouts read by hudi-rs")
+    figure(len(run.foreign), "layouts read by hudi-rs")
 
 
 class RingRun(Run):
     """A run that also looks every key up by its ring."""
 
-    def check(self, number, fault):
-        super().check(number, fault)
-        store = copied(self.start)
-        attempt(lambda: self._operate(store, FaultPlan(at=number, fault=fault)))
-        where = f"{fault} at call {number}"
+    def check(self, point):
+        store, where = copied(point.store), point.where
+        super().check(point)
         check_rings(store, read(store), where)
         for item in (("a", "x", 50), ("h", "x", 51), ("e", "z", 52), ("c", "y", 53)):
             opened(store).write(rows(item), operation="upsert")
@@ -102,27 +100,18 @@ def test_a_fault_at_any_storage_call_of_a_split_changes_no_row_and_the_retry_end
     prepare, operate = STEPS[step]
     begun = prepare()
     assert read(begun) == AFTER
-    counting = FaultPlan()
-    operate(opened(FaultyStorage(copied(begun), counting)))
-    shapes: set[tuple[str, ...]] = set()
+    foreign = ForeignReader(tmp_path)
     done = 0
-    for number, fault in points(len(counting.calls)):
-        store = copied(begun)
-        plan = FaultPlan(at=number, fault=fault)
-        outcome = attempt(partial(beside, operate, FaultyStorage(store, plan)))
-        where = f"{fault} at call {number} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    for point in after_each_fault(begun, on_table(operate)):
+        store, where = point.store, point.where
         assert read(store) == AFTER, where
         check_rings(store, AFTER, where)
-        check_foreign(store, AFTER, shapes, tmp_path, where)
-        check_goes_on(copied(store), (900.0, 0.0)[(number + done) % 2], where)
+        foreign.check(store, AFTER, where)
+        check_goes_on(copied(store), (900.0, 0.0)[(point.number + done) % 2], where)
         check_retry(copied(store), operate, where)
         done += 1
     figure(done, "crash points")
-    figure(len(shapes), "layouts read by hudi-rs")
-
-
-def beside(operate: Callable[[HudiTable], None], store: Storage) -> None:
-    operate(opened(store))
+    figure(len(foreign), "layouts read by hudi-rs")
 
 
 def check_rings(store: Storage, expected: Rows, where: str) -> None:

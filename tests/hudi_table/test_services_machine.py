@@ -74,6 +74,7 @@ class ServedTable(RuleBasedStateMachine):
 
     buckets = False
     logs = False
+    options = OPTIONS
 
     @initialize()
     def create(self) -> None:
@@ -98,7 +99,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule(batch=items)
     def upsert(self, batch: list[tuple[str, str, int]]) -> None:
         def write() -> str:
-            return self.table.upsert(rows_of(batch), options=OPTIONS, engine=ENGINE).instant
+            return self.table.upsert(rows_of(batch), options=self.options, engine=ENGINE).instant
 
         if self._written(write):
             self.rows = self.rows | {(name, city): value for name, city, value in batch}
@@ -107,7 +108,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule(batch=items)
     def delete(self, batch: list[tuple[str, str, int]]) -> None:
         def write() -> str:
-            return self.table.delete(rows_of(batch), engine=ENGINE).instant
+            return self.table.delete(rows_of(batch), options=self.options, engine=ENGINE).instant
 
         if self._written(write):
             gone = {(name, city) for name, city, _ in batch}
@@ -118,7 +119,7 @@ class ServedTable(RuleBasedStateMachine):
     def overwrite(self, batch: list[tuple[str, str, int]]) -> None:
         def write() -> str:
             return self.table.write(
-                rows_of(batch), operation="insert_overwrite", options=OPTIONS, engine=ENGINE
+                rows_of(batch), operation="insert_overwrite", options=self.options, engine=ENGINE
             ).instant
 
         if self._written(write):
@@ -132,7 +133,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule(service=planned)
     def plan(self, service: ServiceType) -> None:
         if self._takes(service):
-            SERVICES[service].schedule(self.table.context, ServiceRequest(OPTIONS, force=True))
+            SERVICES[service].schedule(self.table.context, ServiceRequest(self.options, force=True))
 
     @rule(service=planned)
     def execute(self, service: ServiceType) -> None:
@@ -141,7 +142,7 @@ class ServedTable(RuleBasedStateMachine):
         needed = self._needed()
         before = self._files()
         for instant in SERVICES[service].pending(self.table.context):
-            SERVICES[service].execute(self.table.context, instant, ServiceRequest(OPTIONS), ENGINE)
+            SERVICES[service].execute(self.table.context, instant, ServiceRequest(self.options), ENGINE)
             done[service] += 1
         lost = needed & (before - self._files())
         assert not lost, f"{service} deleted what is needed: {sorted(lost)}"
@@ -162,7 +163,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def archive(self) -> None:
         self.clock.advance(2 * 3600)
-        result = SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(OPTIONS), ENGINE)
+        result = SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(self.options), ENGINE)
         done[ServiceType.ARCHIVING] += bool(result.figures)
 
     @precondition(lambda self: self.past)

@@ -1,7 +1,7 @@
 """Random writes agree with a dictionary, step by step, now and at every earlier instant.
 
-Matrix: {bucket, simple, global simple} × {partitioned, not} × {copy-on-write by commit time, by event time, merge-on-read},
-drawn per run; steps are upserts (flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites, dropped partitions, added
+Matrix: {bucket, simple, global simple} × {partitioned, not} × {copy-on-write by commit time, by event time, merge-on-read} × {with a
+metadata table, without}, drawn per run; steps are upserts (flagged deletes, duplicates and moves among them), deletes, inserts, bulk inserts, overwrites, dropped partitions, added
 columns, a widened column, reopening, and of merge-on-read tables compactions, planned and executed apart. The table is read
 after every step.
 
@@ -26,6 +26,7 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.timeline import load_timeline
 from tests.support.scale import scaled
 
@@ -115,8 +116,11 @@ class TableMachine(RuleBasedStateMachine):
         self.fresh = 0
         self.past: list[tuple[str, list[Row]]] = []
 
-    @initialize(index=st.sampled_from(INDEXES), partitioned=st.booleans(), mode=st.sampled_from(MODES))
-    def create(self, index: Any, partitioned: bool, mode: str) -> None:
+    @initialize(
+        index=st.sampled_from(INDEXES), partitioned=st.booleans(), mode=st.sampled_from(MODES),
+        metadata=st.sampled_from([False, False, True]),
+    )  # fmt: skip
+    def create(self, index: Any, partitioned: bool, mode: str, metadata: bool) -> None:
         self.kind = Kind(index, partitioned, mode)
         self.model = Model(self.kind)
         self.uri = f"memory://{uuid.uuid4().hex}/t"
@@ -125,6 +129,8 @@ class TableMachine(RuleBasedStateMachine):
             ordering_fields=() if self.kind.logs else "ts", merge_mode="EventTime" if self.kind.event_time else "CommitTime",
             type="MergeOnRead" if self.kind.logs else "CopyOnWrite",
         )  # fmt: skip
+        if metadata:
+            self.table.build_metadata(["column_stats", "bloom_filters"])
 
     def schema(self) -> pa.Schema:
         value = pa.int64() if self.wide else pa.int32()
@@ -155,6 +161,7 @@ class TableMachine(RuleBasedStateMachine):
         steps_taken += 1
         expected = sorted((self.shown(row) for row in self.model.rows.values()), key=repr)
         assert self.read() == expected
+        assert differences(self.table.context) == []
         self.past.append((instant, expected))
 
     def shown(self, row: Row) -> Row:

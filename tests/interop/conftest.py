@@ -1,8 +1,14 @@
-"""One warm process for each version of Apache Hudi, shared by the whole run."""
+"""One warm process for each version of Apache Hudi, shared by the whole run; and which cases a quick run takes.
+
+Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a third of its cases (of two, one), others of
+each test; `make test-full` takes all, and so does whoever names tests of this folder.
+"""
 
 from __future__ import annotations
 
 import shutil
+import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,8 +18,31 @@ from typing import TypeVar
 import pytest
 
 from tests.support.hudi_oracle import VERSIONS, HudiOracle
+from tests.support.scale import scale
+from tests.support.selection import deselect
 
 T = TypeVar("T")
+FOLDER = Path(__file__).parent
+SHARE = 3
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    named = any("interop" in argument for argument in config.args) or config.option.keyword
+    if named or scale() > 1:
+        return
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if FOLDER in item.path.parents:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    kept = {item for name, found in cases.items() for item in some_of(name, found)}
+    left = [item for found in cases.values() for item in found if item not in kept]
+    deselect(config, items, left)
+
+
+def some_of(name: str, found: list[pytest.Item]) -> list[pytest.Item]:
+    """A third of a test's cases, at least one; which ones depends on its name."""
+    share = min(SHARE, len(found))
+    return found[zlib.crc32(name.encode()) % share :: share]
 
 
 class Hudis:

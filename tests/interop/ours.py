@@ -22,6 +22,8 @@ INDEXES: dict[str, Any] = {
     "global": "GlobalSimple",
     "bloom": "Bloom",
     "global-bloom": "GlobalBloom",
+    "record": "RecordIndex",
+    "partitioned-record": "PartitionedRecordIndex",
 }
 
 

@@ -8,6 +8,7 @@ lacks a file loses its rows there. The validator of Hudi's utilities is not part
 from __future__ import annotations
 
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from hudi_table.table.metadata.table import read_partitions
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
-from tests.support.hudi_oracle import HudiOracle
+from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.interop
@@ -220,3 +221,77 @@ def test_statistics_of_ours_serve_hudi_and_indexes_of_hudi_are_kept(kind, tmp_pa
         assert_same_rows(oracle.read(copy, **skipping), mine.rows())
 
     hudis.each_on_a_copy(base, on)
+
+
+def test_hudi_finds_keys_by_filters_of_the_metadata_table_that_are_in_part_ours(tmp_path, hudis: Hudis):
+    """Its lookup asks no footer then, and fails where an entry is missing. It sends its file system view to tasks, which Java 17 lets Kryo
+    do only if `java.util.concurrent.locks` is opened: `hudi_server.py` does, Spark does not."""
+    base, model = tmp_path / "t", Model(partitioned=True)
+    ours.create(base, index="bloom", partitioned=True)
+    for operation, numbers, version, options in (
+        ("insert", range(12), 1, {**ENABLE, **INDEXED}),
+        ("upsert", range(4, 14), 2, {}),
+    ):
+        data = rows(numbers, version)
+        ours.write(base, operation, data, options=options)
+        model.apply(operation, data)
+    by_metadata = {"hoodie.index.type": "BLOOM", "hoodie.bloom.index.use.metadata": "true"}
+
+    def on(oracle: HudiOracle, copy: Path) -> None:
+        mine = model.copy()
+        theirs = rows(range(8, 20), 3)
+        written_by_hudi(oracle, copy, "copy-on-write", "upsert", theirs, **INDEXED, **by_metadata)
+        mine.apply("upsert", theirs)
+        assert_same_rows(ours.read(copy), mine.rows(), of="ours")
+        data = rows(range(14, 24), 4)
+        ours.write(copy, "upsert", data, options=by_metadata)
+        mine.apply("upsert", data)
+        assert differences(open_table(str(copy)).context) == []
+        assert_same_rows(oracle.read(copy, hoodie__metadata__enable="true"), mine.rows(), of="Hudi")
+
+    hudis.each_on_a_copy(base, on)
+
+
+def test_hudi_skips_files_by_statistics_of_ours(tmp_path, hudis: Hudis):
+    """A file that the filter cannot match is damaged: who opens it fails."""
+    base, model = tmp_path / "t", Model(partitioned=False)
+    ours.create(base, index="simple", partitioned=False)
+    old, new = rows(range(6), 1), rows(range(6, 12), 2)
+    ours.write(base, "insert", old, options={**ENABLE, **INDEXED})
+    [skipped] = base.glob("*.parquet")
+    ours.write(base, "insert", new, options={"hoodie.parquet.small.file.limit": "0"})
+    model.apply("insert", new)
+
+    def on(oracle: HudiOracle, copy: Path) -> None:
+        read = {"hoodie__metadata__enable": "true", "hoodie__metadata__index__column__stats__enable": "true"}
+        for where in ("ts > 1500", "id >= 'k006'", "seen > timestamp'2024-01-01 05:30:00 UTC'"):
+            expected = oracle.read(copy, where=where, **read, hoodie__enable__data__skipping="false")
+            assert_same_rows(expected, model.rows(), of=f"unskipped, {where}")
+        (copy / skipped.name).write_bytes(b"PAR1 damaged PAR1")
+        for where in ("ts > 1500", "id >= 'k006'", "seen > timestamp'2024-01-01 05:30:00 UTC'"):
+            found = oracle.read(copy, where=where, **read, hoodie__enable__data__skipping="true")
+            assert_same_rows(found, model.rows(), of=f"skipped, {where}")
+        with pytest.raises(HudiFailedError):
+            oracle.read(copy, where="ts > 1500", **read, hoodie__enable__data__skipping="false")
+
+    hudis.each_on_a_copy(base, on)
+
+
+def test_a_filter_on_a_column_without_statistics_loses_hudi_no_row(tmp_path, hudis: Hudis):
+    """Decimals that no bound holds, and two of the meta columns."""
+    base = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("wide", pa.decimal128(38, 2)), ("ts", pa.int64())])
+    data = pa.Table.from_pylist(
+        [{"id": f"k{n}", "wide": Decimal(n + 10), "ts": n + 1} for n in range(6)], schema=schema
+    )
+    ours.create(base, index="simple", partitioned=False, schema=schema)
+    ours.write(base, "insert", data, options={**ENABLE, **INDEXED})
+
+    def on(oracle: HudiOracle) -> None:
+        read = {"hoodie__metadata__enable": "true", "hoodie__metadata__index__column__stats__enable": "true"}
+        read["hoodie__enable__data__skipping"] = "true"
+        for condition in ("wide > 5", "wide is not null", "_hoodie_commit_seqno > ''", "_hoodie_file_name is not null"):
+            found = oracle.read(base, where=f"{condition} and ts > 0", **read)
+            assert_same_rows(found, data.to_pylist(), of=f"{oracle.version}, {condition}")
+
+    hudis.each(on)

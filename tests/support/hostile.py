@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import resource
@@ -15,10 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hudi_table.codec.archive_entries import read_entries
 from hudi_table.codec.avro_file import read_container
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.codec.bloom import DYNAMIC, SIMPLE, BloomFilter
+from hudi_table.codec.hfile import HFile, blocks, entries, index, trailer
+from hudi_table.codec.hfile.compression import GZ, NONE, gzip
 from hudi_table.codec.log_blocks import INSTANT_TIME, MAGIC, SCHEMA, BlockType, encode_block, scan_blocks
 from hudi_table.codec.log_rows import read_deletes, read_rows
 from hudi_table.errors import HudiError
@@ -84,14 +89,76 @@ def doubling() -> str:
     return json.dumps({"type": "record", "name": "R", "fields": fields})
 
 
-def bomb() -> bytes:
+@functools.cache
+def bomb(mebibytes: int = 64) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(mebibytes)) + packer.flush()
 
 
 def bloom(kind: str, *head: int) -> Any:
     body = struct.pack(">iibi", *head[:4]) + struct.pack(f">{len(head) - 4}i", *head[4:]) + bytes(32)
     return BloomFilter.parse(base64.b64encode(body), kind)
+
+
+def packed(inflated: int) -> blocks.Stored:
+    """A gzip stream of more than memory holds, whose head tells of `inflated` bytes."""
+    head, body = gzip(b"")[:10], bomb(320)
+    return blocks.Stored(head + body + bytes(8), inflated)
+
+
+def hfile(
+    *lower: tuple[bytes, blocks.Stored], root: blocks.Stored, count: int = 1, codec: int = NONE, levels: int = 1
+) -> Any:
+    """Read an HFile of these blocks, with this index above them, from end to end."""
+    empty = blocks.Stored(gzip(b"") if codec == GZ else b"", 0)
+    info = trailer.info_bytes({})
+    told = blocks.Stored(gzip(info) if codec == GZ else info, len(info))
+    parts = [*lower, (blocks.ROOT_INDEX, root), (blocks.ROOT_INDEX, empty), (blocks.FILE_INFO, told)]
+    data = [blocks.finished(magic, [stored], [-1])[0] for magic, stored in parts]
+    sizes = [len(part) for part in data]
+    tail = trailer.Trailer(
+        info_offset=sum(sizes[:-1]),
+        load_offset=sum(sizes[:-3]),
+        index_count=count,
+        entries=1,
+        levels=levels,
+        codec=codec,
+    )
+    whole = b"".join(data) + trailer.trailer_bytes(tail)
+    return HFile.open(pa.BufferReader(whole), path="x").read().num_rows
+
+
+def to_itself() -> Any:
+    """Sixteen levels of index, each of which is one block that names itself a thousand times."""
+    keys = [b"%04d" % number for number in range(1000)]
+
+    def level(size: int) -> bytes:
+        found = [struct.pack(">qi", 0, size) + entries.key_of(key) for key in keys]
+        places = [sum(map(len, found[:number])) for number in range(len(found) + 1)]
+        return struct.pack(f">i{len(places)}i", len(found), *places) + b"".join(found)
+
+    size = blocks.Stored(level(0), 0).whole
+    content = level(size)
+    root = index.root_bytes([index.Entry(key, 0, size) for key in keys])
+    return hfile(
+        (blocks.INNER_INDEX, blocks.Stored(content, len(content))),
+        root=blocks.Stored(root, len(root)),
+        count=len(keys),
+        levels=16,
+    )
+
+
+def many_times_a_block() -> Any:
+    """A hundred thousand entries of the index that name one block of data, which is packed."""
+    data = packed(64 << 20)
+    root = index.root_bytes([index.Entry(b"%06d" % number, 0, data.whole) for number in range(100_000)])
+    return hfile((blocks.DATA, data), root=blocks.Stored(gzip(root), len(root)), count=100_000, codec=GZ)
+
+
+def packed_data(inflated: int) -> Any:
+    data = packed(inflated)
+    root = index.root_bytes([index.Entry(b"a", 0, data.whole)])
+    return hfile((blocks.DATA, data), root=blocks.Stored(gzip(root), len(root)), codec=GZ)
 
 
 CASES: dict[str, Callable[[], Any]] = {
@@ -120,6 +187,12 @@ CASES: dict[str, Callable[[], Any]] = {
     "a filter of many bits": lambda: bloom(SIMPLE, -1, 1, 1, 2**31 - 1),
     "a filter of many rows": lambda: bloom(DYNAMIC, -1, 1, 1, 64, 1, 1, 2**31 - 1),
     "a filter of many hashes": lambda: bloom(SIMPLE, -1, 2**31 - 1, 1, 256),
+    "an HFile whose data is packed": lambda: packed_data(1 << 30),
+    "an HFile whose data is packed and tells of little": lambda: packed_data(1 << 10),
+    "an HFile whose index is packed": lambda: hfile(root=packed(1 << 30), codec=GZ),
+    "an HFile that tells of many entries of its index": lambda: hfile(root=blocks.Stored(b"", 0), count=LONG),
+    "an HFile whose index holds itself": to_itself,
+    "an HFile whose index names a block many times": many_times_a_block,
     "a commit that is deep": lambda: CommitMetadata.from_json(b'{"a":' * 100_000),
 }
 """Each is refused. Before it was, it ended the process, or took memory or time without bound."""

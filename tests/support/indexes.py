@@ -44,6 +44,7 @@ class Subject:
 
 SMALL_FILTER = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.01"}
 """Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them would be found out."""
+MOVES = {"hoodie.record.index.update.partition.path": "true"}
 WHOLE_SCAN = {"type": "Custom", "class": "whole-scan"}
 POSTGRES = {"type": "Custom", "class": "postgres"}
 SUBJECTS = (
@@ -62,6 +63,8 @@ SUBJECTS = (
     Subject("global-simple", "GlobalSimple", is_global=True),
     Subject("bloom", "Bloom", created=SMALL_FILTER, written=SMALL_FILTER),
     Subject("global-bloom", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=SMALL_FILTER),
+    Subject("record-index", "RecordIndex", is_global=True, created=MOVES, costly=True),
+    Subject("partitioned-record-index", "PartitionedRecordIndex", costly=True),
     Subject("custom", WHOLE_SCAN, module="whole_scan", standing=installed_package),
     Subject(
         "global-custom",

@@ -6,8 +6,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from hudi_spark.jobs.index import measure_index
 from hudi_spark.jobs.ingest import run_ingest
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.purge import run_purge
@@ -31,7 +34,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         sys.stderr.write("usage: python -m hudi_spark.jobs SPEC.json RESULT.json\n")
         return USAGE
-    attempt = ""
+    spec, attempt = None, ""
     try:
         spec = _read(Path(arguments[0]))
         attempt = spec.attempt
@@ -46,9 +49,24 @@ def main(arguments: list[str]) -> int:
             attempt, "Failed", error_class=InvariantError.name(), message=f"{type(error).__name__}: {error}"
         )
         code = InvariantError.exit_code
-    _write(Path(arguments[1]), result)
+    path = Path(arguments[1])
+    given = path.exists()
+    _write(path, result, given=given)
     _end_spark()
+    # The work is done and told: whatever befalls the measuring, even the end of the process, takes nothing of it back.
+    index = _index(spec) if spec is not None and code == 0 else {}
+    if index:
+        _write(path, replace(result, index=index), given=given)
     return code
+
+
+def _index(spec: JobSpec) -> dict[str, Any]:
+    """What is measured of the index; nothing where that fails, for a later job measures again."""
+    try:
+        return measure_index(spec)
+    except Exception:  # noqa: BLE001 - the rim: the job has done its work
+        traceback.print_exc()
+        return {}
 
 
 def _read(path: Path) -> JobSpec:
@@ -72,11 +90,13 @@ def _end_spark() -> None:
         sys.modules["hudi_spark.jobs.session"].end_executors()
 
 
-def _write(path: Path, result: JobResult) -> None:
-    """The result appears whole: whoever finds it reads all of it. A file that is there already is what Kubernetes reads when the
-    container has ended, up to a bound; it can be written and not replaced."""
-    if path.exists():
-        path.write_text(result.within(TERMINATION_BYTES_MAX).to_json(), encoding="utf-8")
+def _write(path: Path, result: JobResult, *, given: bool) -> None:
+    """The result appears whole: whoever finds it reads all of it. A file that is `given` is what Kubernetes reads when the
+    container has ended, up to a bound; it can be written and not replaced, so what it says already is written over in one go."""
+    if given:
+        data = result.within(TERMINATION_BYTES_MAX).to_json().encode()
+        with path.open("r+b", buffering=0) as file:
+            file.write(data.ljust(path.stat().st_size))
         return
     part = path.with_name(f"{path.name}.part")
     part.write_text(result.to_json(), encoding="utf-8")

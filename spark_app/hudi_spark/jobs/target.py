@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
-from hudi_table.index.external import CONNECTION
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.model.names import PROPERTIES
 
@@ -37,11 +37,12 @@ def find_table(spec: JobSpec) -> HudiTable | None:
 
 @contextmanager
 def target_of(spec: JobSpec, found: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
-    """The table to write to, made if there was none. If the write fails, a table made for it is gone again.
+    """The table to write to, made if there was none, with the index of the spec. If the write fails, a table made for it is gone again.
 
     Otherwise rows that are refused would leave an empty table behind whose key could no longer be corrected.
     """
     if found is not None:
+        _follow_index(found, spec)
         yield found
         return
     table = make_table(spec, schema)
@@ -50,6 +51,14 @@ def target_of(spec: JobSpec, found: HudiTable | None, schema: pa.Schema) -> Iter
     except BaseException as error:
         _unmake(table, error)
         raise
+
+
+def _follow_index(table: HudiTable, spec: JobSpec) -> None:
+    """Look keys up as the spec wants it, which may have changed since the table was made. Raises InvalidRequestError if that cannot be."""
+    asked, stored = spec.table.get("index"), table.context.config.index
+    wanted = asked.get("type") if isinstance(asked, Mapping) else asked
+    if wanted is not None and stored is not None and wanted != stored.type.value:
+        table.use_index(str(wanted))
 
 
 def _unmake(table: HudiTable, error: BaseException) -> None:

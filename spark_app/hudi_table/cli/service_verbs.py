@@ -62,8 +62,13 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--build", action="store_true", help="build it, while writers go on")
     what.add_argument("--drop", action="store_true", help="switch it off and delete it")
     parser.add_argument(
-        "--index", metavar="NAME", action="append", default=[], help="with --build: also column_stats or bloom_filters"
+        "--index",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --build: also column_stats, bloom_filters, record_index or partitioned_record_index",
     )
+    _option(parser, "hoodie.metadata.global.record.level.index.min.filegroup.count=10")
     parser.add_argument("--yes", action="store_true", help="do it")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import opened
+from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.read.human import number, size
 from hudi_table.services.metadata.building import build, drop
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
     table = opened(args)
     if args.yes and args.build:
-        build(table.context, args.index)
+        build(table.context, args.index, given_options(args.option))
     if args.yes and args.drop:
         drop(table.context)
     found = report(table.context)

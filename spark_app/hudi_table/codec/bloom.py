@@ -101,6 +101,14 @@ class BloomFilter:
         except (binascii.Error, struct.error, ValueError) as error:
             raise CorruptTableError(f"The bloom filter of type {kind} cannot be parsed: {error}.") from error
 
+    def going_on(self, spec: BloomFilterSpec) -> BloomFilter | None:
+        """This filter, to add more keys to it, if an empty one of the spec would be like it."""
+        row_keys = spec.num_entries if spec.type == DYNAMIC else 0
+        if (self.type, self._bits, self._hashes, self._row_keys) != (spec.type, spec.bits, spec.hashes, row_keys):
+            return None
+        self._max = spec.max_entries
+        return self
+
     @property
     def bit_count(self) -> int:
         """Bits of one row."""
@@ -210,8 +218,8 @@ def _parse(body: bytes, kind: str) -> BloomFilter:
     else:
         at = 0
     size = (bits + 7) // 8
-    if size > len(body) or hashes > _HASHES_MAX:
-        raise ValueError(f"{hashes} hashes, {bits} bits in {len(body)} bytes")
+    if size > len(body) or hashes > _HASHES_MAX or rows < 1:
+        raise ValueError(f"{hashes} hashes, {rows} rows of {bits} bits in {len(body)} bytes")
     result = BloomFilter(kind, bits, hashes, row_keys, rows * row_keys)
     result._count = count
     result._rows = []

@@ -2,8 +2,11 @@
 
 Facts (measured on Hudi 0.15.0 and 1.1.1): columns of one value alone, none that are nested; `value_count` counts nulls too; sizes
 are those of the column's chunks, 0 for a log file; a column that is null throughout has no smallest and largest value. 0.15.0 keeps all five
-meta columns, 1.1.1 commit time, record key and partition path. 1.1.1 keeps
+meta columns, as here, 1.1.1 commit time, record key and partition path. 1.1.1 keeps
 nothing of decimals of more than 15 digits before or behind the point, as here; 0.15.0 does.
+
+A reader of 0.15.0 takes a column that a file has no statistics of for one that is null throughout, if the file has those of another column in the
+filter (measured: rows are lost). So a file tells of all its flat columns or of none. Nested ones have none in Hudi's tables either.
 
 Parquet files say nothing of NaN and keep no bounds of very long texts. Both are looked up in the column itself: a reader takes a bound
 that is absent for one that no row has. NaN is the largest value, as Spark orders it.
@@ -22,21 +25,19 @@ import pyarrow.types as pt
 
 from hudi_table.codec.bounds import BOUND, bounds_of
 from hudi_table.codec.metadata_records import STATS_TYPE
-from hudi_table.model.names import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME
 
-INDEXED_META: Final = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
+META_OF_015_ALONE: Final = (COMMIT_SEQNO, FILE_NAME)
+"""Meta columns of which 1.1.1 keeps nothing."""
 _PLAIN: Final = (pt.is_boolean, pt.is_int32, pt.is_int64, pt.is_string, pt.is_binary, pt.is_date32)
 _DECIMAL_DIGITS: Final = 15
 """Before and behind the point: a bound is a decimal of 30 digits, 15 of them behind it."""
 
 
 def indexed_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a file that get statistics, in its order: those that 0.15.0 and 1.1.1 both keep."""
-    return [
-        field.name
-        for field in schema
-        if has_stats(field.type) and (field.name not in META_COLUMNS or field.name in INDEXED_META)
-    ]
+    """The columns of a file that get statistics, in its order: all that are flat, or none if there is one that has none."""
+    flat = [field for field in schema if not pt.is_nested(field.type)]
+    return [field.name for field in flat] if all(has_stats(field.type) for field in flat) else []
 
 
 def has_stats(kind: pa.DataType) -> bool:

@@ -80,8 +80,8 @@ def bucket_ids(
     return _bucket(_concat([total.view(np.int32) for total in totals]).view(np.uint32), num_buckets)
 
 
-def file_group_index(keys: pa.Array | pa.ChunkedArray, groups: int) -> Hashes:
-    """File group of each key in a metadata table partition of `groups` file groups."""
+def file_group_index(keys: pa.Array | pa.ChunkedArray, groups: int | Hashes) -> Hashes:
+    """File group of each key in a metadata table partition of `groups` file groups, or of so many for each key."""
     return (np.abs(java_string_hash(keys).astype(np.int64)) % groups).astype(np.int32)
 
 

@@ -67,15 +67,25 @@ def bloom_removal(partition: str, file_name: str, instant: str) -> pa.Table:
     return _bloom(partition, file_name, {"type": "", "timestamp": instant, "filter": b"", "deleted": True})
 
 
+def located_entries(keys: pa.Array, places: pa.StructArray, numbers: pa.Array) -> pa.Table:
+    """Where record keys (strings without nulls) are: row i at `places[numbers[i]]` of LOCATION_TYPE."""
+    return _entries(keys, RECORD_INDEX, "location", places.take(numbers))
+
+
+def locations(groups: Sequence[tuple[str, str, str]]) -> pa.StructArray:
+    """LOCATION_TYPE values of (partition, file id, instant), one for each."""
+    rows = [(partition, *split_file_id(file_id), instant_millis(time)) for partition, file_id, time in groups]
+    order = ("partition", "file_id_high", "file_id_low", "file_index", "file_id", "encoding", "instant_millis")
+    columns = dict(zip(order, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(order, ())
+    arrays = [pa.array(columns[item.name], item.type) for item in LOCATION_TYPE]
+    return pa.StructArray.from_arrays(arrays, fields=list(LOCATION_TYPE))
+
+
 def record_index_entries(keys: pa.Array | pa.ChunkedArray, partition: str, file_id: str, instant: str) -> pa.Table:
     """Where these record keys (strings without nulls, in any order) are: a file group, into which `instant` wrote them."""
     whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-    high, low, number, text, encoding = split_file_id(file_id)
-    values = [partition, high, low, number, text, instant_millis(instant), encoding]
-    columns = [
-        pa.repeat(pa.scalar(value, field.type), len(whole)) for value, field in zip(values, LOCATION_TYPE, strict=True)
-    ]
-    return _entries(whole, RECORD_INDEX, "location", pa.StructArray.from_arrays(columns, fields=list(LOCATION_TYPE)))
+    here = locations([(partition, file_id, instant)])
+    return located_entries(whole, here, pa.array(np.zeros(len(whole), np.int32)))
 
 
 def split_file_id(file_id: str) -> tuple[int, int, int, str, int]:

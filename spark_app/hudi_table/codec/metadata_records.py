@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.avro_decode import Cursor, MalformedError, Places
 from hudi_table.codec.avro_encode import encode_flat, join, varints
+from hudi_table.codec.avro_guard import load_schema
 from hudi_table.codec.avro_schema import with_meta_text
 from hudi_table.codec.avro_types import AvroField, flat_fields
 from hudi_table.codec.bounds import BOUND, Union, read_bounds, written_bounds
@@ -166,7 +167,7 @@ def metadata_schema() -> str:
 @functools.lru_cache(maxsize=16)
 def _plan(schema: str) -> list[dict[str, Any]]:
     try:
-        record = json.loads(schema)
+        record = load_schema(schema, sized=True)
         fields: list[dict[str, Any]] = record["fields"]
         if not {"key", "type", _MAP} <= {field["name"] for field in fields}:
             raise KeyError("key, type, filesystemMetadata")

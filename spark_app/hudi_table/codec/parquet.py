@@ -22,6 +22,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro_schema import with_meta_text
 from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.gate import Gate
 from hudi_table.codec.keyrange import key_range, merge_ranges
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvariantError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -82,32 +83,6 @@ def constant_column(value: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
 
-class _Gate:
-    """The sink until it is shut: Arrow finishes a half-written file, footer and all, when its writer is collected."""
-
-    closed = False
-
-    def __init__(self, sink: BinaryIO) -> None:
-        self._sink: BinaryIO | None = sink
-        self._at = 0
-
-    def shut(self) -> None:
-        self._sink = None
-
-    def write(self, data: Any) -> int:
-        if self._sink is not None:
-            self._sink.write(data)
-        self._at += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._at
-
-    def flush(self) -> None:
-        if self._sink is not None:
-            self._sink.flush()
-
-
 class BaseFileWriter:
     """Writes one base file to `sink`, row group by row group.
 
@@ -135,7 +110,7 @@ class BaseFileWriter:
             raise InvalidOptionError(f"Unknown Parquet codec '{codec}': use one of {', '.join(CODECS)}.")
         if codec in ("gzip", "zstd") and level is None:
             level = 1
-        self._gate = _Gate(sink)
+        self._gate = Gate(sink)
         self._schema = schema
         self._physical = pa.schema(
             [pa.field(f.name, _DICTIONARY, f.nullable) if f.name in _CONSTANT_COLUMNS else f for f in schema]
@@ -168,13 +143,18 @@ class BaseFileWriter:
         """Rows given so far."""
         return self._rows
 
-    def write(self, data: pa.Table | pa.RecordBatch) -> None:
-        """Append rows. Raises InvariantError if the columns are not those of the schema."""
+    def write(self, data: pa.Table | pa.RecordBatch, *, known: BloomFilter | None = None) -> None:
+        """Append rows. `known`: a filter that holds their keys already, with which the file's begins; given from the first rows on.
+
+        Raises InvariantError if the columns are not those of the schema.
+        """
+        if known is not None and self._rows == 0:
+            self._bloom = known
         table = self._encoded(data if isinstance(data, pa.Table) else pa.Table.from_batches([data]))
         if RECORD_KEY in table.schema.names:
             for keys in table.column(RECORD_KEY).chunks:
                 self._range = merge_ranges(self._range, key_range(keys))
-                if self._bloom is not None:
+                if self._bloom is not None and self._bloom is not known:
                     self._bloom.add(keys)
         self._rows += table.num_rows
         rows_max, bytes_max = self._limits

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.ports import Engine, Storage
 from hudi_table.table.view import FileSlice
 
@@ -86,7 +87,7 @@ class Lookup:
     """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads.
 
     `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them. `visible` says which
-    blocks of the slices' logs count.
+    blocks of the slices' logs count, `shards` are those of the record index, None without one that is ready.
     """
 
     storage: Storage
@@ -95,6 +96,7 @@ class Lookup:
     ordering_field: str | None = None
     virtual_keys: VirtualKeys | None = None
     visible: VisibleInstants | None = None
+    shards: RecordShards | None = None
 
 
 class Index(Protocol):

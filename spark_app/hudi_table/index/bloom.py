@@ -11,16 +11,15 @@ Hudi's options: `hoodie.bloom.index.prune.by.ranges=false` asks every filter for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from hudi_table.codec.bloom import BloomFilter
 from hudi_table.errors import CorruptTableError
-from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.lookup import OpenBase, existing_groups, route_by_lookup, searched_slices
+from hudi_table.index.lookup import OpenBase, SearchingIndex
 from hudi_table.index.wanted import Candidates, Wanted
 from hudi_table.table.view import FileSlice
 
@@ -35,10 +34,15 @@ class FileFilter:
 
 
 class Filters(Protocol):
-    """Where the filters of base files come from."""
+    """Where the filters of base files come from. Picklable: they travel to the tasks that ask them."""
+
+    @property
+    def at_once(self) -> int:
+        """How many files one request tells of; 1 where each file tells of itself."""
+        ...
 
     def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
-        """A function that tells a file's filter, for base files of these slices. What is fetched at once is fetched here.
+        """A function that tells a file's filter, for base files of these slices. What is fetched at once is fetched when the first file of it is asked for.
 
         The function is called on several threads, and opens the file only if it takes the filter from there. Raises
         CorruptTableError for a filter that cannot be parsed.
@@ -48,6 +52,8 @@ class Filters(Protocol):
 
 class FilterInFooter:
     """Filters and ranges from the footers of the files themselves."""
+
+    at_once = 1
 
     def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
         """Each footer is read when its file is asked for."""
@@ -94,28 +100,12 @@ class BloomPruning:
 
 
 @dataclass(frozen=True, slots=True)
-class BloomIndex:
+class BloomIndex(SearchingIndex):
     """Looks keys up by bloom filters; `is_global` decides whether in all partitions."""
 
-    is_global: bool = False
     prune_by_ranges: bool = True
     filters: Filters = field(default_factory=FilterInFooter)
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """True: filters and keys are in the files."""
-        return True
-
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(list(slices))
-
-    def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
-        """Rows of known keys to their group, others to their partition."""
-        slices = searched_slices(keys, lookup, is_global=self.is_global)
-        assert lookup is not None
-        pruning = self.pruning(slices)
-        return route_by_lookup(keys, lookup, slices, pruning, is_global=self.is_global, prepare=True)
+    asks_filters: ClassVar[bool] = True
 
     def pruning(self, slices: Sequence[FileSlice]) -> BloomPruning:
         """The pruning of these slices' base files."""

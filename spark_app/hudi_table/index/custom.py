@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Keys, Lookup, Routed, Slot
+from hudi_table.index.lookup import existing_groups
 from hudi_table.model.table_config import IndexSpec, TableConfig
 from hudi_table.table.view import FileSlice
 
@@ -89,7 +90,7 @@ class CustomIndex:
 
     def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
         """Slot of every group."""
-        return {Slot(item.partition, file_id=item.file_id): item for item in slices}
+        return existing_groups(slices)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """What the package's index answers. Raises InvalidRequestError if that cannot be, and what it raises itself."""

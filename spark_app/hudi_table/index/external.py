@@ -31,24 +31,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
-from hudi_table.index.base import Keys, Lookup, Positions, Routed, Slot
+from hudi_table.index.answers import Answer, joined_pairs, no_pairs
+from hudi_table.index.base import Keys, Lookup, Routed
 from hudi_table.index.key_store import Change, KeyStore, Numbers, Place, Recorded
 from hudi_table.index.postgres import open_postgres
-from hudi_table.index.slice_keys import files_of, keys_in, stored_ordering
+from hudi_table.index.slice_keys import files_of, keys_in
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.table_config import TableConfig
-from hudi_table.table.merge import strictly_less
 from hudi_table.table.view import FileSlice
 
 RECORDED_KEYS_AT_ONCE = 500_000
 RECORDED_GROUPS_AT_ONCE = 500
-CONNECTION = "HUDI_INDEX_CONNECTION"
-"""Name of the environment variable with the connection, unless the setting `connection` gives another."""
-
 OpenStore = Callable[[str, str, str], AbstractContextManager[KeyStore]]
 
 
@@ -91,7 +88,7 @@ class ExternalIndex:
         with self.store(lookup) as store:
             recorded = store.recorded(None if partitions is None else sorted(partitions))
             known = _known(slices, recorded)
-            rows, numbers = store.find(keys.record_keys) if known else _nothing()
+            rows, numbers = store.find(keys.record_keys) if known else no_pairs()
         hits = [_of_known(rows, numbers, known)]
         unknown = sorted(set(range(len(slices))) - set(known.values()))
 
@@ -99,7 +96,7 @@ class ExternalIndex:
             return _in_files(lookup, slices[code], code, keys, everywhere=self.is_global)
 
         hits += lookup.engine.imap(search, unknown)
-        return _Answer(keys, lookup, slices).routed(*_joined(hits), everywhere=self.is_global)
+        return Answer(keys, lookup, slices).routed(*joined_pairs(hits), everywhere=self.is_global)
 
     def learn(self, lookup: Lookup) -> None:
         """Record the slices that the store does not have, forget the groups that are no more."""
@@ -169,7 +166,7 @@ def _known(slices: Sequence[FileSlice], recorded: Mapping[Place, Recorded]) -> d
 def _of_known(rows: Numbers, numbers: Numbers, known: Mapping[int, int]) -> tuple[Numbers, Numbers]:
     """(rows, positions of slices) of the pairs whose group counts."""
     if not known or not len(rows):
-        return _nothing()
+        return no_pairs()
     order = np.array(sorted(known), dtype=np.int64)
     codes = np.array([known[number] for number in order.tolist()], dtype=np.int64)
     at = np.minimum(np.searchsorted(order, numbers), len(order) - 1)
@@ -205,61 +202,5 @@ def _change(lookup: Lookup, item: FileSlice, before: tuple[str, ...]) -> Change 
     return Change(place, before, after, added, removed)
 
 
-class _Answer:
-    """Pairs of rows and slices, put together to what the index answers."""
-
-    def __init__(self, keys: Keys, lookup: Lookup, slices: Sequence[FileSlice]) -> None:
-        self.keys, self.lookup, self.slices = keys, lookup, slices
-        places = tuple(Slot(path) for path in keys.partition_paths)
-        self.first = len(places)
-        self.slots = places + tuple(Slot(item.partition, file_id=item.file_id) for item in slices)
-        number = {path: code for code, path in enumerate(keys.partition_paths)}
-        self.homes = np.array([number.get(item.partition, -1) for item in slices], dtype=np.int64)
-
-    def routed(self, rows: Numbers, codes: Numbers, *, everywhere: bool) -> Routed:
-        """Home pairs send a row to its group, further ones copy it there; the others delete where the index is global."""
-        order = np.lexsort((codes, rows))
-        rows, codes = rows[order], codes[order]
-        home = self.homes[codes] == self.keys.partitions[rows]
-        answer = self.keys.partitions.astype(np.int32).copy()
-        _, firsts = np.unique(rows[home], return_index=True)
-        chosen = np.flatnonzero(home)[firsts]
-        answer[rows[chosen]] = codes[chosen] + self.first
-        further = home.copy()
-        further[chosen] = False
-        leaving = ~home if everywhere else np.zeros(len(rows), dtype=bool)
-        if self.lookup.ordering_field is not None and self.keys.ordering is not None and leaving.any():
-            leaving, ignored = self._by_event_time(rows, codes, leaving)
-            answer[ignored] = -1
-        slots = (codes + self.first).astype(np.int32)
-        return Routed(self.slots, answer, rows[leaving], slots[leaving], rows[further], slots[further])
-
-    def _by_event_time(
-        self, rows: Numbers, codes: Numbers, leaving: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.bool_], Positions]:
-        """(pairs that leave all the same, rows to ignore): a stored row that is newer stays where it is."""
-        assert self.lookup.ordering_field is not None
-        assert self.keys.ordering is not None
-        kept = np.zeros(len(rows), dtype=bool)
-        ignored = [np.empty(0, dtype=np.int64)]
-        for code in np.unique(codes[leaving]).tolist():
-            pairs = np.flatnonzero(leaving & (codes == code))
-            wanted = self.keys.record_keys.take(pa.array(rows[pairs]))
-            places, values = stored_ordering(self.lookup, self.slices[code], wanted, self.lookup.ordering_field)
-            found = pairs[places.to_numpy(zero_copy_only=False).astype(np.int64)]
-            older = strictly_less(self.keys.ordering.take(pa.array(rows[found])), values)
-            ignored.append(rows[found[older]])
-            kept[found[~older]] = True
-        return kept, np.concatenate(ignored)
-
-
-def _nothing() -> tuple[Numbers, Numbers]:
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-
-
 def _no_keys() -> pa.Array:
     return pa.array([], pa.string())
-
-
-def _joined(hits: Sequence[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    return np.concatenate([rows for rows, _ in hits]), np.concatenate([codes for _, codes in hits])

@@ -9,10 +9,11 @@ decides and the stored row is newer, which then stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ class OpenBase:
 
     def __init__(self, storage: Storage, base: BaseFile) -> None:
         self.base = base
-        self._storage = storage
+        self.storage = storage
         self._source: Any = None
         self._footer: BaseFileFooter | None = None
         self._stack = ExitStack()
@@ -52,7 +53,7 @@ class OpenBase:
     def source(self) -> Any:
         """The open file."""
         if self._source is None:
-            self._source = self._stack.enter_context(self._storage.open_read(self.base.path))
+            self._source = self._stack.enter_context(self.storage.open_read(self.base.path))
         return self._source
 
     @property
@@ -77,6 +78,34 @@ class Pruning(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchingIndex(ABC):
+    """An index that looks keys up in the files, with a pruning of its own; `is_global` decides whether in all partitions."""
+
+    is_global: bool = False
+    asks_filters: ClassVar[bool] = False
+
+    @abstractmethod
+    def pruning(self, slices: Sequence[FileSlice]) -> Pruning:
+        """Which keys the base files of these slices may hold."""
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """True: the keys are in the files."""
+        return True
+
+    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
+        """Slot of every group."""
+        return existing_groups(slices)
+
+    def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
+        """Rows of known keys to their group, others to their partition."""
+        slices = searched_slices(keys, lookup, is_global=self.is_global)
+        assert lookup is not None
+        pruning = self.pruning(slices)
+        return route_by_lookup(keys, lookup, slices, pruning, is_global=self.is_global, prepare=self.asks_filters)
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """Rows of `Keys` whose key a slice holds, and for event time the stored ordering values."""
 
@@ -89,7 +118,7 @@ def no_hit() -> Hit:
     return Hit(np.empty(0, dtype=np.int64))
 
 
-def existing_groups(slices: Sequence[FileSlice]) -> dict[Slot, FileSlice]:
+def existing_groups(slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
     """Slot of every group, where the place of a key is looked up."""
     return {Slot(item.partition, file_id=item.file_id): item for item in slices}
 

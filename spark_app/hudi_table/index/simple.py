@@ -6,11 +6,10 @@ meets no incoming key are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.lookup import OpenBase, existing_groups, route_by_lookup, searched_slices
+from hudi_table.index.lookup import OpenBase, SearchingIndex
 from hudi_table.index.wanted import Candidates, Wanted
 from hudi_table.table.view import FileSlice
 
@@ -24,22 +23,10 @@ class RangesOfFooters:
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleIndex:
+class SimpleIndex(SearchingIndex):
     """Looks keys up in base files; `is_global` decides whether in all partitions."""
 
-    is_global: bool = False
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """True: the keys are in the files."""
-        return True
-
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(list(slices))
-
-    def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
-        """Rows of known keys to their group, others to their partition."""
-        slices = searched_slices(keys, lookup, is_global=self.is_global)
-        assert lookup is not None
-        return route_by_lookup(keys, lookup, slices, RangesOfFooters(), is_global=self.is_global)
+    def pruning(self, slices: Sequence[FileSlice]) -> RangesOfFooters:
+        """The same for all slices."""
+        del slices
+        return RangesOfFooters()

@@ -82,6 +82,11 @@ class CommitMetadata:
         return {path for stat in self.stats for path in (stat.path, *stat.cdc_files)}
 
     @property
+    def replaced_groups(self) -> tuple[tuple[str, str], ...]:
+        """(partition, file id) of every file group that it hides."""
+        return tuple((partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids)
+
+    @property
     def avro_schema(self) -> str | None:
         """The table's Avro schema as JSON text, if this commit carries one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from hudi_table.model.options import INDEX_SETTINGS
 from hudi_table.model.partition_buckets import parse_rules, render_rules
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig
 
 INDEX_TYPE = "hoodie.index.type"
 INDEX_CLASS = "hoodie.index.class"
@@ -20,9 +20,13 @@ ENGINE = "hoodie.index.bucket.engine"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 BUCKETS_MIN = "hoodie.bucket.index.min.num.buckets"
 BUCKETS_MAX = "hoodie.bucket.index.max.num.buckets"
+CONNECTION = "HUDI_INDEX_CONNECTION"
+"""Name of the environment variable with the connection of an external index, unless its setting `connection` gives another."""
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 RULE_TYPE = "hoodie.bucket.index.partition.rule.type"
 EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
+RECORD_INDEX_MOVES = "hoodie.record.index.update.partition.path"
+"""Whether a key whose new row names another partition moves there. Stored, it holds for all writers; Hudi's default is false."""
 INDEX_KEYS = (INDEX_TYPE, INDEX_CLASS, ENGINE, BUCKETS, BUCKETS_MIN, BUCKETS_MAX, HASH_FIELDS, RULE_TYPE, EXPRESSIONS)
 INDEX_NAMES = tuple(dict.fromkeys(kind.hudi_name for kind in IndexType))
 
@@ -75,6 +79,14 @@ def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """(name, value) of every setting of a custom index among options or properties, sorted."""
     given = (key for key in options if key.startswith(INDEX_SETTINGS))
     return tuple(sorted((key.removeprefix(INDEX_SETTINGS), options[key]) for key in given))
+
+
+def keys_move(config: TableConfig) -> bool:
+    """Whether a table's rows all lie in the partition that their columns name, whoever writes them: not where a record index leaves a
+    key in the partition in which it finds it."""
+    if config.index is None or config.index.type is not IndexType.RECORD_INDEX:
+        return True
+    return config.extra.get(RECORD_INDEX_MOVES, "false").strip().lower() == "true"
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from typing import Any
 from hudi_table.model.json_text import parse_json
 
 VERSION = "hudi.lakeops.dev/v1alpha1"
+MEASURE_INDEX = "measureIndex"
+"""Key of a JobSpec's `work`: whether the job is also to measure the table's index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class JobSpec:
     mergeMode, index) and the write's `options`. `work`: {"type": "Ingest", "name", "operation", "source": {"type": "Files",
     "path", "format", "csv"}, "transform": [{"sql"}]}, {"type": "Purge"}, or of a table service {"type": a `ServiceType`, "mode": Plan, Schedule,
     Execute or ScheduleAndExecute, "options": those of the service, which win over the table's, "plan": digest of an approved
-    dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}.
+    dry run or "", "instant": what it is about or "", "force": whether or not its own trigger says so, "comment"}; of
+    every type but Purge also MEASURE_INDEX.
     `attempt`: unique name of the attempt, recorded in the checkpoint of its commit. `storage`: `endpoint`, `region`, and the names of the environment variables in `credentials`.
     `engine`: `Local` (no JVM) or `Spark` (with `spark.conf`, the manifest's properties, and `spark.fixed`, the launcher's, which win).
     `progress`: path of a JSON-lines file, or "" for the log.
@@ -53,7 +56,8 @@ class JobResult:
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
     (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten, fileGroups, seconds, peakBytes).
-    `plan`: what a service has planned, as `ServicePlan` (docs/services.md), else empty.
+    `plan`: what a service has planned, as `ServicePlan` (docs/services.md), else empty. `index`: what was measured of the table's
+    index, where that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the newest write}.
     """
 
     attempt: str
@@ -64,15 +68,18 @@ class JobResult:
     figures: dict[str, float] = field(default_factory=dict)
     checkpoint: str = ""
     plan: dict[str, Any] = field(default_factory=dict)
+    index: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Indented JSON with `apiVersion` and `kind`."""
         return _render("JobResult", self)
 
     def within(self, max_bytes: int) -> JobResult:
-        """The same result in so many bytes of JSON, 1 KiB at least: the details of its plan go first, then the end of its message,
-        then all but the outcome, the error's class and the newest instant."""
+        """The same result in so many bytes of JSON, 1 KiB at least: what was measured of the index goes first, which a later job measures
+        again, then the details of its plan, then the end of its message, then all but the outcome, the error's class and the newest instant."""
         found = self
+        if found._size() > max_bytes:
+            found = replace(found, index={})
         if found._size() > max_bytes and "details" in found.plan:
             found = replace(found, plan={**found.plan, "details": []})
         over = found._size() - max_bytes
@@ -102,6 +109,9 @@ def _camel(name: str) -> str:
 
 def _render(kind: str, document: JobSpec | JobResult) -> str:
     body = {_camel(name): getattr(document, name) for name in document.__dataclass_fields__}
+    if not body.get("index", True):
+        # An earlier release of the operator refuses the key, and never asks for it.
+        del body["index"]
     return json.dumps({"apiVersion": VERSION, "kind": kind, **body}, indent=2, ensure_ascii=False)
 
 

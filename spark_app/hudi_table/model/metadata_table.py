@@ -3,14 +3,19 @@
 Facts (measured on Hudi 0.15.0): it is a merge-on-read table of its own under `.hoodie/metadata`, whose base files are HFiles. A file
 group is `<prefix><4-digit number>-0`. Its instants are those of the data table, all of them `deltacommit`; the first ones are
 `00000000000000` (an empty table) or the newest instant of the data table, and `010`, `011`, … behind it; compactions, cleans and
-the like of its own carry the suffixes `001` to `006`.
+the like of its own carry the suffixes `001` to `006`. Those of a record index by partition (measured on Hudi 1.1.1) name the data
+partition before their number, escaped as Hive escapes it, with `-` and `_` besides: `record-index-a%2Fb%2D1-0000-0`, and
+`record-index--0000-0` of a table without partitions.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+from hudi_table.model.names import escape_partition_value, unescape_partition_value
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that lists the data table's partitions."""
@@ -23,7 +28,14 @@ COMPACTION_SUFFIX = "001"
 EMPTY_LOG_TOKEN = "0-0-0"  # noqa: S105 - part of a file name
 """Token of the first log of a file group, an empty delete block."""
 
+BEGUN_SHARD = f"{SOLO}{FIRST_INITIAL:03d}"
+"""Base instant of the file groups with which a record index by partition goes on for a data partition that no plan began. Older than any
+other, and one for all: writers that begin a partition at the same moment write to one slice."""
+PARTITIONED_RECORD_INDEX = "partitioned_record_index"
+"""What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's RECORD_LEVEL_INDEX."""
+
 _HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$")
+_SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$")
 _INSTANT_DIGITS = 17
 _SUFFIX_DIGITS = 3
 _MAINTENANCE = range(1, 7)
@@ -44,10 +56,35 @@ class MetadataPartition(StrEnum):
 
     @property
     def default_groups(self) -> int:
-        """How many file groups it is built with, as Hudi does by default."""
+        """How many file groups it is built with, as Hudi does by default; of the record index at least."""
         return _GROUPS[self]
 
 
+@dataclass(frozen=True, slots=True)
+class ShardLimits:
+    """With how many file groups a record index is built; the defaults are Hudi's.
+
+    `least` and `most` file groups; `growth`: by how much the keys may become more; `group_bytes`: of one file group. `by_partition`:
+    each data partition has so many of its own.
+    """
+
+    least: int = 10
+    most: int = 10_000
+    growth: float = 2.0
+    group_bytes: int = 1 << 30
+    by_partition: bool = False
+
+    def shards(self, keys: int) -> int:
+        """File groups for so many keys. Their number is fixed for good: a key's group is its hash modulo that number.
+
+        The rule of Hudi's `estimateFileGroupCount` (read in public source), with its 48 bytes an entry; a `most` below `least`
+        counts.
+        """
+        each = max(1, self.group_bytes // _ENTRY_BYTES)
+        return min(self.most, max(self.least, math.ceil(keys * self.growth) // each))
+
+
+_ENTRY_BYTES = 48
 _PREFIXES = {
     MetadataPartition.FILES: "files-",
     MetadataPartition.COLUMN_STATS: "col-stats-",
@@ -80,9 +117,16 @@ def parse_hfile(name: str) -> HFileName | None:
     return None if match is None else HFileName(match["id"], match["token"], match["time"])
 
 
-def group_file_id(partition: MetadataPartition, number: int) -> str:
-    """The id of a partition's file group."""
-    return f"{partition.prefix}{number:04d}-0"
+def group_file_id(partition: MetadataPartition, number: int, of: str | None = None) -> str:
+    """The id of a partition's file group; in a record index by partition, `of` a data partition."""
+    inner = "" if of is None else f"{escape_partition_value(of).replace('-', '%2D').replace('_', '%5F')}-"
+    return f"{partition.prefix}{inner}{number:04d}-0"
+
+
+def partition_of_shard(file_id: str) -> str | None:
+    """The data partition whose keys a file group holds; None for one of a global record index."""
+    match = _SHARD.match(file_id)
+    return None if match is None else unescape_partition_value(match["partition"])
 
 
 def partition_key(partition: str) -> str:

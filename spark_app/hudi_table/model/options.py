@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, ShardLimits
 
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
@@ -58,6 +59,9 @@ EARLIER_KEYS: Mapping[str, str] = {
     "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
     "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
     "hoodie.clean.async": "hoodie.clean.async.enabled",
+    "hoodie.metadata.record.index.enable": "hoodie.metadata.global.record.level.index.enable",
+    "hoodie.metadata.record.index.min.filegroup.count": "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    "hoodie.metadata.record.index.max.filegroup.count": "hoodie.metadata.global.record.level.index.max.filegroup.count",
 }
 """Names that Hudi 0.15.0 has for keys of 1.1.1."""
 _DROPPED_KEYS: Mapping[str, str] = {
@@ -114,9 +118,15 @@ class FailedWrites(StrEnum):
 
 
 METADATA_ENABLE = "hoodie.metadata.enable"
+RECORD_INDEX_ENABLE = "hoodie.metadata.global.record.level.index.enable"
+PARTITIONED_RECORD_INDEX_ENABLE = "hoodie.metadata.record.level.index.enable"
+PARTITION_SHARDS = "hoodie.metadata.record.level.index.min.filegroup.count"
+"""File groups with which a record index by partition begins a data partition. Stored, it holds for all writers."""
 METADATA_INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "column_stats",
     "hoodie.metadata.index.bloom.filter.enable": "bloom_filters",
+    RECORD_INDEX_ENABLE: "record_index",
+    PARTITIONED_RECORD_INDEX_ENABLE: PARTITIONED_RECORD_INDEX,
 }
 """What else the metadata table is built with, by the option that asks for it."""
 
@@ -183,7 +193,8 @@ class WriteOptions:
     `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
     `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size` counts until
     a commit has shown the size of a row. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
-    `metadata_indexes` are its partitions that are wanted beside `files`.
+    `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused` those that are not; `shards` and
+    `partition_shards` say how many file groups a record index is built with, a global one and one by partition.
     """
 
     target_file_size: int
@@ -204,18 +215,27 @@ class WriteOptions:
     bloom_fpp: float
     bloom_max_entries: int
     bloom_by_ranges: bool
+    bloom_by_metadata: bool
     conflict_retries: int
     null_for_missing: bool
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
     metadata: bool | None = None
     metadata_indexes: tuple[str, ...] = ()
+    metadata_refused: tuple[str, ...] = ()
+    shards: ShardLimits = field(default_factory=ShardLimits)
+    partition_shards: ShardLimits = field(default_factory=ShardLimits)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
         """Check the keys and read the values. Raises InvalidOptionError."""
         check_keys(options)
-        read = _Reader(options)
+        read = _Reader(renamed(options))
+        indexes = {name: read.boolean(key) for key, name in METADATA_INDEXES.items() if given(options, key) is not None}
+        if indexes.get("record_index") and indexes.get(PARTITIONED_RECORD_INDEX):
+            raise InvalidOptionError(
+                f"a record index is global or by partition: leave out {RECORD_INDEX_ENABLE} or {PARTITIONED_RECORD_INDEX_ENABLE}"
+            )
         # Says by which search ranges are compared, and changes no result.
         read.boolean("hoodie.bloom.index.use.treebased.filter")
         return cls(
@@ -237,16 +257,34 @@ class WriteOptions:
             bloom_fpp=read.fraction("hoodie.index.bloom.fpp"),
             bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
             bloom_by_ranges=read.boolean("hoodie.bloom.index.prune.by.ranges"),
+            bloom_by_metadata=read.boolean("hoodie.bloom.index.use.metadata"),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
             null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
             == "SparkAllowUpdate",
             failed_writes=failed_writes(options),
             metadata=read.boolean(METADATA_ENABLE) if METADATA_ENABLE in options else None,
-            metadata_indexes=tuple(
-                name for key, name in METADATA_INDEXES.items() if key in options and read.boolean(key)
-            ),
+            metadata_indexes=tuple(name for name, wanted in indexes.items() if wanted),
+            metadata_refused=tuple(name for name, wanted in indexes.items() if not wanted),
+            shards=shard_limits(options),
+            partition_shards=shard_limits(options, by_partition=True),
         )
+
+
+def shard_limits(options: Mapping[str, str], *, by_partition: bool = False) -> ShardLimits:
+    """How many file groups a record index is built with, by Hudi's options. Raises InvalidOptionError."""
+    kind = PARTITIONED_RECORD_INDEX_ENABLE if by_partition else RECORD_INDEX_ENABLE
+    least, most = (f"{kind.removesuffix('enable')}{limit}.filegroup.count" for limit in ("min", "max"))
+    for key in (least, most):
+        given(options, key)
+    read = _Reader(renamed(options))
+    return ShardLimits(
+        least=read.integer(least, least=1),
+        most=read.integer(most, least=1),
+        growth=read.number("hoodie.metadata.record.index.growth.factor", least=1.0),
+        group_bytes=read.integer("hoodie.metadata.record.index.max.filegroup.size", least=1),
+        by_partition=by_partition,
+    )
 
 
 _UPDATE_STRATEGIES = frozenset({"SparkRejectUpdate", "SparkAllowUpdate"})
@@ -293,6 +331,16 @@ class _Reader:
         if not 0 < number < 1:
             raise InvalidOptionError(f"option {key!r}: {value} is not between 0 and 1")
         return number
+
+    def number(self, key: str, *, least: float) -> float:
+        value = self.text(key)
+        try:
+            found = float(value)
+        except ValueError:
+            raise InvalidOptionError(f"option {key!r}: {value!r} is not a number") from None
+        if not least <= found < float("inf"):
+            raise InvalidOptionError(f"option {key!r}: {value} is less than {least:g}, or no finite number")
+        return found
 
     def boolean(self, key: str) -> bool:
         value = self.text(key).lower()

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hudi_table.model.json_text import parse_json
+
 HASH_MAX = 0x7FFFFFFF
 INITIAL_INSTANT = "00000000000000"
 NORMAL, REPLACE, DELETE = "NORMAL", "REPLACE", "DELETE"
@@ -119,7 +121,7 @@ class Ring:
     def from_json(cls, data: bytes) -> Ring:
         """The inverse of `to_json`. Raises ValueError for what is no ring."""
         try:
-            document = json.loads(data)
+            document = parse_json(data)
             nodes = sorted(map(Node.of, document["nodes"]), key=lambda node: node.value)
             found = cls(
                 document["partitionPath"],
@@ -144,7 +146,7 @@ def nodes_text(nodes: Iterable[Node]) -> str:
 def parse_nodes(text: str) -> tuple[Node, ...]:
     """The inverse of `nodes_text`. Raises ValueError."""
     try:
-        return tuple(map(Node.of, json.loads(text)))
+        return tuple(map(Node.of, parse_json(text)))
     except (KeyError, TypeError) as error:
         raise ValueError(f"{text[:100]} are no nodes of a ring") from error
 

@@ -41,6 +41,8 @@ class IndexType(StrEnum):
     GLOBAL_SIMPLE = "GlobalSimple"
     BLOOM = "Bloom"
     GLOBAL_BLOOM = "GlobalBloom"
+    RECORD_INDEX = "RecordIndex"
+    PARTITIONED_RECORD_INDEX = "PartitionedRecordIndex"
     CUSTOM = "Custom"
     """An index of another package, which `IndexSpec.class_name` names."""
 
@@ -48,7 +50,7 @@ class IndexType(StrEnum):
     def hudi_name(self) -> str:
         """`BUCKET` (for both kinds of buckets), `SIMPLE`, `GLOBAL_BLOOM`, …; `CUSTOM`, which Hudi has no type for: its
         `hoodie.index.class` overrides the type."""
-        return "BUCKET" if self.hashes else self.name
+        return "BUCKET" if self.hashes else _HUDI_NAMES.get(self, self.name)
 
     @property
     def engine(self) -> str | None:
@@ -63,20 +65,34 @@ class IndexType(StrEnum):
     @classmethod
     def named(cls, name: str, engine: str = "SIMPLE") -> IndexType:
         """The type of Hudi's names, in any case. Raises KeyError for one that is not known."""
+        asked = _LATER_NAMES.get(name.upper(), name.upper())
         for kind in cls:
-            if (kind.hudi_name, kind.engine or engine.upper()) == (name.upper(), engine.upper()):
+            if (kind.hudi_name, kind.engine or engine.upper()) == (asked, engine.upper()):
                 return kind
         raise KeyError(name)
 
     @property
     def is_global(self) -> bool:
         """Whether a key is unique across partitions."""
-        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
+        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX)
+
+    def can_become(self, other: IndexType) -> bool:
+        """Whether a table may have the other one instead: they find the same keys in the same files, so nothing is rewritten."""
+        return self is other or any({self, other} <= kinds for kinds in _EXCHANGED)
 
     @property
     def needs_filters(self) -> bool:
         """Whether base files are to carry a bloom filter over their keys."""
         return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+
+_EXCHANGED = (
+    frozenset({IndexType.SIMPLE, IndexType.BLOOM, IndexType.PARTITIONED_RECORD_INDEX}),
+    frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX}),
+)
+_HUDI_NAMES = {IndexType.PARTITIONED_RECORD_INDEX: "RECORD_LEVEL_INDEX"}
+_LATER_NAMES = {"GLOBAL_RECORD_LEVEL_INDEX": "RECORD_INDEX"}
+"""Names of Hudi 1.1 for types of 0.15."""
 
 
 class PartitionType(StrEnum):

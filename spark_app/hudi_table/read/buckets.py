@@ -38,7 +38,7 @@ REQUESTS_AHEAD = 16
 """Rings read at once: waiting for a store, not work."""
 MAX_KEYS = 10_000
 """Combinations of values that are hashed; a filter that leaves more is taken to leave every bucket."""
-_GENERATORS = tuple(
+GENERATORS = tuple(
     f"org.apache.hudi.keygen.{name}KeyGenerator"
     for name in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
 )
@@ -115,7 +115,7 @@ def possible_keys(bound: Bound | None, config: TableConfig, schema: pa.Schema) -
         return None
     generator = generator_class(config)
     hashed = [name for name in config.record_key if name in (index.hash_fields or config.record_key)]
-    if generator not in _GENERATORS or not set(index.hash_fields) <= set(config.record_key):
+    if generator not in GENERATORS or not set(index.hash_fields) <= set(config.record_key):
         return None
     if not hashed or not set(hashed) <= set(bound.columns) & set(schema.names):
         return None
@@ -172,15 +172,21 @@ def _is_plain(name: str, schema: pa.Schema) -> bool:
 
 
 def _texts(values: Values, kind: pa.DataType) -> list[str] | None:
-    """The texts of the values in a record key, None if one of them is uncertain."""
-    if len(values) > MAX_KEYS:
+    """The texts of the values in a record key, None if one of them is uncertain where keys are taken apart."""
+    found = value_texts(values, kind)
+    return None if found is None or any("," in text or ":" in text for text in found) else found
+
+
+def value_texts(values: Values | None, kind: pa.DataType) -> list[str] | None:
+    """The texts of values of a key column of this type in a record key; None if there are too many, any may be, or one is uncertain."""
+    if values is None or len(values) > MAX_KEYS:
         return None
     found: list[str] = []
     for value in values:
         if not any(is_a(kind) and is_a(value.type) for is_a in _FAMILIES) or not value.is_valid:
             return None
         text = str(pc.cast(value, pa.string()).as_py())
-        if not text or "," in text or ":" in text or text in (NULL_KEY, EMPTY_KEY):
+        if not text or text in (NULL_KEY, EMPTY_KEY):
             return None
         if pt.is_date32(kind) and len(text) != _DATE_LENGTH:
             # Java writes years of five digits with a sign.

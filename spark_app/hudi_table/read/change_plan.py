@@ -19,12 +19,13 @@ from hudi_table.model.instants import Instant, comparable_time
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_base_file, parse_log_file
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_active, check_commit_times
-from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, slice_merge, unknown_column
+from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, unknown_column
 from hudi_table.read.support import check_readable
 from hudi_table.table.changes import change_schema
 from hudi_table.table.column_history import load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files
+from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
@@ -97,7 +98,7 @@ def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan
 
 def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image: pa.Schema, until: str) -> ScanPlan:
     everything = pa.schema([*META_FIELDS, *schema])
-    how = slice_merge(ctx.config, everything)
+    how = SliceMerge.of(ctx.config, everything)
     reads = pa.schema([*(everything.field(name) for name in IDENTITY), *image])
     newest = (timeline.until(until) if until else timeline).last_commit
     return ScanPlan(
@@ -182,7 +183,7 @@ class _Planner:
         for stat in metadata.stats:
             if stat.path:
                 stats.setdefault((stat.partition_path, stat.file_id), []).append(stat)
-        replaced = [(partition, file_id) for partition, ids in (metadata.replaced or {}).items() for file_id in ids]
+        replaced = metadata.replaced_groups
         files = [info for group in {*stats, *replaced} for info in self.files.get(group, ())]
         before = self._slices(files, just_before(instant.time))
         after = self._slices(files, instant.time)

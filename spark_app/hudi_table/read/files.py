@@ -8,18 +8,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
+from hudi_table.read.predicates import Bound
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
 from hudi_table.table.cleans import clean_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
 from hudi_table.table.log_scan import slice_blocks
+from hudi_table.table.merge import one_chunk
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
 
@@ -28,6 +32,10 @@ BATCHES_AHEAD = 2
 """With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers, and of each slice with
 logs the plan's `merge_bytes`."""
 FOOTERS_AHEAD = 16
+_PLACE = "_lakeops_place"
+_FEW = 256
+_FEW_ROWS = 4 * 1024
+"""Where less than one row in `_FEW` is kept, reading in such steps ends soon after the last of them."""
 
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -54,10 +62,75 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
 
 
 def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+    named = plan.bound is not None and plan.bound.columns and plan.history is None
+    if plan.bound is not None and named and found.base is not None and not found.logs:
+        yield from _matching(ctx, plan, plan.bound, found.base)
+        return
     for batch in _merged(ctx, plan, found) if found.logs else _of_base(ctx, plan, found.base, plan.reads, prune=True):
         kept = batch if plan.bound is None else batch.filter(plan.bound.expression)
         if kept.num_rows:
             yield kept.select(plan.schema.names)
+
+
+def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -> Iterator[pa.RecordBatch]:
+    """The rows of a base file that the filter keeps, of a file that has the names of today. The filter's columns are read first, the others
+    in row groups where it keeps a row, and as far as the last of them."""
+    asked, others = (
+        pa.schema([field for field in plan.reads if (field.name in bound.columns) is wanted])
+        for wanted in (True, False)
+    )
+    with _opened(ctx, file) as source:
+        footer = read_footer(source, path=file.path)
+        metadata = footer.metadata
+        assert metadata is not None
+
+        def read(schema: pa.Schema, group: int, rows: int) -> Iterator[pa.RecordBatch]:
+            for raw in read_batches(
+                source, schema.names, path=file.path, batch_rows=rows, row_groups=[group], metadata=metadata
+            ):
+                yield _conformed(raw, schema, file)
+
+        for group in matching_row_groups(bound, footer.schema, metadata, plan.reads):
+            kept = _kept(read(asked, group, BATCH_ROWS), bound, asked)
+            if not kept.num_rows:
+                continue
+            places = kept.column(_PLACE).to_numpy()
+            if not len(others):
+                yield from kept.select(plan.schema.names).to_batches(max_chunksize=BATCH_ROWS)
+                continue
+            few = len(places) * _FEW < metadata.row_group(group).num_rows
+            yield from _with_others(kept, places, read(others, group, _FEW_ROWS if few else BATCH_ROWS), plan)
+
+
+def _kept(batches: Iterator[pa.RecordBatch], bound: Bound, schema: pa.Schema) -> pa.Table:
+    """The rows that the filter keeps, with their places."""
+    found, start = [], 0
+    for batch in batches:
+        places = pa.array(np.arange(start, start + len(batch)))
+        found.append(batch.append_column(_PLACE, places).filter(bound.expression))
+        start += len(batch)
+    return pa.Table.from_batches(found, schema.append(pa.field(_PLACE, pa.int64()))).combine_chunks()
+
+
+def _with_others(
+    kept: pa.Table, places: npt.NDArray[np.int64], others: Iterator[pa.RecordBatch], plan: ScanPlan
+) -> Iterator[pa.RecordBatch]:
+    start = first = 0
+    for batch in others:
+        stop = start + len(batch)
+        last = int(np.searchsorted(places, stop))
+        if last > first:
+            whole = last - first == len(batch)
+            rows = batch if whole else batch.take(pa.array(places[first:last] - start))
+            mine = kept.slice(first, last - first)
+            columns = [
+                one_chunk(mine.column(name) if name in mine.column_names else rows.column(name))
+                for name in plan.schema.names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=plan.schema)
+        start, first = stop, last
+        if first == len(places):
+            break
 
 
 def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:

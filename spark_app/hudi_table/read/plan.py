@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from hudi_table.codec.avro_schema import meta_fields
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.table_config import TableConfig, TableType
-from hudi_table.model.table_properties import table_payload
+from hudi_table.model.table_config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.buckets import Pruned, possible_keys, pruned
 from hudi_table.read.file_stats import with_matching_files
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
 from hudi_table.read.predicates import Bound, Filter
 from hudi_table.read.pruning import matching_partitions
+from hudi_table.read.record_keys import with_record_keys
 from hudi_table.read.support import check_readable
 from hudi_table.table.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.column_history import ColumnHistory, load_column_history
@@ -30,7 +31,7 @@ from hudi_table.table.view import FileSlice, FileSystemView
 
 SLICES_AT_ONCE = 4
 DEFAULT_MEMORY = SLICES_AT_ONCE * MERGE_BYTES
-META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+META_FIELDS = tuple(meta_fields())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ScanPlan:
     older files hold under another name. `buckets` are those of the `buckets_total` of a
     bucket index that the filter leaves, None if it leaves all. `visible` and `merge`
     say which log blocks count, and how; `merging` are the columns that merging needs, `merge_bytes` the memory that merging one
-    slice may take.
+    slice may take. `newest`: the timeline, if the plan is of the newest snapshot of all rows.
     """
 
     schema: pa.Schema
@@ -78,6 +79,7 @@ class ScanPlan:
     merge_bytes: int = MERGE_BYTES
     buckets: frozenset[int] | None = None
     buckets_total: int | None = None
+    newest: Timeline | None = field(default=None, repr=False)
 
 
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
@@ -96,11 +98,11 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         changed = request.span.bound()
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
-    how = slice_merge(ctx.config, everything)
+    how = SliceMerge.of(ctx.config, everything)
     view = FileSystemView(ctx, timeline, request.as_of)
     if request.as_of is not None:
         check_retained(view)
-    slices = view.latest_slices()
+    all_slices = slices = view.latest_slices()
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
     total = len(slices)
@@ -117,6 +119,9 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         ctx, visible, (s for s in slices if s.partition in kept), possible_keys(bound, ctx.config, everything), count
     )
     history = load_column_history(ctx)
+    newest = timeline if request.as_of is None and request.span is None and request.query == "snapshot" else None
+    if newest is not None and history is None:
+        left = replace(left, slices=with_record_keys(ctx, newest, all_slices, left.slices, bound, everything))
     if history is None:
         left = replace(left, slices=with_matching_files(ctx, left.slices, bound, everything, timeline))
     return ScanPlan(
@@ -138,6 +143,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         merge_bytes=max(1, request.max_memory // SLICES_AT_ONCE),
         buckets=left.buckets,
         buckets_total=count,
+        newest=newest,
     )
 
 
@@ -156,6 +162,8 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
         keys = possible_keys(bound, ctx.config, plan.reads)
         timeline = None if keys is None or plan.buckets_total else load_timeline(ctx)
         left = pruned(ctx, timeline, (s for s in plan.slices if s.partition in matching), keys, plan.buckets_total)
+        if plan.newest is not None and plan.history is None:
+            left = replace(left, slices=with_record_keys(ctx, plan.newest, plan.slices, left.slices, bound, plan.reads))
         if plan.history is None:
             left = replace(left, slices=with_matching_files(ctx, left.slices, bound, plan.reads))
     return replace(
@@ -206,16 +214,6 @@ def unknown_column(name: str, names: Sequence[str]) -> str:
     """What to say of a column that is not there, with the nearest one."""
     near = difflib.get_close_matches(name, names, n=1)
     return f"no column {name!r}: " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}")
-
-
-def slice_merge(config: TableConfig, schema: pa.Schema) -> SliceMerge:
-    """How the table's logs merge. One ordering field on version 6; several are refused when a table is created."""
-    ordering = config.ordering_fields[0] if config.ordering_fields else None
-    if ordering not in schema.names:
-        # Hudi tables may name an ordering column that was never written; then rows only follow each other.
-        ordering = None
-    payload = table_payload(config)
-    return SliceMerge(ordering, payload.event_time and ordering is not None, payload.partial, payload.combines)
 
 
 def _check_no_logs(ctx: TableContext, slices: Sequence[FileSlice]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.model.index_properties import keys_move
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
 from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
 from hudi_table.model.table_properties import generator_class
@@ -57,7 +58,8 @@ def matching_partitions(bound: Bound, partitions: Sequence[str], config: TableCo
     """The partition paths whose rows may match."""
     fields = [f for f in config.partition_by if f.field in bound.columns]
     package, _, generator = generator_class(config).rpartition(".")
-    if not fields or package != "org.apache.hudi.keygen" or generator not in _GENERATORS:
+    known = package == "org.apache.hudi.keygen" and generator in _GENERATORS
+    if not fields or not known or not keys_move(config):
         return set(partitions)
     wanted = set(bound.columns)
     cases = [(path, case) for path in partitions for case in _partition_guarantees(path, config, schema, wanted)]

@@ -138,7 +138,7 @@ def _history_row(instant: Instant, metadata: CommitMetadata) -> Row:
         "operation": metadata.operation_type,
         "partitions": len({s.partition_path for s in stats}),
         "files": len(stats),
-        "replaced_groups": sum(map(len, (metadata.replaced or {}).values())),
+        "replaced_groups": len(metadata.replaced_groups),
         "rows": sum(s.num_writes for s in stats),
         "inserted": sum(s.num_inserts for s in stats),
         "updated": sum(s.num_update_writes for s in stats),

@@ -3,7 +3,7 @@
 The model is plain and counts what a lookup opens and reads, since that is what it waits for. Of a write of usual size: every
 file of the partitions that it touches (of a global index: every file) is opened for its range; a simple index reads the key
 columns of those whose range meets a key, a bloom index asks their filters first and reads those that hold a key or err, a
-bucket index reads nothing.
+bucket index reads nothing. A record index opens its own file groups and reads of them the blocks of the keys, at most all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from hudi_table.model.index_facts import FileFact, IndexAdvice, IndexFacts, LookupCost
+from hudi_table.model.metadata_table import ShardLimits
 from hudi_table.model.table_config import IndexType
 from hudi_table.read.human import number, size
 
@@ -20,6 +21,10 @@ SAVING_LEAST = 16 << 20
 """Bytes that a write has to save before another index is worth a word."""
 ERROR_MOST = 0.01
 """From this part of wrong answers on a filter is called too full."""
+_INDEXED_KEY_BYTES = 32
+"""Stored bytes of one key in a record index (measured with keys of 36 characters, docs/format.md)."""
+_INDEX_BLOCK_BYTES = 20 << 10
+"""Stored bytes of the block that has to be read for one key."""
 _FILTER_KEYS = 60_000
 _FILTER_BITS = 2_587_966
 _FILTER_HASHES = 30
@@ -35,12 +40,14 @@ def advise(facts: IndexFacts) -> IndexAdvice:
     if facts.index is IndexType.BUCKET:
         return IndexAdvice(facts.index, warnings=tuple(_bucket_warnings(facts)))
     warnings = tuple(_filter_warnings(facts))
-    other = LOOKED_UP.get(facts.index)
-    if not facts.upserts or not facts.seen or other is None:
+    others = LOOKED_UP.get(facts.index)
+    if not facts.upserts or not facts.seen or others is None:
         return IndexAdvice(facts.index, warnings=warnings)
     usual = _Usual(facts)
-    now, then = usual.cost(facts.index), usual.cost(other)
+    now = usual.cost(facts.index)
     advice = IndexAdvice(facts.index, usual.rows, now, warnings=warnings)
+    other = min(others, key=lambda kind: usual.cost(kind).bytes_read)
+    then = usual.cost(other)
     if _worth(now, then):
         return _with(advice, other, then, usual.why_other(other))
     # A bucket is found by the key alone, so that one per partition cannot tell in which partition a key was before.
@@ -61,12 +68,16 @@ def advice_words(advice: IndexAdvice) -> list[str]:
 
 
 LOOKED_UP = {
-    IndexType.SIMPLE: IndexType.BLOOM,
-    IndexType.BLOOM: IndexType.SIMPLE,
-    IndexType.GLOBAL_SIMPLE: IndexType.GLOBAL_BLOOM,
-    IndexType.GLOBAL_BLOOM: IndexType.GLOBAL_SIMPLE,
+    IndexType.SIMPLE: (IndexType.BLOOM,),
+    IndexType.BLOOM: (IndexType.SIMPLE,),
+    IndexType.GLOBAL_SIMPLE: (IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX),
+    IndexType.GLOBAL_BLOOM: (IndexType.GLOBAL_SIMPLE, IndexType.RECORD_INDEX),
+    IndexType.RECORD_INDEX: (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM),
 }
-"""Indexes that look into files, of whose costs this module knows, and for each the other way to do the same."""
+"""Indexes that look keys up, of whose costs this module knows, and for each the other ways to do the same."""
+
+JUDGED = frozenset({IndexType.BUCKET, *LOOKED_UP})
+"""Indexes of which something can be said at all."""
 
 
 def _with(advice: IndexAdvice, better: IndexType, then: LookupCost, why: str) -> IndexAdvice:
@@ -94,6 +105,8 @@ class _Usual:
 
     def cost(self, kind: IndexType) -> LookupCost:
         """Of an index that looks keys up."""
+        if kind is IndexType.RECORD_INDEX:
+            return self._of_record_index()
         seen = self.facts.seen
         key_bytes = fmean(fact.key_bytes for fact in seen)
         footers = fmean(fact.footer_bytes - fact.filter_bytes for fact in seen) * self.searched
@@ -103,10 +116,23 @@ class _Usual:
         read = self.updated + (self.met - self.updated) * _any(self._error(), self.rows * self.overlap)
         return LookupCost(self.searched, round(footers + filters + read * key_bytes))
 
+    def _of_record_index(self) -> LookupCost:
+        keys = self.facts.keys
+        whole = keys * _INDEXED_KEY_BYTES
+        shards = min(ShardLimits().shards(keys), self.rows)
+        return LookupCost(shards, min(whole, self.rows * min(whole, _INDEX_BLOCK_BYTES)))
+
     def _error(self) -> float:
         return fmean(fact.error if fact.has_filter else expected_error(fact.rows) for fact in self.facts.seen)
 
     def why_other(self, other: IndexType) -> str:
+        if other is IndexType.RECORD_INDEX:
+            return (
+                f"a write opens {number(self.searched)} files to find keys in {number(round(self.updated))} of them, where the record "
+                "index knows each key's file; commits then write it too"
+            )
+        if self.facts.index is IndexType.RECORD_INDEX and not other.needs_filters:
+            return f"the key ranges of {number(round(self.met))} of {number(self.searched)} files meet a write: little is read of the files"
         if other.needs_filters:
             return (
                 f"the key ranges of {number(round(self.met))} of {number(self.searched)} files meet a write, which finds keys "

@@ -1,21 +1,17 @@
-"""Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the other way round.
+"""Another way to look keys up in a table that exists: a simple index becomes a bloom index, or the other way round; a global one
+becomes a record index too, and one that is not global a record index by partition, which the next write builds.
 
-Both find the same keys in the same files, so that nothing is rewritten, and writers that still have the former index at hand do
+They find the same keys in the same files, so that nothing is rewritten, and writers that still have the former index at hand do
 no harm. All other changes of an index move rows or change what a key means.
 """
 
 from __future__ import annotations
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.index_properties import INDEX_TYPE
+from hudi_table.model.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.context import TableContext
 from hudi_table.table.properties import replace_properties
-
-_EXCHANGED = (
-    frozenset({IndexType.SIMPLE, IndexType.BLOOM}),
-    frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM}),
-)
 
 
 def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
@@ -27,9 +23,11 @@ def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
     stored = ctx.config.index.type
     if stored is wanted:
         return
-    if not any({stored, wanted} <= pair for pair in _EXCHANGED):
+    if not stored.can_become(wanted):
         raise InvalidRequestError(
             f"table {ctx.config.name!r} has index {stored.value}, which cannot become {wanted.value} without writing its rows "
-            "anew; make a new table, or exchange Simple with Bloom, GlobalSimple with GlobalBloom"
+            "anew; make a new table, or exchange Simple with Bloom or PartitionedRecordIndex, GlobalSimple with GlobalBloom or RecordIndex"
         )
-    replace_properties(ctx, {INDEX_TYPE: wanted.hudi_name})
+    # Keys moved to the partition of their new row until now, and go on doing so.
+    kept = {RECORD_INDEX_MOVES: "true"} if wanted is IndexType.RECORD_INDEX else {}
+    replace_properties(ctx, {INDEX_TYPE: wanted.hudi_name} | kept)

@@ -6,7 +6,7 @@ since how far ranges overlap shows only among files of one partition. A footer w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import pyarrow.parquet as pq
@@ -30,13 +30,18 @@ _NEIGHBOURS = 4
 _LOOKING_UP = frozenset({Operation.UPSERT.hudi_name, Operation.DELETE.hudi_name})
 
 
-def index_advice(view: FileSystemView, engine: Engine | None = None) -> IndexAdvice | None:
-    """Advice on the index of a table; None if the table stores none. Raises CorruptTableError for a broken footer."""
-    facts = index_facts(view, engine)
+def index_advice(
+    view: FileSystemView, engine: Engine | None = None, options: Mapping[str, str] | None = None
+) -> IndexAdvice | None:
+    """Advice on the index of a table that is written with these options; None if the table stores none. Raises CorruptTableError
+    for a broken footer."""
+    facts = index_facts(view, engine, options)
     return None if facts is None else advise(facts)
 
 
-def index_facts(view: FileSystemView, engine: Engine | None = None) -> IndexFacts | None:
+def index_facts(
+    view: FileSystemView, engine: Engine | None = None, options: Mapping[str, str] | None = None
+) -> IndexFacts | None:
     """Measure a table, opening at most FILES_SEEN_MAX files and COMMITS_SEEN_MAX commits; None if it stores no index."""
     ctx = view.ctx
     if ctx.config.index is None:
@@ -58,7 +63,7 @@ def index_facts(view: FileSystemView, engine: Engine | None = None) -> IndexFact
         seen=tuple(seen),
         upserts=tuple(_upsert_fact(commit) for commit in commits if commit.operation_type in _LOOKING_UP),
         bucket_bytes=tuple(item.size for item in slices) if kind is IndexType.BUCKET else (),
-        target_bytes=WriteOptions.parse({}).target_file_size,
+        target_bytes=WriteOptions.parse(options or {}).target_file_size,
     )
 
 

@@ -6,14 +6,11 @@ is published then is that plan, byte for byte, or nothing.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hudi_table.errors import (
-    CommitStateUnknownError,
-    HudiError,
     InvalidRequestError,
     ObjectNotFoundError,
     WriteConflictError,
@@ -25,7 +22,7 @@ from hudi_table.model.touches import bucket_touch, file_touch
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin_plan
+from hudi_table.table.transaction import planning
 from hudi_table.table.view import FileSystemView
 
 ATTEMPTS_MAX = 10
@@ -117,17 +114,10 @@ def group_touches(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def _attempt(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | None:
-    txn = begin_plan(ctx, action)
-    try:
+    with planning(ctx, action) as txn:
         draft = choose(FileSystemView(ctx, txn.timeline))
         if draft is None:
             txn.withdraw()
             return None
         txn.plan(draft.body, draft.touches | {f"instant:{txn.time}"}, draft.name)
-    except CommitStateUnknownError:
-        raise
-    except HudiError:
-        with contextlib.suppress(HudiError):
-            txn.withdraw()
-        raise
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))

@@ -57,8 +57,8 @@ class Upkeep(TableReader):
         return clean(self.context, options or {}, engine or LocalEngine(), force=force)
 
     def use_index(self, index: str) -> None:
-        """Look keys up by `"Bloom"` instead of `"Simple"`, by `"GlobalBloom"` instead of `"GlobalSimple"`, or the other way round.
-        Nothing is rewritten; files get their filters as they are. Raises InvalidRequestError for any other change."""
+        """Look keys up by `"Bloom"` or `"PartitionedRecordIndex"` instead of `"Simple"`, by `"GlobalBloom"` or `"RecordIndex"` instead of
+        `"GlobalSimple"`, or the other way round. Nothing is rewritten; files get their filters as they are. Raises InvalidRequestError for any other change."""
         self._check_writable()
         try:
             wanted = IndexType(index)
@@ -75,11 +75,14 @@ class Upkeep(TableReader):
         self._check_writable()
         return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
-    def build_metadata(self, indexes: Iterable[str] = ()) -> bool:
-        """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`, `bloom_filters`), or finish a building that was begun, while writers go on. Whether there was anything to
-        do. Every later write keeps it. See `docs/metadata-table.md`."""
+    def build_metadata(self, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
+        """Build Hudi's metadata table, with the partitions `indexes` (`column_stats`, `bloom_filters`, `record_index`), or finish a
+        building that was begun, while writers go on. Whether there was anything to do. Every later write keeps it.
+
+        `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError where a key is in two places, so that
+        no record index can be. See `docs/metadata-table.md`."""
         self._check_writable()
-        return build(self.context, indexes)
+        return build(self.context, indexes, options)
 
     def drop_metadata(self) -> bool:
         """Switch the metadata table off and delete it. Whether there was one."""

@@ -60,10 +60,9 @@ class Claimed:
 
 def groups_of(metadata: CommitMetadata) -> frozenset[str]:
     """The touches of the groups that a commit wrote to or replaced."""
-    replaced = (metadata.replaced or {}).items()
     return frozenset(
         {file_touch(stat.partition_path, stat.file_id) for stat in metadata.stats}
-        | {file_touch(partition, file_id) for partition, ids in replaced for file_id in ids}
+        | {file_touch(partition, file_id) for partition, file_id in metadata.replaced_groups}
     )
 
 

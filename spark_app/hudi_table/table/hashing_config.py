@@ -7,10 +7,9 @@ and `instant`. What the DataFrame writer is given as options it stores nowhere.
 
 from __future__ import annotations
 
-import json
-
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import comparable_time
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
 from hudi_table.model.partition_buckets import Rules, parse_rules
 from hudi_table.table.context import TableContext
@@ -37,7 +36,7 @@ def stored_rules(ctx: TableContext, timeline: Timeline) -> tuple[Rules, int] | N
         return None
     path = f"{CONFIGS}/{found}{_SUFFIX}"
     try:
-        document = json.loads(ctx.storage.get(path))
+        document = parse_json(ctx.storage.get(path))
         return parse_rules(document["expressions"]), int(document["defaultBucketNumber"])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hudi_table.model.names import HOODIE, PARTITION_METADATA
-from hudi_table.table.ports import ObjectInfo, Storage
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.ports import ObjectInfo, Storage, is_remote
+
+LISTINGS_AHEAD = 16
+"""Folders of an object store that are listed at once: they wait for its answers."""
 
 
 def list_data_files(storage: Storage) -> list[ObjectInfo]:
@@ -14,6 +20,16 @@ def list_data_files(storage: Storage) -> list[ObjectInfo]:
         if folder.rpartition("/")[2] != HOODIE:
             found += storage.list(folder)
     return sorted(found, key=lambda info: info.path)
+
+
+def list_partitions(storage: Storage, partitions: Sequence[str]) -> dict[str, list[ObjectInfo]]:
+    """The objects of each partition's own folder, sorted by path: one listing each. Of a folder that is not there, nothing."""
+
+    def listed(partition: str) -> list[ObjectInfo]:
+        return [] if partition.partition("/")[0] == HOODIE else storage.list_dir(partition)[1]
+
+    ahead = LISTINGS_AHEAD if is_remote(storage) else 1
+    return dict(zip(partitions, LocalEngine(ahead).map(listed, partitions), strict=True))
 
 
 def partitions_in(files: list[ObjectInfo]) -> list[str]:

@@ -22,6 +22,8 @@ import pyarrow as pa
 from hudi_table.codec.log_blocks import LogBlock
 from hudi_table.model.merging import PartialUpdates
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
+from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table_properties import table_payload
 from hudi_table.table.combine import combine
 from hudi_table.table.log_entries import entry_tables
 from hudi_table.table.merge import (
@@ -58,6 +60,16 @@ class SliceMerge:
     event_time: bool = False
     partial: PartialUpdates | None = None
     combines: bool = False
+
+    @classmethod
+    def of(cls, config: TableConfig, schema: pa.Schema) -> SliceMerge:
+        """How the logs of a table with these columns merge. One ordering field on version 6; several are refused when a table is created."""
+        ordering = config.ordering_fields[0] if config.ordering_fields else None
+        if ordering not in schema.names:
+            # Hudi tables may name an ordering column that was never written; then rows only follow each other.
+            ordering = None
+        payload = table_payload(config)
+        return cls(ordering, payload.event_time and ordering is not None, payload.partial, payload.combines)
 
     @property
     def rule(self) -> MergeRule:

@@ -21,8 +21,8 @@ from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, comparable_time
 from hudi_table.table.ports import Storage
+from hudi_table.table.slices import LogFile
 from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import LogFile
 
 
 class ShownInstants(Protocol):

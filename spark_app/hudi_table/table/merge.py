@@ -96,6 +96,11 @@ class Merger:
         self.met: tuple[Rows, Mask] = _NOTHING
         """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them it deleted."""
 
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether every row of the base surely has one in its place."""
+        return self._rule.function is None and not self._deletes.any()
+
     def apply(self, base: pa.RecordBatch | pa.Table) -> pa.Table:
         """The rows of one batch of the base after the merge; `base` has the columns of `schema`."""
         table = pa.table(base) if isinstance(base, pa.RecordBatch) else base

@@ -19,7 +19,7 @@ from hudi_table.table import chain, settle
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.materialise import drop_claim, materialise
-from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back, rolled_back_action
+from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.undo import Undo, carry_out, finish_undos
 
@@ -53,7 +53,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         decision = chain.find_decision(ctx, instant.time, upto)
         kind = decision[1].kind if decision else None
         if decision is not None and kind is Kind.COMMIT and instant.time in rollbacks:
-            done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time], now)
+            done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time].instant, now)
         elif decision is not None and kind is Kind.COMMIT:
             if materialise(ctx, decision[1]):
                 done.append(instant.time)
@@ -91,8 +91,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     known |= {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
         if time not in known:
-            action = rolled_back_action(ctx, rollback)
-            done += roll_back(ctx, timeline, Instant(time, action, State.REQUESTED), over=True)
+            done += roll_back(ctx, timeline, rollback.target, over=True)
     return tuple(done)
 
 
@@ -131,7 +130,7 @@ def _finish_foreign(
 ) -> list[str]:
     """A committed write whose completed file another engine has turned back, to delete its files next (of merge-on-read tables,
     measured on Hudi 0.15.0): left to it, unless it seems to have died. Then the chain aborts the write, and all of it goes."""
-    begun = timeline.files[rollback.with_state(State.REQUESTED).file_name]
+    begun = timeline.files.get(rollback.with_state(State.REQUESTED).file_name, now)
     if (now - begun).total_seconds() < ctx.settings.quarantine_seconds:
         return []
     if load_timeline(ctx).is_completed(instant.time):

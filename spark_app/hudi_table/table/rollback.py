@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro_file import write_container
 from hudi_table.codec.log_blocks import rollback_block, scan_blocks
 from hudi_table.errors import (
-    CorruptTableError,
     InvariantError,
     ObjectExistsError,
     ObjectNotFoundError,
     OutcomeUnknownError,
+    UnavailableError,
 )
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import (
@@ -36,15 +36,26 @@ from hudi_table.table.instants import draw_instant
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.markers import marked_files
 from hudi_table.table.metadata.forgetting import forget_delta
+from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.rings import drop_rings
-from hudi_table.table.timeline import Timeline, body, load_timeline
+from hudi_table.table.timeline import Timeline, load_timeline, records_if_there
 
 CLAIM_ATTEMPTS_MAX = 1_000
+LISTINGS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRollback:
+    """A rollback whose plan is there: `instant` takes `target` back."""
+
+    instant: Instant
+    target: Instant
 
 
 def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: bool) -> list[str]:
     """Steps 3 and 4 for an aborted instant; `over`: its quarantine has ended."""
-    rollback = open_rollbacks(ctx, timeline).get(instant.time)
+    timeline, pending = _pending_rollbacks(ctx, timeline)
+    rollback = _oldest(pending, instant.time)
     files = _files_of(ctx, instant.time)
     if rollback is None and not files and not timeline.claim_names(instant.time):
         return []
@@ -56,20 +67,29 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
     if timeline.has_metadata:
-        forget_delta(ctx, instant.time)
+        _tell_metadata(ctx, instant.time, taken)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     drop_rings(ctx, target)
     timeline = load_timeline(ctx)
     if timeline.has_metadata:
-        forget_delta(ctx, instant.time)
+        _tell_metadata(ctx, instant.time, taken)
     delete_claim(ctx, timeline, instant.time)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
     sweep(ctx, instant.time)
     return [instant.time]
+
+
+def _tell_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | None]) -> None:
+    """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
+    it: it goes."""
+    if any(found is not None and found.by is not None for found in taken):
+        drop_metadata_table(ctx)
+    else:
+        forget_delta(ctx, time)
 
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
@@ -86,36 +106,54 @@ def sweep(ctx: TableContext, time: str) -> None:
     settle.delete(ctx.storage, f"{HEARTBEAT}/{time}")
 
 
-def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, Instant]:
+def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, PendingRollback]:
     """Instant that is rolled back → its oldest pending rollback. One without its plan is a leftover, see `recovery`."""
-    found: dict[str, Instant] = {}
-    for time, rollback in _pending_rollbacks(ctx, timeline):
-        found.setdefault(time, rollback)
+    _, pending = _pending_rollbacks(ctx, timeline)
+    found: dict[str, PendingRollback] = {}
+    for rollback in pending:
+        found.setdefault(rollback.target.time, rollback)
     return found
 
 
-def _pending_rollbacks(ctx: TableContext, timeline: Timeline) -> list[tuple[str, Instant]]:
-    """(instant that is rolled back, rollback), oldest first. One that lost its plan to another of the same instant is none."""
-    return [
-        (record["instantToRollback"]["commitTime"], instant)
-        for instant in timeline.pending
-        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name in timeline.files
-        for record in _plan_records(ctx, instant)
-    ]
+def _pending_rollbacks(ctx: TableContext, timeline: Timeline) -> tuple[Timeline, list[PendingRollback]]:
+    """The rollbacks that wait, oldest first, and the listing that shows them: a newer one if a plan went since the timeline was listed,
+    withdrawn for another of the same instant."""
+    for _ in range(LISTINGS_MAX):
+        waiting = [
+            instant
+            for instant in timeline.pending
+            if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name in timeline.files
+        ]
+        plans = [records_if_there(ctx, instant.with_state(State.REQUESTED)) for instant in waiting]
+        if None not in plans:
+            return timeline, [
+                PendingRollback(instant, _target_of(record))
+                for instant, records in zip(waiting, plans, strict=True)
+                for record in records or ()
+            ]
+        timeline = load_timeline(ctx)
+    raise UnavailableError(
+        f"plans of rollbacks went while they were read, {LISTINGS_MAX} times; try again", base_path=ctx.base_path
+    )
+
+
+def _target_of(plan: dict[str, Any]) -> Instant:
+    info = plan["instantToRollback"]
+    return Instant(info["commitTime"], Action(info["action"]), State.REQUESTED)
 
 
 def _only_rollback(ctx: TableContext, time: str) -> Instant | None:
     """The oldest of the pending rollbacks of an instant; the others, which recoveries claimed at the same moment, are withdrawn."""
-    timeline = load_timeline(ctx)
-    mine = [rollback for target, rollback in _pending_rollbacks(ctx, timeline) if target == time]
-    for other in mine[1:]:
-        delete_claim(ctx, timeline, other.time)
-    return mine[0] if mine else None
+    timeline, pending = _pending_rollbacks(ctx, load_timeline(ctx))
+    only = _oldest(pending, time)
+    for other in pending:
+        if other.target.time == time and other.instant != only:
+            delete_claim(ctx, timeline, other.instant.time)
+    return only
 
 
-def rolled_back_action(ctx: TableContext, rollback: Instant) -> Action:
-    """The action of the instant that a pending rollback takes back."""
-    return Action(_plan_records(ctx, rollback)[0]["instantToRollback"]["action"])
+def _oldest(pending: Iterable[PendingRollback], time: str) -> Instant | None:
+    return next((rollback.instant for rollback in pending if rollback.target.time == time), None)
 
 
 def delete_claim(ctx: TableContext, timeline: Timeline, time: str) -> None:
@@ -181,21 +219,6 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
         except (ObjectExistsError, OutcomeUnknownError):
             floor = rollback.time
     raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
-
-
-def _plan_records(ctx: TableContext, rollback: Instant) -> list[dict[str, Any]]:
-    return records_of(ctx, rollback.with_state(State.REQUESTED))
-
-
-def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
-    """The records of an instant's Avro body. Raises CorruptTableError if it has another content."""
-    data = body(ctx, instant)
-    try:
-        return read_container(data) if data else []
-    except ValueError as error:
-        raise CorruptTableError(
-            f"{instant.file_name} cannot be read: {error}", base_path=ctx.base_path, path=instant.file_name
-        ) from error
 
 
 def _files_of(ctx: TableContext, time: str) -> list[str]:

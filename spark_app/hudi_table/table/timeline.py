@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
@@ -162,20 +163,48 @@ def has_archive(ctx: TableContext) -> bool:
 
 def body(ctx: TableContext, instant: Instant) -> bytes:
     """Bytes of a timeline file; completed ones are remembered. Raises CorruptTableError if it is gone."""
+    data = _body_if_there(ctx, instant)
+    if data is None:
+        name = instant.file_name
+        raise CorruptTableError(
+            f"timeline file {name} was listed and is gone; it was archived or restored meanwhile, read the table again",
+            base_path=ctx.base_path,
+            path=name,
+        )
+    return data
+
+
+def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
+    """The records of an instant's Avro body. Raises CorruptTableError if it has another content or is gone."""
+    return _records(ctx, instant, body(ctx, instant))
+
+
+def records_if_there(ctx: TableContext, instant: Instant) -> list[dict[str, Any]] | None:
+    """The records of an instant's Avro body, None if it is gone since it was listed. Raises CorruptTableError if it has another content."""
+    data = _body_if_there(ctx, instant)
+    return None if data is None else _records(ctx, instant, data)
+
+
+def _body_if_there(ctx: TableContext, instant: Instant) -> bytes | None:
     name = instant.file_name
     if name in ctx.bodies:
         return ctx.bodies[name]
     try:
         data = ctx.storage.get(f"{HOODIE}/{name}")
-    except ObjectNotFoundError as error:
-        raise CorruptTableError(
-            f"timeline file {name} was listed and is gone; it was archived or restored meanwhile, read the table again",
-            base_path=ctx.base_path,
-            path=name,
-        ) from error
+    except ObjectNotFoundError:
+        return None
     if instant.completed:
         ctx.bodies[name] = data
     return data
+
+
+def _records(ctx: TableContext, instant: Instant, data: bytes) -> list[dict[str, Any]]:
+    try:
+        return read_container(data) if data else []
+    except ValueError as error:
+        raise CorruptTableError(
+            f"{instant.file_name} cannot be read: {error}", base_path=ctx.base_path, path=instant.file_name
+        ) from error
 
 
 def commit_metadata(ctx: TableContext, instant: Instant) -> CommitMetadata:

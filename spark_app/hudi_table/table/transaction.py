@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import (
+    CommitStateUnknownError,
     HudiError,
     InvalidRequestError,
     ObjectExistsError,
@@ -187,6 +188,20 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
     txn = _claim(ctx, action, str(uuid.uuid4()), planner=True)
     _recover(ctx, txn, None)
     return txn
+
+
+@contextmanager
+def planning(ctx: TableContext, action: Action) -> Iterator[Transaction]:
+    """`begin_plan` for a block that ends it: the claim is given up where the block fails, unless nobody knows whether its plan counts."""
+    txn = begin_plan(ctx, action)
+    try:
+        yield txn
+    except CommitStateUnknownError:
+        raise
+    except HudiError:
+        with suppress(HudiError):
+            txn.withdraw()
+        raise
 
 
 def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:

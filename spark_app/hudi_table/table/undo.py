@@ -31,13 +31,12 @@ from hudi_table.table.rollback import (
     complete,
     delete_claim,
     instant_record,
-    records_of,
     rollback_record,
     sweep,
     take_back,
     written_by,
 )
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.timeline import Timeline, load_timeline, records_of
 
 ABORT_ATTEMPTS_MAX = 1_000
 REQUESTS_AHEAD = 16

@@ -1,186 +1,140 @@
 """The file system view: the file groups and slices that a timeline makes visible.
 
-Facts (table version 6): a base file counts if its instant completed or is older than the timeline's start; groups
-in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant: a base
-file's own, and of a log the one in its name. Logs that are named with the instant of a pending compaction belong to the
-slice before it until its base file is there. Logs are ordered by version as a number, then by write token as text, a
-missing one first.
+Its files are those of the metadata table, where the table has one that can be asked, else those of the folders. Both make the same
+groups: what only a folder shows was written by no completed instant, so it counts for nothing (`docs/metadata-table.md`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from hudi_table.model.instants import Action, comparable_time
-from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
+from hudi_table.model.instants import Action
 from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.listing import list_data_files, list_partitions, partitions_in
+from hudi_table.table.metadata.listing import metadata_files
 from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.slices import (
+    BaseFile,
+    BaseName,
+    FileGroup,
+    FileSlice,
+    LogFile,
+    StoredFile,
+    groups_of,
+)
 from hudi_table.table.timeline import Timeline, commit_metadata
 
+__all__ = [
+    "BaseFile",
+    "BaseName",
+    "FileGroup",
+    "FileSlice",
+    "FileSystemView",
+    "LogFile",
+    "groups_of",
+    "replaced_at",
+    "replaced_groups",
+]
 
-class BaseName(Protocol):
-    """What the name of a base file tells."""
-
-    @property
-    def file_id(self) -> str:
-        """Its file group."""
-        ...
-
-    @property
-    def instant(self) -> str:
-        """The instant that wrote it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class BaseFile:
-    """One visible base file: `path` relative to the base path, `size` in bytes."""
-
-    path: str
-    partition: str
-    file_id: str
-    instant: str
-    size: int
-
-    @property
-    def name(self) -> str:
-        """File name without its folder."""
-        return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """One log file: `path` relative to the base path, `size` in bytes."""
-
-    path: str
-    size: int
-    name: LogFileName
-
-    @property
-    def instant(self) -> str | None:
-        """The instant that wrote it, as its token tells; None for a log of another engine."""
-        return instant_of_token(self.name.token)
-
-    @property
-    def sort_key(self) -> tuple[str, int, str]:
-        """The order in which logs of one file group apply."""
-        return (comparable_time(self.name.base_instant), self.name.version, self.name.token or "")
-
-
-@dataclass(frozen=True, slots=True)
-class FileSlice:
-    """A base instant of a file group: its base file, if any, and its log files in the order in which they apply."""
-
-    partition: str
-    file_id: str
-    instant: str
-    base: BaseFile | None
-    logs: tuple[LogFile, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the base file and the logs."""
-        return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
-
-
-@dataclass(frozen=True, slots=True)
-class FileGroup:
-    """All visible slices of one file id, oldest first."""
-
-    partition: str
-    file_id: str
-    slices: tuple[FileSlice, ...]
-
-    @property
-    def latest(self) -> FileSlice:
-        """The newest slice."""
-        return self.slices[-1]
+LISTED_ALONE_MAX = 1_000
+"""Of more partitions than these no folder is listed alone: one listing of everything asks an object store less often."""
+LISTED_AT_ONCE = 16
+"""Of so many partitions the folders are listed also where there is a metadata table: an object store answers their listings side by
+side, before its timeline, logs and base file could be read one after the other."""
 
 
 @dataclass(slots=True)
 class FileSystemView:
-    """File groups as of a timeline, and as of an instant if `as_of` is given. Lists the table once, at first use."""
+    """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files are looked up once, at first use: those
+    of the partitions that are asked for, or all."""
 
     ctx: TableContext
     timeline: Timeline
     as_of: str | None = None
     _groups: dict[str, list[FileGroup]] | None = field(default=None, repr=False)
     _partitions: list[str] = field(default_factory=list, repr=False)
+    _alone: dict[str, list[FileGroup]] = field(default_factory=dict, repr=False)
+    _hidden: set[tuple[str, str]] | None = field(default=None, repr=False)
+    _exists: dict[str, bool] = field(default_factory=dict, repr=False)
+    _every_folder: bool = field(default=False, repr=False)
 
     def partitions(self) -> list[str]:
-        """Partition paths that exist on the store, sorted; [''] for a non-partitioned table with data."""
+        """Partition paths, sorted: those that exist on the store, or that the metadata table lists; [''] for a non-partitioned table
+        with data."""
         self._load()
         return self._partitions
 
+    def existing(self, partitions: Iterable[str]) -> set[str]:
+        """Those of the given partition paths that exist on the store.
+
+        Where folders are not listed, one with a visible group does: no clean that would empty it can end before a write that sees the
+        group. Of others the folder itself is asked.
+        """
+        names = set(partitions)
+        if not self._few(names):
+            self._load()
+        if self._every_folder:
+            return {name for name in names if self._exists.get(name)}
+        unsure = sorted(name for name in names - self._exists.keys() if not self.groups(name))
+        self._list_alone(unsure)
+        return {name for name in names if self._exists.get(name, True)}
+
     def groups(self, partition: str | None = None) -> list[FileGroup]:
         """Visible file groups of one partition, or of all, sorted by partition and file id."""
+        if partition is not None and self._few({partition}):
+            return self._alone[partition]
         loaded = self._load()
         if partition is not None:
             return loaded.get(partition, [])
         return [group for name in sorted(loaded) for group in loaded[name]]
 
     def latest_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-        """The newest slice of every visible group, of all partitions or of the given ones."""
+        """The newest slice of every visible group, of all partitions or of the given ones, in their order."""
         if partitions is None:
             return [group.latest for group in self.groups()]
-        return [group.latest for name in partitions for group in self.groups(name)]
+        names = list(partitions)
+        self._few(set(names))  # all at once, for they wait for the store
+        return [group.latest for name in names for group in self.groups(name)]
+
+    def _few(self, names: set[str]) -> bool:
+        """Look these partitions up alone, unless they are many or everything is known already. Whether that is so."""
+        if self._groups is not None:
+            return False
+        wanted = names - self._alone.keys()
+        if len(wanted) + len(self._alone) > LISTED_ALONE_MAX:
+            return False
+        if wanted:
+            many = len(wanted) > LISTED_AT_ONCE
+            found = metadata_files(self.ctx, self.timeline, wanted) if many else None
+            built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
+            self._alone |= {name: built.get(name, []) for name in wanted}
+        return True
+
+    def _list_alone(self, names: Sequence[str]) -> list[ObjectInfo]:
+        """The files in the folders of these partitions; and whether these are there is known then."""
+        listed = list_partitions(self.ctx.storage, names)
+        self._exists |= {name: bool(partitions_in(files)) for name, files in listed.items()}
+        return [info for files in listed.values() for info in files]
 
     def _load(self) -> dict[str, list[FileGroup]]:
         if self._groups is None:
-            files = list_data_files(self.ctx.storage)
-            self._partitions = partitions_in(files)
-            self._groups = self._build(files)
+            found = metadata_files(self.ctx, self.timeline)
+            if found is None:
+                files = list_data_files(self.ctx.storage)
+                self._partitions, self._every_folder = partitions_in(files), True
+                self._exists = dict.fromkeys(self._partitions, True)
+                self._groups = self._build(files)
+            else:
+                self._partitions = found.partitions
+                self._groups = self._build(found.files)
         return self._groups
 
-    def _build(self, files: list[ObjectInfo]) -> dict[str, list[FileGroup]]:
-        past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
-        return groups_of(files, self.timeline, self.as_of, replaced_groups(self.ctx, past))
-
-
-def groups_of(
-    files: Iterable[ObjectInfo],
-    timeline: Timeline,
-    as_of: str | None = None,
-    hidden: Container[tuple[str, str]] = frozenset(),
-    parse: Callable[[str], BaseName | None] = parse_base_file,
-) -> dict[str, list[FileGroup]]:
-    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
-    base files by their names."""
-    visible = _Visible(timeline, as_of)
-    bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
-    logs: dict[tuple[str, str], list[LogFile]] = {}
-    for info in files:
-        partition, _, name = info.path.rpartition("/")
-        base = parse(name)
-        if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
-            # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
-            found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)
-            bases.setdefault((partition, base.file_id), {})[base.instant] = found
-            continue
-        log = parse_log_file(name)
-        if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
-            logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
-    return _assemble(bases, logs, visible)
-
-
-class _Visible:
-    """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
-
-    def __init__(self, timeline: Timeline, as_of: str | None) -> None:
-        self.completed = {i.time for i in timeline.commits}
-        self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
-        self.start = comparable_time(timeline.start) if timeline.start else ""
-        self.limit = comparable_time(as_of) if as_of else None
-
-    def __call__(self, instant: str) -> bool:
-        return not self.too_new(instant) and (instant in self.completed or comparable_time(instant) < self.start)
-
-    def too_new(self, instant: str) -> bool:
-        """Whether the instant lies after the moment of a time travel."""
-        return self.limit is not None and comparable_time(instant) > self.limit
+    def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
+        if self._hidden is None:
+            past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
+            self._hidden = replaced_groups(self.ctx, past)
+        return groups_of(files, self.timeline, self.as_of, self._hidden)
 
 
 def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
@@ -193,37 +147,5 @@ def replaced_at(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], 
     hidden: dict[tuple[str, str], str] = {}
     for instant in timeline.commits:
         if instant.action is Action.REPLACE_COMMIT:
-            replaced = commit_metadata(ctx, instant).replaced or {}
-            hidden |= {(partition, file_id): instant.time for partition, ids in replaced.items() for file_id in ids}
+            hidden |= dict.fromkeys(commit_metadata(ctx, instant).replaced_groups, instant.time)
     return hidden
-
-
-def _assemble(
-    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: _Visible
-) -> dict[str, list[FileGroup]]:
-    groups: dict[str, list[FileGroup]] = {}
-    for partition, file_id in sorted(bases.keys() | logs.keys()):
-        known = bases.get((partition, file_id), {})
-        found = _slices(partition, file_id, known, logs.get((partition, file_id), []), visible)
-        if found:
-            groups.setdefault(partition, []).append(FileGroup(partition, file_id, found))
-    return groups
-
-
-def _slices(
-    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
-) -> tuple[FileSlice, ...]:
-    """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the reader of the logs."""
-    held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
-    for log in sorted(logs, key=lambda log: log.sort_key):
-        instant = log.name.base_instant
-        if instant not in held and (instant in visible.pending_compactions or visible.too_new(instant)):
-            # Its own slice is not there yet (any more, for a time travel): the rows update those of the slice before.
-            before = [known for known in held if comparable_time(known) < comparable_time(instant)]
-            instant = max(before, key=comparable_time, default=instant)
-        if instant in held or visible(instant) or instant in visible.pending_compactions:
-            held.setdefault(instant, []).append(log)
-    return tuple(
-        FileSlice(partition, file_id, instant, bases.get(instant), tuple(held[instant]))
-        for instant in sorted(held, key=comparable_time)
-    )

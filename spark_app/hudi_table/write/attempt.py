@@ -86,9 +86,10 @@ class Attempt:
         """The right to write of this attempt."""
         return self.txn.right
 
-    def existing(self) -> dict[Slot, FileSlice]:
-        """Every visible file group by its slot. Raises CorruptTableError if the index does not fit."""
-        slices = self.view.latest_slices()
+    def existing(self, partitions: Iterable[str] | None) -> dict[Slot, FileSlice]:
+        """The visible file groups of these partitions, or of all, by their slots. Raises CorruptTableError if the index does not
+        fit."""
+        slices = self.view.latest_slices(partitions)
         if self.prepared.operation.replaces and isinstance(self.prepared.index, ConsistentIndex):
             # Overwriting is how groups that are no node's become right again.
             return {Slot(item.partition, file_id=item.file_id): item for item in slices}
@@ -107,7 +108,8 @@ class Attempt:
         `dropped` are the partitions of `delete_partition`.
         """
         operation = self.prepared.operation
-        groups = self.existing()
+        whole = operation is Operation.INSERT_OVERWRITE_TABLE
+        groups = self.existing(None if whole else sorted({*(slot.partition for slot in slots), *dropped}))
         if operation is Operation.DELETE:
             rows = [count if slot in groups else 0 for slot, count in zip(slots, rows, strict=True)]
         filled = {slot.partition for slot, count in zip(slots, rows, strict=True) if count}
@@ -142,8 +144,8 @@ class Attempt:
         self.planned = planned
         self.txn.inflight()
         ringed.store(self.ctx, self.txn)
-        known = set(self.view.partitions())
-        for partition in sorted({item.task.partition for item in self.planned} - known):
+        filled = {item.task.partition for item in self.planned}
+        for partition in sorted(filled - self.view.existing(filled)):
             self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
         return self.planned
 

@@ -21,7 +21,7 @@ from hudi_table.errors import (
     UnavailableError,
 )
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
-from hudi_table.model.index_properties import INDEX_CLASS, index_settings
+from hudi_table.model.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
 from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT, check_keys
@@ -115,6 +115,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, "0.15")
+    if index.type is IndexType.RECORD_INDEX and RECORD_INDEX_MOVES in spec.options:
+        stored[RECORD_INDEX_MOVES] = spec.options[RECORD_INDEX_MOVES].strip().lower()
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     config = TableConfig(
@@ -167,6 +169,8 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
     if have.index is not None and want.index is not None:
         # Only tables of ours store these; of others they are not known.
         pairs += [(key, have.extra.get(key, ""), want.extra.get(key, "")) for key in (CUSTOM_MERGER, CUSTOM_KEYS)]
+        moves = [side.extra.get(RECORD_INDEX_MOVES, "false") for side in (have, want)]
+        pairs.append((RECORD_INDEX_MOVES, moves[0], moves[1]))
         pairs += [
             ("index.type", have.index.type.value, want.index.type.value),
             ("index.buckets", have.index.buckets, want.index.buckets),

@@ -28,7 +28,6 @@ from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import refuse_while_resizing
-from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
@@ -47,8 +46,11 @@ from hudi_table.write.guards import (
 )
 from hudi_table.write.incoming import Taken
 from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.lookup_choice import shards_for
+from hudi_table.write.metadata_asked import keep_metadata_for
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
 from hudi_table.write.ringed import rings_moved, with_rings
+from hudi_table.write.stored_filters import with_stored_filters
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 
@@ -172,7 +174,7 @@ def _attempts(
 def _attempt(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
-    prepare_metadata(ctx, prepared.options.metadata, prepared.options.metadata_indexes)
+    keep_metadata_for(ctx, prepared)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
     attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
@@ -184,10 +186,11 @@ def _attempt(
             tagged = taken
             if not taken.tagged:
                 virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
-                lookup = Lookup(
-                    ctx.storage, attempt.view.latest_slices(), engine, prepared.rule.ordering, virtual, attempt.visible
-                )
-                tagged = incoming.tag(taken, prepared, lookup, request.max_memory)
+                slices = attempt.view.latest_slices(None if prepared.index.is_global else sorted(taken.paths))
+                shards = shards_for(prepared.index, ctx, attempt.timeline)
+                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible, shards)
+                asking = with_stored_filters(ctx, prepared, attempt.timeline)
+                tagged = incoming.tag(taken, asking, lookup, request.max_memory)
                 kept.enter_context(tagged.rows)
             elif rings_moved(prepared.index, attempt.prepared.index):
                 tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
@@ -260,7 +263,6 @@ def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request:
 def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_changed: bool) -> CommitResult:
     """The figures of a commit."""
     stats = metadata.stats
-    replaced = metadata.replaced or {}
     return CommitResult(
         instant=instant,
         operation=operation,
@@ -270,7 +272,7 @@ def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_
         rows_written=sum(stat.num_writes for stat in stats),
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         files_written=len(stats),
-        groups_replaced=sum(len(ids) for ids in replaced.values()),
-        partitions=tuple(sorted({stat.partition_path for stat in stats} | set(replaced))),
+        groups_replaced=len(metadata.replaced_groups),
+        partitions=tuple(sorted({stat.partition_path for stat in stats} | set(metadata.replaced or ()))),
         schema_changed=schema_changed,
     )

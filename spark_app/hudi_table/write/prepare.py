@@ -30,6 +30,7 @@ from hudi_table.model.index_properties import (
     INDEX_TYPE,
     index_settings,
     index_spec,
+    keys_move,
     names_in,
 )
 from hudi_table.model.names import META_COLUMNS
@@ -161,8 +162,15 @@ def refuse_unsupported(config: TableConfig) -> None:
             config.type is TableType.MERGE_ON_READ
             and config.merge_mode is MergeMode.EVENT_TIME
             and config.index is not None
-            and config.index.type.is_global,
+            and config.index.type.is_global
+            and keys_move(config),
             "is merge-on-read by event time with a global index",
+        ),
+        (
+            config.index is not None
+            and config.index.type in (IndexType.RECORD_INDEX, IndexType.PARTITIONED_RECORD_INDEX)
+            and not config.populate_meta_fields,
+            "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
         (config.version != 6, f"has table version {config.version}"),
         (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
@@ -203,12 +211,12 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
     if spec is None:
         raise InvalidRequestError(
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
-            f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM or GLOBAL_BLOOM, as its other writers do"
+            f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
     if spec.type is IndexType.CUSTOM:
         return custom_index(config, spec), config.index is None
     if not spec.type.hashes:
-        return lookup_index(spec.type, options), config.index is None
+        return lookup_index(spec.type, options, config.extra), config.index is None
     hash_fields = spec.hash_fields or config.record_key
     strange = [name for name in hash_fields if name not in config.record_key]
     if strange:

@@ -94,6 +94,23 @@ class WriteSettings:
             **more,
         )
 
+    @classmethod
+    def of_rewrite(
+        cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, *, filters: bool, **more: Any
+    ) -> WriteSettings:
+        """Settings of a table service, whose rows are unique and lie in their order; the arguments as of `of`."""
+        return cls.of(
+            options,
+            schema,
+            avro_schema,
+            filters=filters,
+            rule=MergeRule(),
+            combine=False,
+            combine_ordering=None,
+            sort=False,
+            **more,
+        )
+
 
 def bloom_filter(options: WriteOptions, *, needed: bool) -> BloomFilterSpec | None:
     """The bloom filter that base files get, if any. Raises InvalidOptionError if the index needs it and it is switched off."""

@@ -17,6 +17,7 @@ import pytest
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
 from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.table_config import IndexType
 
 ROWS = pa.table(
     {
@@ -107,6 +108,28 @@ def test_inserts_are_not_repeated_either(job: Job) -> None:
     for attempt in ("one", "two", "one"):
         job.run(job.spec(attempt, operation="Insert", table={"index": {"type": "Simple"}}))
     assert job.rows() == ROWS.to_pylist()
+
+
+def test_another_index_that_finds_the_same_keys_is_taken_over_by_the_next_run(job: Job) -> None:
+    job.land("1.parquet")
+    job.run(job.spec(table={"index": {"type": "GlobalSimple"}}))
+    job.land("2.parquet", pa.table({"id": ["k0"], "ts": pa.array([10], pa.int64()), "city": ["z"]}))
+    code, result = job.run(job.spec("two", table={"index": {"type": "GlobalBloom"}}))
+    assert (code, result.figures["recordsUpdated"]) == (0, 1)
+    stored = open_table(str(job.location)).context.config.index
+    assert stored is not None
+    assert stored.type is IndexType.GLOBAL_BLOOM
+
+
+def test_an_index_that_would_move_rows_is_refused_by_name(job: Job) -> None:
+    job.land("1.parquet")
+    job.run(job.spec(table={"index": {"type": "Simple"}}))
+    before = job.commits()
+    job.land("2.parquet")
+    code, result = job.run(job.spec("two", table={"index": {"type": "GlobalSimple"}}))
+    assert (code, result.error_class) == (64, "InvalidRequest")
+    assert "has index Simple, which cannot become GlobalSimple" in result.message
+    assert job.commits() == before
 
 
 def test_a_new_file_is_taken_alone(job: Job) -> None:

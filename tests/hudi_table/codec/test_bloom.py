@@ -7,6 +7,7 @@ Not here: when a file carries a filter (Parquet footer, write options).
 from __future__ import annotations
 
 import base64
+import struct
 import zlib
 from pathlib import Path
 
@@ -206,3 +207,10 @@ def test_text_that_is_no_filter_is_corrupt(text: str) -> None:
 def test_an_unknown_kind_of_filter_is_named() -> None:
     with pytest.raises(UnsupportedTableError, match="DYNAMIC_V9"):
         BloomFilter.parse("", "DYNAMIC_V9")
+
+
+@pytest.mark.parametrize("rows", [0, -(1 << 31)])
+def test_a_filter_of_no_rows_is_refused(rows: int) -> None:
+    body = struct.pack(">iibi", -1, 4, 1, 8) + struct.pack(">iii", 255, 4, rows)
+    with pytest.raises(CorruptTableError, match="rows"):
+        BloomFilter.parse(base64.b64encode(body), "DYNAMIC_V0")

@@ -23,8 +23,10 @@ from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.codec.avro_guard import load_schema
 from hudi_table.codec.avro_schema import arrow_to_avro
 from hudi_table.codec.bloom import DYNAMIC, BloomFilter, BloomFilterSpec
+from hudi_table.codec.hfile import HFile, blocks, trailer, write_hfile
 from hudi_table.codec.log_blocks import BlockType, rollback_block, scan_blocks
 from hudi_table.codec.log_rows import avro_block, delete_block, read_deletes, read_rows
+from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata, encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import parse_instant
@@ -33,6 +35,8 @@ from tests.support import hostile
 from tests.support.scale import scaled
 
 ROWS = pa.table({"id": ["a", "bc"], "n": pa.array([1, None], pa.int64()), "l": [[1, 2], []]})
+CHECKSUM_KIND = 24
+"""Place of the kind of checksum in a block's head."""
 FLAT = ROWS.select(["id", "n"])
 KEYS = pa.array(["a", "bc"])
 
@@ -83,6 +87,36 @@ def filter_of(data: bytes) -> None:
     BloomFilter.parse(base64.b64encode(data), DYNAMIC).might_contain(KEYS)
 
 
+def hfile_of(data: bytes) -> None:
+    file = HFile.open(pa.BufferReader(data), path="x")
+    file.read().validate(full=True)
+    file.lookup(KEYS)
+    file.prefix(KEYS)
+    file.bloom()
+
+
+def unchecked(hfile: bytes) -> bytes:
+    """The file without checksums, as Hudi 1.x writes it: what is changed in it is not found out by them."""
+    data, at = bytearray(hfile), 0
+    while at < len(data) - trailer.TRAILER_BYTES:
+        head = blocks.head_at(memoryview(bytes(data)), at)
+        data[at + CHECKSUM_KIND] = 0
+        at += head.whole
+    return bytes(data)
+
+
+def metadata_of(data: bytes) -> None:
+    decode_metadata(pa.array([data], pa.binary()), metadata_schema()).validate(full=True)
+
+
+def metadata_record() -> bytes:
+    """One of the partition `files`, with a file."""
+    files = pa.array([[("a.parquet", {"size": 1, "deleted": False})]], METADATA_SCHEMA.field("files").type)
+    rows = pa.table({"key": ["p"], "type": pa.array([2], pa.int32()), "files": files})
+    value: bytes = encode_metadata(rows)[0].as_py()
+    return value
+
+
 ENTRY = {"commitTime": "20260101000000000", "actionType": "commit", "actionState": "COMPLETED"}
 SPEC = BloomFilterSpec(num_entries=8, fpp=0.1, max_entries=16)
 WHOLE: dict[str, tuple[bytes, Callable[[bytes], Any], tuple[type[Exception], ...]]] = {
@@ -96,6 +130,11 @@ WHOLE: dict[str, tuple[bytes, Callable[[bytes], Any], tuple[type[Exception], ...
     "filter": (
         BloomFilter.from_keys(KEYS, SPEC).to_bytes(), filter_of, (CorruptTableError,),
     ),
+    "hfile": (
+        unchecked(write_hfile(KEYS, pa.array([b"1", b"2" * 40]), schema="{}", compression="NONE", bloom=BloomFilter.from_keys(KEYS, SPEC))),
+        hfile_of, (CorruptTableError, UnsupportedTableError),
+    ),
+    "metadata record": (metadata_record(), metadata_of, (CorruptTableError, UnsupportedTableError)),
     "commit": (
         CommitMetadata("UPSERT", extra_metadata={"schema": text_of(FLAT)}).to_json(), CommitMetadata.from_json,
         (ValueError, TypeError, AttributeError),

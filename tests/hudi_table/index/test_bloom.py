@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import HudiTable, open_table
+from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
 from hudi_table.codec.parquet import BLOOM, read_footer
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Index, Keys, Lookup, Routed
@@ -69,6 +70,8 @@ def opened_files(table: HudiTable, index: Index, record_keys: list[str]) -> int:
 
 class Fetched:
     """Filters that are known without opening a file, as a metadata table knows them; counts the files that are read."""
+
+    at_once = 1
 
     def __init__(self, table: HudiTable) -> None:
         self.known: dict[str, FileFilter] = {}
@@ -199,16 +202,68 @@ def test_a_filter_too_full_to_rule_anything_out_costs_time_and_no_row() -> None:
     assert contents(table) == []
 
 
+def footer_of(table: HudiTable) -> tuple[BloomFilter, pa.Array]:
+    """The filter of the one file of a table, and the record keys that it holds."""
+    (item,) = slices(table)
+    assert item.base is not None
+    with table.context.storage.open_read(item.base.path) as source:
+        found = read_footer(source).bloom()
+        stored = pq.ParquetFile(source).read(["_hoodie_record_key"]).column(0).combine_chunks()
+    assert found is not None
+    return found, stored
+
+
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+def test_a_rewrite_that_keeps_all_keys_goes_on_with_the_stored_filter(kind: str) -> None:
+    options = {"hoodie.bloom.index.filter.type": kind, "hoodie.index.bloom.num_entries": "100"}
+    table, spec = new_table(index="Bloom"), BloomFilterSpec(kind, 100)
+    table.insert(rows(*((key_of(n), "x", n) for n in range(80))), options=options)
+    before, _ = footer_of(table)
+    table.upsert(rows((key_of(3), "x", 1), (key_of(70), "x", 2)), options=options)
+    assert footer_of(table)[0].to_bytes() == before.to_bytes()
+    table.upsert(rows((key_of(3), "x", 3), *((key_of(n), "x", n) for n in range(100, 160))), options=options)
+    found, stored = footer_of(table)
+    assert len(stored) == 140
+    assert found.to_bytes() == BloomFilter.from_keys(stored, spec).to_bytes()
+    assert found.might_contain(stored).all()
+
+
+@pytest.mark.parametrize("change", ["delete", "flagged delete", "other options", "damaged"])
+def test_a_rewrite_that_loses_keys_or_cannot_go_on_makes_the_filter_anew(change: str) -> None:
+    options = {"hoodie.parquet.bloom.filter.enabled": "true", "hoodie.index.bloom.num_entries": "100"}
+    table, spec, row = new_table(index="Simple"), BloomFilterSpec(num_entries=100), (key_of(3), "x", 9)
+    table.insert(rows(*((key_of(n), "x", n) for n in range(80))), options=options)
+    if change == "delete":
+        table.delete(keys(row[:2]), options=options)
+    elif change == "flagged delete":
+        table.upsert(rows((*row, 2, True), (key_of(4), "x", 9)), options=options)
+    elif change == "other options":
+        spec = BloomFilterSpec(num_entries=200)
+        table.upsert(rows(row), options=options | {"hoodie.index.bloom.num_entries": "200"})
+    else:
+        damage_filter(table)
+        table.upsert(rows(row), options=options)
+    found, stored = footer_of(table)
+    assert len(stored) == (79 if "delete" in change else 80)
+    assert found.to_bytes() == BloomFilter.from_keys(stored, spec).to_bytes()
+
+
+def damage_filter(table: HudiTable) -> str:
+    """Spoil the filter of the one file of a table. Returns its path."""
+    (item,) = slices(table)
+    assert item.base is not None
+    data = table.context.storage.get(item.base.path)
+    at = data.index(BLOOM.encode()) + len(BLOOM) + 8
+    table.context.storage.put(item.base.path, data[:at] + b"*" + data[at + 1 :])
+    return item.base.path
+
+
 def test_a_damaged_filter_is_told_with_its_file() -> None:
     damaged = filled(1, 10)
-    [item] = slices(damaged)
-    assert item.base is not None
-    data = damaged.context.storage.get(item.base.path)
-    at = data.index(BLOOM.encode()) + len(BLOOM) + 8
-    damaged.context.storage.put(item.base.path, data[:at] + b"*" + data[at + 1 :])
+    path = damage_filter(damaged)
     with pytest.raises(CorruptTableError, match="bloom filter") as caught:
         damaged.upsert(rows((key_of(1), "x", 1)), options=SMALL)
-    assert caught.value.path == item.base.path
+    assert caught.value.path == path
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.model.table_config import TableType
 from hudi_table.table.ports import Storage
-from tests.hudi_table.test_crash_points import attempt, check_outcome, points
 from tests.support.crashes import Rows, copied, new_store, opened, read
-from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.fault_points import Faulted, after_each_fault, check_outcome
 from tests.support.indexes import SUBJECTS, TYPES, Case, Subject
 from tests.support.scale import scale, scaled
 
@@ -178,19 +177,16 @@ class Interrupted:
         self.case.write(opened(store, suspect=suspect), self.operation, *WRITES[self.operation])
 
     def every_point(self) -> int:
-        counting = FaultPlan()
-        self.write(FaultyStorage(copied(self.start), counting))
-        chosen = list(points(len(counting.calls)))[:: 1 if scale() > 1 else 9 if self.case.subject.costly else 3]
-        for number, fault in chosen:
-            self.check(FaultPlan(at=number, fault=fault))
-        return len(chosen)
+        count = 0
+        for point in after_each_fault(self.start, self.write, stride=9 if self.case.subject.costly else 3):
+            self.check(point)
+            count += 1
+        return count
 
-    def check(self, plan: FaultPlan) -> None:
-        store = copied(self.start)
-        outcome = attempt(lambda: self.write(FaultyStorage(store, plan)))
-        where = f"{plan.fault} at call {plan.at} ({plan.fired[0] if plan.fired else 'not reached'}), {outcome}"
+    def check(self, point: Faulted) -> None:
+        store, where = point.store, point.where
         found = read(store)
-        check_outcome(found, self.old, self.new, outcome, where)
+        check_outcome(found, self.old, self.new, point.outcome, where)
         for suspect in (900.0, 0.0):
             self._again(copied(store), found, suspect, where)
 

@@ -21,9 +21,10 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli import main
 from hudi_table.errors import AccessDeniedError, InvalidOptionError, InvalidRequestError, UnavailableError
-from hudi_table.index.external import CONNECTION, missing_keys
+from hudi_table.index.external import missing_keys
 from hudi_table.index.key_store import Change
 from hudi_table.index.postgres import BATCH_KEYS, open_postgres
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.table.engine import LocalEngine
 from hudi_table.write.remembering import snapshot
 from tests.support.crashes import copied, opened

@@ -15,13 +15,14 @@ from adbc_driver_postgresql import dbapi
 
 from hudi_table.errors import UnavailableError
 from hudi_table.index import external
-from hudi_table.index.external import CONNECTION, ExternalIndex
+from hudi_table.index.external import ExternalIndex
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.table_config import TableType
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
 from tests.hudi_table.index.test_conformance import WRITES, Interrupted, begun
-from tests.hudi_table.test_crash_points import attempt
 from tests.support.crashes import copied, opened, read
+from tests.support.fault_points import attempt
 from tests.support.faults import Crash
 from tests.support.indexes import Case, Subject
 from tests.support.key_stores import Calls, held, indexed

@@ -22,6 +22,9 @@ results = st.builds(
         st.just({}),
         st.fixed_dictionaries({"digest": st.just("3f2a91bc00112233"), "details": st.lists(texts, max_size=5)}),
     ),
+    index=st.one_of(
+        st.just({}), st.fixed_dictionaries({"type": st.just("Bloom"), "advice": st.lists(texts, max_size=3)})
+    ),
 )
 
 
@@ -44,3 +47,10 @@ def test_details_of_a_plan_go_before_the_message_does() -> None:
     plan = {"digest": "3f2a91bc00112233", "details": ["2013/01: 4 files"] * 300}
     found = JobResult("a", "Succeeded", message="what was done", plan=plan).within(ROOM)
     assert (found.message, found.plan) == ("what was done", {"digest": "3f2a91bc00112233", "details": []})
+
+
+def test_advice_goes_before_the_details_of_a_plan_do() -> None:
+    index = {"type": "Bloom", "advice": ["x" * ROOM]}
+    plan = {"digest": "3f2a91bc00112233", "details": ["2013/01: 4 files"] * 30}
+    found = JobResult("a", "Succeeded", message="what was done", plan=plan, index=index).within(ROOM)
+    assert (found.message, found.plan, found.index) == ("what was done", plan, {})

@@ -1,4 +1,4 @@
-"""Scans: projection, limits, counts, pinned snapshots, bounded reading ahead, every type, and what is refused."""
+"""Scans: projection, filters, limits, counts, pinned snapshots, bounded reading ahead, every type, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hudi_table import HudiTable, create_table, open_table, write_hudi
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.read.prefetch import in_order
+from tests.support.scale import scaled
 
 ROWS = pa.table(
     {
@@ -226,3 +232,43 @@ class TestReadingAhead:
         assert [next(stream), next(stream)] == [0, 1]
         with pytest.raises(ValueError, match="disk on fire"):
             next(stream)
+
+
+@given(
+    rows=st.lists(st.integers(0, 5), min_size=1, max_size=40),
+    group=st.integers(1, 12),
+    wanted=st.sets(st.integers(0, 6)),
+    columns=st.sampled_from([None, ["id", "n"], ["text"], ["n"]]),
+)
+@settings(max_examples=scaled(60), deadline=None)
+def test_a_filter_keeps_the_rows_of_every_row_group(
+    rows: list[int], group: int, wanted: set[int], columns: list[str] | None
+) -> None:
+    data = pa.table(
+        {
+            "id": [f"k{i:02}" for i in range(len(rows))],
+            "n": pa.array(rows, pa.int32()),
+            "text": pa.array([None if n == 3 else f"{n}-{i}" for i, n in enumerate(rows)], pa.string()),
+        }
+    )
+    table = create_table(f"memory://{uuid.uuid4().hex}/t", data.schema, record_key="id", index="Simple")
+    table.insert(data, options={"hoodie.lakeops.row.group.rows": str(group)})
+    values = pa.array(sorted(wanted), pa.int32())
+    found = table.scan(columns, pc.field("n").isin(values)).to_arrow()
+    expected = data.filter(pc.is_in(data["n"], value_set=values)).select(columns or data.column_names)
+    assert sorted(found.select(expected.column_names).to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
+
+
+def test_other_columns_than_the_filters_are_read_only_where_it_keeps_a_row(tmp_path: Path) -> None:
+    data = pa.table({"id": [f"k{i:04}" for i in range(0, 2000, 2)], "text": [f"text {i}" for i in range(1000)]})
+    table = create_table(str(tmp_path / "t"), data.schema, record_key="id", index="Simple")
+    table.insert(data, options={"hoodie.lakeops.row.group.rows": "500"})
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    column = pq.read_metadata(file).row_group(1).column(pq.read_schema(file).names.index("text"))
+    damaged = bytearray(file.read_bytes())
+    start = column.dictionary_page_offset or column.data_page_offset
+    damaged[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
+    file.write_bytes(damaged)
+    assert table.scan(filter="id in ('k0100', 'k1001')").to_arrow()["text"].to_pylist() == ["text 50"]
+    with pytest.raises(CorruptTableError):
+        table.scan(filter="id in ('k0100', 'k1002')").to_arrow()

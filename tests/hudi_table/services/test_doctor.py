@@ -15,7 +15,7 @@ from hudi_table.cli import main
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.findings import Check, Severity
 from hudi_table.model.instants import Action
-from hudi_table.table.properties import open_context
+from hudi_table.table.properties import drop_metadata_table, open_context
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import begin
 from tests.support import golden
@@ -204,7 +204,10 @@ def test_keys_are_compared_by_way_of_disk_where_they_do_not_fit():
 
 
 def test_keys_that_are_not_stored_are_computed(tmp_path):
-    table = open_table(str(golden.unpack("nometa", tmp_path).base))
+    folder = str(golden.unpack("nometa", tmp_path).base)
+    # By the metadata table's listing nobody sees the file that is doubled below.
+    drop_metadata_table(open_table(folder).context)
+    table = open_table(folder)
     count = table.scan().count()
     base, store = base_of(table), table.context.storage
     store.put(base.path.replace(base.file_id, f"{base.file_id[:-3]}f-0"), store.get(base.path))

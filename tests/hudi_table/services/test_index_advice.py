@@ -69,9 +69,24 @@ def test_files_of_more_keys_than_a_default_filter_holds_get_no_such_advice() -> 
 
 def test_a_global_index_is_never_told_to_become_one_that_is_not() -> None:
     sound = replace(RANDOM, rows=100_000, key_bytes=2 * MIB)
-    assert advise(facts(IndexType.GLOBAL_SIMPLE, seen=(sound,) * 4)).better is IndexType.GLOBAL_BLOOM
-    assert advise(facts(IndexType.GLOBAL_SIMPLE)).better is None
-    assert advise(facts(IndexType.GLOBAL_SIMPLE, partitioned=False)).better is IndexType.BUCKET
+    assert advise(facts(IndexType.GLOBAL_SIMPLE, seen=(sound,) * 4)).better is IndexType.RECORD_INDEX
+    every = (UpsertFact(100_000_000, 100, 1),)
+    assert advise(facts(IndexType.GLOBAL_SIMPLE, upserts=every)).better is None
+    assert advise(facts(IndexType.GLOBAL_SIMPLE, upserts=every, partitioned=False)).better is IndexType.BUCKET
+
+
+def test_a_few_keys_in_many_files_are_found_for_least_by_a_record_index() -> None:
+    advice = advise(facts(IndexType.GLOBAL_SIMPLE))
+    assert advice.better is IndexType.RECORD_INDEX
+    assert advice.then is not None
+    assert advice.then.files_opened == 10
+    assert advice.then.bytes_read == 2_000 * (20 << 10)
+    assert "opens 100 files to find keys in 5 of them" in advice.why
+    assert advise(facts(IndexType.RECORD_INDEX)).better is None
+    one = replace(RANDOM, key_bytes=1_000)
+    cheap = advise(facts(IndexType.RECORD_INDEX, seen=ordered(one), files=4, upserts=(UpsertFact(5_000_000, 4, 1),)))
+    assert cheap.better is IndexType.GLOBAL_SIMPLE
+    assert "little is read of the files" in cheap.why
 
 
 def test_a_global_index_looks_into_all_files_and_another_into_those_of_the_partitions_written_to() -> None:

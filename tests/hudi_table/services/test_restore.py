@@ -14,8 +14,7 @@ from hudi_table.model.services import ServiceRequest
 from hudi_table.services.restoring.service import RESTORE_SERVICE
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.properties import open_context
-from hudi_table.table.rollback import records_of
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline import load_timeline, records_of
 from hudi_table.table.transaction import begin, begin_plan
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written

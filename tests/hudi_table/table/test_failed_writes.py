@@ -6,6 +6,7 @@ Aspects: the policies and their keys; several recoveries at once; a writer whose
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -13,15 +14,19 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, WriteAbortedError
 from hudi_table.model.chain import Kind
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import HOODIE
 from hudi_table.model.options import FailedWrites
 from hudi_table.table import chain
 from hudi_table.table.context import TxnSettings
+from hudi_table.table.instants import draw_instant
 from hudi_table.table.properties import open_context
 from hudi_table.table.recovery import recover_failed_writes
-from hudi_table.table.rollback import records_of
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.rollback import rollback_plan
+from hudi_table.table.timeline import load_timeline, records_of
 from hudi_table.table.transaction import begin
+from tests.support.crashes import copied
+from tests.support.meanwhile import AtCall
 from tests.support.tables import write_file
 from tests.support.taken_back import FIRST, aged, written
 from tests.support.written import contents, rows
@@ -104,3 +109,32 @@ def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_lat
         for r in records_of(table.context, i)
     ]
     assert taken == [[txn.time]]
+
+
+def test_two_recoveries_that_find_two_rollbacks_of_one_write_end_with_one_at_any_interleaving(figure):
+    """Two processes may claim a rollback of the same write at the same moment; the newer one is withdrawn under the eyes of whoever has
+    listed it."""
+    start = written()
+    txn = dead_write(start)
+    recover_failed_writes(suspicious(start).context, {})
+    first = next(i for i in load_timeline(start.context).pending if i.action is Action.ROLLBACK)
+    other = Instant(draw_instant(start.context, first.time), Action.ROLLBACK, State.REQUESTED)
+    start.context.storage.put(f"{HOODIE}/{other.file_name}", rollback_plan(start.context, txn.instant, []))
+
+    def recovered(store):
+        table = HudiTable(open_context(store, settings=TxnSettings(0.0, 900.0)))
+        recover_failed_writes(table.context, {})
+        return table
+
+    counting = AtCall(copied(start.context.storage), 0, lambda: None)
+    recovered(counting)
+    for number in range(1, counting.calls + 1):
+        store = copied(start.context.storage)
+        table = recovered(AtCall(store, number, partial(recovered, store)))
+        timeline = load_timeline(table.context)
+        assert [(i.action, i.state) for i in timeline.instants if i.action is Action.ROLLBACK] == [
+            (Action.ROLLBACK, State.COMPLETED)
+        ], number
+        assert not timeline.pending, number
+        assert contents(table) == FIRST, number
+    figure(counting.calls, "interleavings")

@@ -31,6 +31,9 @@ INNER_INDEX: Final = b"IDXINTE2"
 FILE_INFO: Final = b"FILEINF2"
 BLOCK_BYTES_MAX: Final = 1 << 30
 """An inflated block beyond this is damage: Hudi cuts blocks at 1 MiB, and one record of a million files has some 100 MB."""
+_ROOMY_BYTES: Final = 64 << 20
+_PACKED_MOST: Final = 64
+"""Larger than roomy, a block is damage if it was packed closer than this: names of files, of which large ones are made, shrink some five times."""
 
 _HEAD = struct.Struct(">8siiqBii")
 HEAD_BYTES: Final = _HEAD.size
@@ -60,6 +63,8 @@ def head_at(data: memoryview, start: int) -> Head:
     whole = HEAD_BYTES + after
     if not HEAD_BYTES <= stored <= whole <= len(data) - start or not 0 <= inflated <= BLOCK_BYTES_MAX:
         raise MalformedError(f"the block at {start} has lengths that contradict each other")
+    if inflated > max(_ROOMY_BYTES, _PACKED_MOST * stored):
+        raise MalformedError(f"the block at {start} would make {inflated:,} bytes of {stored:,}")
     if checksum not in (0, _CRC32, _CRC32C):
         raise MalformedError(f"the block at {start} has checksums of the unknown kind {checksum}")
     if checksum and (chunk < 1 or whole - stored != 4 * -(-stored // chunk)):

@@ -8,7 +8,7 @@ eight bytes 7fffffffffffffff (the time), a byte 4 (a put). The index of a file b
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ _LENGTHS: Final = 8
 _VERSION: Final = 1
 FRAME_BYTES: Final = _LENGTHS + _AROUND_ROW + _VERSION
 _TWO_INTS = struct.Struct(">II")
+_TWO_PARTS = struct.Struct(">QH")
 _LANES_LEAST: Final = 24
 
 
@@ -44,8 +45,9 @@ def parse_entries(blocks: list[bytes]) -> pa.RecordBatch:
     rows = _shorts(data, begin)
     if ((keys != rows + _AROUND_ROW) | (begin + keys + values + _VERSION != ends)).any():
         raise MalformedError("an entry of a data block has lengths that contradict each other")
-    suffixes = data[(begin + 2 + rows)[:, None] + np.arange(len(SUFFIX))]
-    if (suffixes != np.frombuffer(SUFFIX, np.uint8)).any() or data[ends - 1].any():
+    after, (head, tail) = begin + 2 + rows, _TWO_PARTS.unpack(SUFFIX)
+    differ = (_numbers(data, after, ">u8") != head) | (_numbers(data, after + 8, ">u2") != tail)
+    if differ.any() or data[ends - 1].any():
         raise MalformedError("an entry of a data block is no put of a row without a column")
     columns = [_slices(buffer, begin + 2, rows), _slices(buffer, begin + keys, values)]
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -131,13 +133,20 @@ def _ends(starts: Places, stops: Places) -> Places:
 
 
 def _ints(data: Bytes, at: Places) -> Places:
-    found: Places = data[at[:, None] + np.arange(4)].view(">u4")[:, 0].astype(np.int64)
-    return found
+    return _numbers(data, at, ">u4").astype(np.int64)
 
 
 def _shorts(data: Bytes, at: Places) -> Places:
-    found: Places = data[at[:, None] + np.arange(2)].view(">u2")[:, 0].astype(np.int64)
-    return found
+    return _numbers(data, at, ">u2").astype(np.int64)
+
+
+def _numbers(data: Bytes, at: Places, kind: str) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Numbers that start at any byte. Raises MalformedError if one leaves the data."""
+    count = len(data) - np.dtype(kind).itemsize + 1
+    if len(at) and not 0 <= at.min() <= at.max() < count:
+        raise MalformedError("an entry leaves its data block")
+    anywhere: npt.NDArray[np.unsignedinteger[Any]] = np.ndarray(max(count, 0), kind, data, strides=(1,))
+    return anywhere[at]
 
 
 def _big_endian(numbers: Places, kind: str) -> Bytes:

@@ -42,7 +42,7 @@ def parse_root(data: bytes, count: int, *, names: bool = False) -> list[Entry]:
         key = data[at : at + length]
         at += length
         found.append(Entry(key if names else row_of(key), offset, size))
-    return found
+    return found if names else _apart(found)
 
 
 def parse_level(data: bytes) -> list[Entry]:
@@ -75,7 +75,18 @@ def below(entries: Sequence[Entry], level: int, read: Read) -> list[Entry]:
         if magic != wanted:
             raise MalformedError(f"a block of its index is a {magic!r}")
         found += parse_level(data)
-    return found
+    return _apart(found)
+
+
+def _apart(entries: list[Entry]) -> list[Entry]:
+    """The entries of one level, whose blocks follow each other in the file. Otherwise blocks could name each other, and a small file
+    spell out any number of them. Raises MalformedError."""
+    for before, after in itertools.pairwise(entries):
+        if after.offset < before.offset + before.size:
+            raise MalformedError(
+                f"its index tells of a block at {after.offset} within or before that at {before.offset}"
+            )
+    return entries
 
 
 def root_bytes(entries: Sequence[Entry], *, names: bool = False) -> bytes:

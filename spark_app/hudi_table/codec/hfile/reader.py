@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,13 +96,13 @@ class HFile:
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
         """The entries whose key is one of `keys` (binary or strings, in any order): only their blocks are read."""
         wanted = pc.unique(_binary(keys).drop_null())
-        names = sorted(wanted.to_pylist())
+        names = _Sorted(wanted)
 
         def holds(entry: Entry, following: bytes | None) -> bool:
             first = bisect_left(names, entry.key)
             return first < len(names) and (following is None or names[first] < following)
 
-        found = self._batches(self._chosen(holds)) if names else iter(())
+        found = self._batches(self._chosen(holds)) if len(names) else iter(())
         return _table(batch.filter(pc.is_in(batch.column(0), value_set=wanted)) for batch in found)
 
     def prefix(self, prefixes: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -185,6 +185,19 @@ class HFile:
             blocks.verify(data, heads)
             for head in heads:
                 yield head.magic, blocks.content(data, head, self._trailer.codec)
+
+
+class _Sorted(Sequence[bytes]):
+    """Keys in the order of their bytes, of which a binary search looks at a few."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys.take(pc.sort_indices(keys))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._keys[place].as_py()
 
 
 def _sections(loaded: memoryview, tail: trailer.Trailer) -> tuple[bytes, bytes, bytes]:

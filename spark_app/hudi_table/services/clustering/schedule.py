@@ -69,11 +69,9 @@ def clustering_choice(
     strategy = ClusteringStrategy.parse(options)
 
     def choose(view: FileSystemView) -> Draft | None:
-        check_timeline(ctx, view.timeline)
-        why = "asked for" if force else trigger.due(ctx, view.timeline)
+        why = _due(ctx, view.timeline, trigger, force=force)
         if why is None:
             return None
-        check_renames(ctx, view.timeline)
         _check_order(ctx, view.timeline, strategy)
         found = strategy.groups(free_slices(view), view.partitions(), local_now(ctx).hour)
         if not found:
@@ -91,11 +89,9 @@ def _ring_choice(
     strategy = RingStrategy.parse(options, spec)
 
     def choose(view: FileSystemView) -> Draft | None:
-        check_timeline(ctx, view.timeline)
-        why = "asked for" if force else trigger.due(ctx, view.timeline)
+        why = _due(ctx, view.timeline, trigger, force=force)
         if why is None:
             return None
-        check_renames(ctx, view.timeline)
         found = ring_groups(view, strategy, free_slices(view), spec)
         if not found:
             return None
@@ -180,6 +176,15 @@ def _line(group: SliceGroup) -> str:
     return (
         f"{group.slices[0].partition or '.'}: {len(group.slices)} file groups, {size:,} bytes, become {group.outputs}"
     )
+
+
+def _due(ctx: TableContext, timeline: Timeline, trigger: Trigger, *, force: bool) -> str | None:
+    """Why to cluster now, None for not yet. Raises for a table that cannot be clustered."""
+    check_timeline(ctx, timeline)
+    why = "asked for" if force else trigger.due(ctx, timeline)
+    if why is not None:
+        check_renames(ctx, timeline)
+    return why
 
 
 def _refuse(ctx: TableContext) -> None:

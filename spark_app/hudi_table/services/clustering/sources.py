@@ -22,14 +22,14 @@ from hudi_table.model.instants import Instant
 from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import STRATEGY
-from hudi_table.read.plan import META_FIELDS, slice_merge
+from hudi_table.read.plan import META_FIELDS
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import ClusteringPlan
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.exclusion import CLUSTER
+from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants, rows_of
-from hudi_table.table.merge import MergeRule
 from hudi_table.table.row_order import check_columns
 from hudi_table.table.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline import Timeline, commit_metadata
@@ -128,7 +128,7 @@ def rewrite_figures(metadata: CommitMetadata | None, plan: ClusteringPlan | None
     """The figures of a committed rewrite; zeros without its metadata. Without the plan the files before are not known: one for
     each group is told."""
     stats = metadata.stats if metadata else ()
-    groups = sum(len(ids) for ids in (metadata.replaced or {}).values()) if metadata else 0
+    groups = len(metadata.replaced_groups) if metadata else 0
     before = groups if plan is None else sum((s.base is not None) + len(s.logs) for s in plan.slices)
     return {
         "fileGroups": float(groups),
@@ -169,20 +169,16 @@ class SliceSources:
             )
         text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
         self._time = txn.time
-        self._settings = WriteSettings.of(
+        self._settings = WriteSettings.of_rewrite(
             options,
             schema,
             text,
             filters=ctx.config.needs_filters,
-            rule=MergeRule(),
-            combine=False,
-            combine_ordering=None,
-            sort=False,
             virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
             memory_bytes=WRITER_BYTES,
         )
         self._visible = VisibleInstants.of(txn.timeline, txn.time)
-        self._merge = slice_merge(ctx.config, stored)
+        self._merge = SliceMerge.of(ctx.config, stored)
 
     def output(self, partition: str, file_id: str, index: int, seed: uuid.UUID) -> FileGroupTask:
         """A new file group."""

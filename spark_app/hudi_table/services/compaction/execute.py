@@ -18,11 +18,11 @@ from hudi_table.errors import InvariantError, UnsupportedTableError, WriteAborte
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.options import WriteOptions
-from hudi_table.read.plan import META_FIELDS, slice_merge
+from hudi_table.read.plan import META_FIELDS
 from hudi_table.table.compactions import PlannedSlice, planned_slices
 from hudi_table.table.context import TableContext
+from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.merge import MergeRule
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
@@ -100,19 +100,9 @@ def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: i
     if schema is None:
         raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
     text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
-    settings = WriteSettings.of(
-        options,
-        schema,
-        text,
-        filters=ctx.config.needs_filters,
-        rule=MergeRule(),
-        combine=False,
-        combine_ordering=None,
-        sort=False,
-        memory_bytes=memory,
-    )
+    settings = WriteSettings.of_rewrite(options, schema, text, filters=ctx.config.needs_filters, memory_bytes=memory)
     visible = VisibleInstants.of(txn.timeline, txn.time)
-    merge = slice_merge(ctx.config, pa.schema([*META_FIELDS, *schema]))
+    merge = SliceMerge.of(ctx.config, pa.schema([*META_FIELDS, *schema]))
     return [
         CompactionTask(_file(txn, number, item, settings), item, visible, merge)
         for number, item in enumerate(planned_slices(ctx, txn.instant))

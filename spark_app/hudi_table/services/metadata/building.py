@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
+from hudi_table.model.options import check_keys, shard_limits
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.building import build_metadata
-from hudi_table.table.metadata.settling import BUILT
+from hudi_table.table.metadata.settling import KEPT
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.write.prepare import refuse_unsupported
 
 
-def build(ctx: TableContext, indexes: Iterable[str] = ()) -> bool:
+def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
     """Build what is not there, with the partitions `indexes`, or finish what was begun. Whether there was anything to do.
 
-    Raises InvalidRequestError for another partition, and as `build_metadata`.
+    `options`: those of Hudi that say how many file groups a record index gets. Raises InvalidRequestError for another partition,
+    InvalidOptionError, and as `build_metadata`.
     """
     refuse_unsupported(ctx.config)
-    names = list(indexes)
-    for name in names:
-        if name not in BUILT:
-            raise InvalidRequestError(
-                f"the metadata table is not built with {name!r}; there are {', '.join(sorted(BUILT))}"
-            )
-    return build_metadata(ctx, [MetadataPartition(name) for name in names])
+    check_keys(options or {})
+    names, known = set(indexes), sorted({*KEPT, PARTITIONED_RECORD_INDEX})
+    for name in sorted(names.difference(known)):
+        raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")
+    by_partition = PARTITIONED_RECORD_INDEX in names
+    if by_partition and MetadataPartition.RECORD_INDEX in names:
+        raise InvalidRequestError(
+            f"a record index is global or by partition: leave out {PARTITIONED_RECORD_INDEX} or record_index"
+        )
+    wanted = [
+        name for name in MetadataPartition if name in names or (by_partition and name == MetadataPartition.RECORD_INDEX)
+    ]
+    return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=by_partition))
 
 
 def drop(ctx: TableContext) -> bool:

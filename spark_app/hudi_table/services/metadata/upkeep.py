@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
 from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.names import HOODIE, join
 from hudi_table.services.archiving.execute import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
@@ -94,10 +95,17 @@ def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
 
 
 def _oldest_base(table: MetadataTable) -> str:
-    """The instant before which every group has as many base files as are kept."""
+    """The instant before which every group has as many base files as are kept.
+
+    Shards of a partition that nobody writes to any more are left out while they have no log: they would hold the timeline for good, and
+    a base file counts when its instant has left it.
+    """
     found = []
-    for groups in table.groups.values():
+    for partition, groups in table.groups.items():
         for group in groups:
+            told = any(log.name.token != EMPTY_LOG_TOKEN for log in group.latest.logs)
+            if table.by_partition and partition == MetadataPartition.RECORD_INDEX and not told:
+                continue
             bases = [item.instant for item in group.slices if item.base is not None]
             found.append(
                 bases[-SLICES_KEPT] if len(bases) >= SLICES_KEPT else bases[0] if bases else group.slices[0].instant

@@ -75,8 +75,7 @@ def check_what_comes_back(view: FileSystemView, target: Instant, metadata: Commi
     timeline = view.timeline
     before = Timeline(tuple(i for i in timeline.instants if i.time != target.time), timeline.files)
     groups = {(g.partition, g.file_id): g for g in FileSystemView(view.ctx, before).groups()}
-    needed = [(partition, file_id) for partition, ids in (metadata.replaced or {}).items() for file_id in ids]
-    gone = [key for key in needed if key not in groups]
+    gone = [key for key in metadata.replaced_groups if key not in groups]
     for stat in metadata.stats:
         rewritten = parse_base_file(stat.path.rpartition("/")[2]) is not None and stat.prev_commit not in ("", "null")
         group = groups.get((stat.partition_path, stat.file_id))

@@ -15,8 +15,7 @@ from hudi_table.services.restoring.plan import restore_choice, rollback_choice, 
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
-from hudi_table.table.rollback import records_of
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.timeline import Timeline, load_timeline, records_of
 from hudi_table.table.transaction import caught_up
 from hudi_table.table.undo import carry_out, planned_undo
 from hudi_table.table.view import FileSystemView

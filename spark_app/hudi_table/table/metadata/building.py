@@ -11,43 +11,61 @@ group's first log is an empty delete block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
-from hudi_table.errors import CommitStateUnknownError, CorruptTableError, HudiError, ObjectExistsError, UnavailableError
+from hudi_table.errors import (
+    CorruptTableError,
+    InvalidDataError,
+    ObjectExistsError,
+    UnavailableError,
+    UnsupportedTableError,
+)
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State, parse_instant_time
-from hudi_table.model.java_properties import render_properties
+from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import (
+    BEGUN_SHARD,
     EMPTY_LOG_TOKEN,
     HFileName,
     MetadataPartition,
+    ShardLimits,
     group_file_id,
     initial_instant,
 )
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PARTITION_METADATA, PROPERTIES, LogFileName, join
-from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, checksum
+from hudi_table.model.names import (
+    HOODIE,
+    METADATA_TABLE,
+    join,
+)
+from hudi_table.model.options import PARTITION_SHARDS
+from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.touches import METADATA
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
-from hudi_table.table.metadata.deriving import entries_of_table
-from hudi_table.table.metadata.records import Entries
-from hudi_table.table.metadata.settling import settle_metadata
-from hudi_table.table.metadata.table import Partitions, context_of, read_partitions
-from hudi_table.table.metadata.writing import by_group, log_bytes, publish
+from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.metadata.beginning import Groups, begin, first_logs, planned_groups
+from hudi_table.table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
+from hudi_table.table.metadata.deriving import entries_of_table, stored_schema
+from hudi_table.table.metadata.recording import recorded_shards, shards_needed
+from hudi_table.table.metadata.records import Derive
+from hudi_table.table.metadata.settling import OF_KEYS, is_built, settle_metadata
+from hudi_table.table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
+from hudi_table.table.metadata.writing import by_group, publish
 from hudi_table.table.properties import drop_metadata_table, replace_properties
 from hudi_table.table.recovery import store_now
 from hudi_table.table.timeline import Timeline, body, load_timeline
-from hudi_table.table.transaction import begin_plan, caught_up
+from hudi_table.table.transaction import caught_up, planning
 from hudi_table.table.undo import is_decided
 
 _PLAN_VERSION = 1
+_RECORD_INDEX = MetadataPartition.RECORD_INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +76,9 @@ class Building:
     partitions: dict[MetadataPartition, str]
 
 
-def prepare_metadata(ctx: TableContext, wanted: bool | None, indexes: Iterable[str] = ()) -> None:
+def prepare_metadata(
+    ctx: TableContext, wanted: bool | None, indexes: Iterable[str] = (), limits: ShardLimits | None = None
+) -> None:
     """Before a write: build the metadata table if it is wanted, with the partitions `indexes`, drop it if not, and without a wish keep it as it is.
 
     Raises as `build_metadata`.
@@ -70,20 +90,34 @@ def prepare_metadata(ctx: TableContext, wanted: bool | None, indexes: Iterable[s
     found = settle_metadata(ctx)
     names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
     if wanted and not set(names) <= set(found.ready):
-        build_metadata(ctx, names)
+        build_metadata(ctx, names, limits)
     elif found.inflight:
         _look_after(ctx, found)
 
 
-def build_metadata(ctx: TableContext, wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,)) -> bool:
+def build_metadata(
+    ctx: TableContext,
+    wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,),
+    limits: ShardLimits | None = None,
+) -> bool:
     """Build the partitions that are not there yet, `files` in any case, and return when they are ready. Whether there was anything to do.
 
-    A building that was begun is finished, also another process's. Raises WriteConflictError if the table is taken back meanwhile,
-    CommitStateUnknownError, and what the storage raises: then the next write, or the same call, goes on.
+    `limits` say how many file groups a record index gets. A building that was begun is finished, also another process's. Raises
+    WriteConflictError if the table is taken back meanwhile, CommitStateUnknownError, and what the storage raises: then the next write,
+    or the same call, goes on. Raises InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError
+    if the files hold no keys.
     """
-    did = finish_buildings(ctx)
+    if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
+        raise UnsupportedTableError(
+            "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
+            base_path=ctx.base_path,
+        )
+    did = _finished(ctx, asked=_RECORD_INDEX in wanted)
     found = read_partitions(ctx)
     missing = [name for name in dict.fromkeys([MetadataPartition.FILES, *wanted]) if name not in found.ready]
+    limits = limits or ShardLimits()
+    if _RECORD_INDEX in wanted and _RECORD_INDEX not in missing:
+        _refuse_other_kind(ctx, limits)
     if not missing:
         return did
     if not found.ready:
@@ -91,7 +125,7 @@ def build_metadata(ctx: TableContext, wanted: Sequence[MetadataPartition] = (Met
         drop_metadata_table(ctx)
     for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
         settle.delete(ctx.storage, info.path)
-    instant = _plan(ctx, missing)
+    instant = _plan(ctx, missing, limits)
     _execute(ctx, Building(instant, _initial(instant.time, missing)))
     return True
 
@@ -110,11 +144,24 @@ def finish_buildings(ctx: TableContext) -> bool:
     return bool(waiting)
 
 
+def _finished(ctx: TableContext, *, asked: bool) -> bool:
+    """Finish what others have planned. Rows that allow no record index end its plan, and are told to who `asked` for one alone."""
+    try:
+        return finish_buildings(ctx)
+    except InvalidDataError:
+        if asked:
+            raise
+        return True
+
+
 def _look_after(ctx: TableContext, found: Partitions) -> None:
     """Finish a building whose process seems dead, and forget one that never got a plan."""
     timeline = load_timeline(ctx)
     waiting = [i for i in timeline.pending if i.action is Action.INDEXING]
-    if not waiting and not timeline.planner_claims:
+    if not is_built(timeline):
+        # What was being built when it was read may have been ended since; then the next write finds out more.
+        if read_partitions(ctx) != found or is_built(load_timeline(ctx)):
+            return
         if found.ready:
             replace_properties(ctx, _named(Partitions(found.ready)))
         else:
@@ -122,27 +169,27 @@ def _look_after(ctx: TableContext, found: Partitions) -> None:
         return
     begun = [timeline.files[i.with_state(State.REQUESTED).file_name] for i in waiting]
     if begun and (store_now(ctx) - max(begun)).total_seconds() >= ctx.settings.suspect_after_seconds:
-        finish_buildings(ctx)
+        _finished(ctx, asked=False)
 
 
-def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition]) -> Instant:
-    txn = begin_plan(ctx, Action.INDEXING)
-    try:
-        _skeleton(ctx, _initial(txn.time, wanted))
+def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits) -> Instant:
+    with planning(ctx, Action.INDEXING) as txn:
+        groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
+        properties: dict[str, str | None] = {}
+        if _RECORD_INDEX in groups:
+            groups[_RECORD_INDEX] = shards_needed(ctx, txn.timeline, limits)
+            define_record_index(ctx, by_partition=limits.by_partition)
+            begun = str(limits.least) if limits.by_partition and limits.least > 1 else None
+            properties = {PARTITION_SHARDS: begun}
+        begin(ctx, _initial(txn.time, wanted), groups)
         found = read_partitions(ctx)
-        replace_properties(ctx, _named(Partitions(found.ready, (*found.inflight, *wanted))))
+        replace_properties(ctx, _named(Partitions(found.ready, (*found.inflight, *wanted))) | properties)
         infos = [
             {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": txn.time}
             for name in wanted
         ]
         plan = write_container("HoodieIndexPlan", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
         txn.plan(plan, {METADATA, f"instant:{txn.time}"})
-    except CommitStateUnknownError:
-        raise
-    except HudiError:
-        with suppress(HudiError):
-            txn.withdraw()
-        raise
     return txn.instant
 
 
@@ -162,35 +209,6 @@ def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[Metadat
     return {partition: initial_instant(time, number) for number, partition in enumerate(partitions)}
 
 
-def _skeleton(ctx: TableContext, partitions: dict[MetadataPartition, str]) -> None:
-    """The table itself, and of each partition the first log of its groups: there writers find where their logs go."""
-    own = context_of(ctx)
-    properties = {
-        "hoodie.table.name": own.config.name,
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": "6",
-        "hoodie.timeline.layout.version": "1",
-        "hoodie.table.base.file.format": "HFILE",
-        "hoodie.table.recordkey.fields": "key",
-        "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-        "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-        "hoodie.populate.meta.fields": "false",
-        "hoodie.archivelog.folder": own.config.archive_folder,
-        "hoodie.datasource.write.drop.partition.columns": "false",
-        "hoodie.table.checksum": str(checksum("", own.config.name)),
-    }
-    for partition, instant in partitions.items():
-        empty = pa.table({"key": pa.array([], pa.string())})
-        data = log_bytes(empty, pa.array([], pa.string()), partition, instant)
-        for number in range(partition.default_groups):
-            log = LogFileName(group_file_id(partition, number), instant, 1, EMPTY_LOG_TOKEN)
-            settle.put(own.storage, join(partition, str(log)), data)
-        settle.put(own.storage, join(partition, PARTITION_METADATA), _partition_metadata(instant))
-    # Last, for a folder without them is no table.
-    settle.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
-
-
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
@@ -198,7 +216,18 @@ def _execute(ctx: TableContext, building: Building) -> None:
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
-        stats = _base_files(own, partition, instant, derive(partition))
+        groups = planned_groups(own, partition, instant)
+        try:
+            by_partition = (
+                partition is _RECORD_INDEX and None not in groups and (bool(groups) or noted_by_partition(ctx))
+            )
+            if by_partition:
+                stats = _by_partition(ctx, own, timeline, instant, groups)
+            else:
+                stats = _base_files(own, partition, instant, _parts(ctx, timeline, partition, derive, groups))
+        except InvalidDataError:
+            _give_up(ctx, building)
+            raise
         if ctx.clock.boot_seconds() - begun > ctx.settings.fresh_seconds:
             # What is published late may have been archived, or dropped, long ago.
             raise UnavailableError(
@@ -206,7 +235,16 @@ def _execute(ctx: TableContext, building: Building) -> None:
                 base_path=ctx.base_path,
             )
         publish(own, instant, stats, "BULK_INSERT")
+        if partition is _RECORD_INDEX:
+            define_record_index(ctx, by_partition=by_partition)
+    if MetadataPartition.COLUMN_STATS in building.partitions:
+        define_column_stats(ctx, stored_schema(ctx, timeline))
     _make_ready(ctx, building)
+    _complete(ctx, building)
+
+
+def _complete(ctx: TableContext, building: Building) -> None:
+    """The end of the plan."""
     infos = [
         {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
         for name in building.partitions
@@ -215,6 +253,60 @@ def _execute(ctx: TableContext, building: Building) -> None:
     path = f"{HOODIE}/{building.instant.with_state(State.COMPLETED).file_name}"
     with suppress(ObjectExistsError):
         settle.settle(lambda: ctx.storage.put_if_absent(path, report))
+
+
+def _parts(
+    ctx: TableContext,
+    timeline: Timeline,
+    partition: MetadataPartition,
+    derive: Derive,
+    groups: Groups,
+) -> Iterable[tuple[str, pa.Table]]:
+    """(file id, entries sorted by key) of the groups that have any."""
+    if partition is _RECORD_INDEX:
+        return recorded_shards(ctx, timeline, groups)
+    return [
+        (group_file_id(partition, number), rows)
+        for entries in derive(partition, False)
+        for number, rows, _ in by_group(entries, groups.get(None, 1))
+    ]
+
+
+def _by_partition(
+    ctx: TableContext, own: TableContext, timeline: Timeline, instant: str, planned: Groups
+) -> list[WriteStat]:
+    """The base files of a record index by partition.
+
+    Data partitions that came since the plan was made are begun as writers begin them, who may do so at the same time.
+    """
+    late: dict[str | None, int] = dict.fromkeys(
+        partitions_in(list_data_files(ctx.storage)), read_partitions(ctx).begun_shards
+    )
+    late = {of: count for of, count in late.items() if of not in planned}
+    for of, count in late.items():
+        first_logs(own, _RECORD_INDEX, BEGUN_SHARD, of, count)
+    parts = recorded_shards(ctx, timeline, {**planned, **late})
+    instants = {
+        file_id: BEGUN_SHARD
+        for of, count in late.items()
+        for file_id in (group_file_id(_RECORD_INDEX, number, of) for number in range(count))
+    }
+    return _base_files(own, _RECORD_INDEX, instant, parts, instants)
+
+
+def _give_up(ctx: TableContext, building: Building) -> None:
+    """End a plan that the rows of the table do not allow: its partitions are unnamed, nothing of them is written to any more."""
+    found = read_partitions(ctx)
+    mine = set(building.partitions) - set(found.ready)
+    left = Partitions(found.ready, tuple(name for name in found.inflight if name not in mine))
+    if left.all:
+        replace_properties(ctx, _named(left))
+    else:
+        drop_metadata_table(ctx)
+    _complete(
+        ctx,
+        Building(building.instant, {name: time for name, time in building.partitions.items() if name in found.ready}),
+    )
 
 
 def _make_ready(ctx: TableContext, building: Building) -> None:
@@ -227,12 +319,17 @@ def _make_ready(ctx: TableContext, building: Building) -> None:
 
 
 def _base_files(
-    own: TableContext, partition: MetadataPartition, instant: str, entries: Entries | None
+    own: TableContext,
+    partition: MetadataPartition,
+    instant: str,
+    parts: Iterable[tuple[str, pa.Table]],
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> list[WriteStat]:
-    """The base files of the groups that have entries; a group without any has its log alone, as Hudi's have."""
+    """The base files of the groups that have entries; a group without any has its log alone, as Hudi's have. `others`: instants of groups
+    that do not begin with this one."""
     stats = []
-    for number, rows, _ in by_group(entries, partition.default_groups) if entries is not None else ():
-        name = HFileName(group_file_id(partition, number), EMPTY_LOG_TOKEN, instant)
+    for file_id, rows in parts:
+        name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
         data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
         path = join(partition, str(name))
         settle.put(own.storage, path, data)
@@ -250,13 +347,21 @@ def _base_files(
     return stats
 
 
-def _named(partitions: Partitions) -> dict[str, str]:
+def _refuse_other_kind(ctx: TableContext, limits: ShardLimits) -> None:
+    """Raise UnsupportedTableError if the record index that is there is not of the kind that is asked for: none becomes the other unasked."""
+    timeline = load_timeline(ctx)
+    table = MetadataTable.with_ready(ctx, timeline, _RECORD_INDEX)
+    if table is None or table.by_partition == limits.by_partition:
+        return
+    has, wants = ("by partition", "global") if table.by_partition else ("global", "by partition")
+    raise UnsupportedTableError(
+        f"the table's record index is {has} and a {wants} one is asked for: drop the metadata table first (hudictl metadata BASE --drop --yes)",
+        base_path=ctx.base_path,
+    )
+
+
+def _named(partitions: Partitions) -> dict[str, str | None]:
     return {
         METADATA_PARTITIONS: ",".join(sorted(set(partitions.ready))),
         METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(set(partitions.inflight))),
     }
-
-
-def _partition_metadata(instant: str) -> bytes:
-    date = parse_instant_time(instant[:17]).strftime("%a %b %d %H:%M:%S %Y")
-    return f"#partition metadata\n#{date}\ncommitTime={instant}\npartitionDepth=1\n".encode()

@@ -5,13 +5,14 @@ completed, so it is made again if a commit was decided meanwhile; and not at all
 a decision, or another engine's. Who had written a log before and decides later finds the plan, and writes it again behind it. So
 what an execution writes follows from the plan, and anybody may execute it.
 
-Facts (measured on Hudi 0.15.0): the instant is that of the data table and `001`, here that of the planner; it is due after ten
-deltacommits; it completes as `commit`.
+Facts (measured on Hudi 0.15.0): the instant is that of the newest delta and `001`; it is due after ten deltacommits; it completes as
+`commit`. Each write of 0.15.0 looks whether a compaction is due, by the instant that it would have, and fails if there is a completed
+instant as late as that: so ours has the newest delta's too, wherever it can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,15 +21,16 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
-from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableError, WriteConflictError
+from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.metadata_table import (
     ALL_PARTITIONS,
     EMPTY_LOG_TOKEN,
     HFileName,
     MetadataPartition,
     compaction_instant,
+    data_instant,
     parse_hfile,
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
@@ -43,7 +45,7 @@ from hudi_table.table.metadata.records import file_records
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.metadata.writing import completed_body
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.transaction import begin_plan
+from hudi_table.table.transaction import planning
 from hudi_table.table.view import BaseFile, FileSlice, LogFile
 
 DELTAS_MAX = 10
@@ -87,36 +89,37 @@ def _plan(ctx: TableContext) -> bool:
         timeline = load_timeline(ctx)
         if any(i.action in _HOLDING for i in timeline.pending):
             return False
-        txn = begin_plan(ctx, Action.COMPACTION)
-        try:
-            slices = _chosen(ctx, txn.timeline)
-            if not slices:
+        with suppress(WriteConflictError), planning(ctx, Action.COMPACTION) as txn:
+            table = MetadataTable.load(ctx, txn.timeline)
+            slices = _chosen(table, txn.timeline) if table is not None else []
+            if table is None or not slices:
                 txn.withdraw()
                 return False
-            requested = Instant(compaction_instant(txn.time), Action.COMPACTION, State.REQUESTED)
+            requested = Instant(_instant(table, slices, txn.time), Action.COMPACTION, State.REQUESTED)
             touches = {metadata_touch(item.partition, item.file_id) for item in slices}
             # Relative to `.hoodie/`, as every name of an entry.
             name = join(METADATA_TABLE, HOODIE, requested.file_name).removeprefix(f"{HOODIE}/")
             txn.plan(plan_body(slices), touches | {f"instant:{txn.time}"}, name, compacts_metadata=True)
             return True
-        except WriteConflictError:
-            with suppress(HudiError):
-                txn.withdraw()
-        except CommitStateUnknownError:
-            raise
-        except HudiError:
-            with suppress(HudiError):
-                txn.withdraw()
-            raise
     return False
 
 
-def _chosen(ctx: TableContext, timeline: Timeline) -> list[PlannedSlice]:
+def _instant(table: MetadataTable, slices: Sequence[PlannedSlice], planner: str) -> str:
+    """The instant of a plan: that of the newest delta that counts and `001`; the planner's and `001` where that is taken, or not later
+    than a slice that is planned, as after a building."""
+    newest = max((i.time for i in table.timeline.commits if i.time in table.counted), default="")
+    found = compaction_instant(data_instant(newest)) if newest else ""
+    taken = {i.time for i in table.timeline.instants}
+    before = [comparable_time(time) for time in (newest, *(item.base_instant for item in slices))]
+    free = bool(found) and found not in taken and comparable_time(found) > max(before)
+    return found if free else compaction_instant(planner)
+
+
+def _chosen(table: MetadataTable, timeline: Timeline) -> list[PlannedSlice]:
     """Every slice with logs that count; none if it must not be planned now."""
     if any(i.action in _HOLDING for i in timeline.pending):
         return []
-    table = MetadataTable.load(ctx, timeline)
-    if table is None or any(i.action is Action.COMPACTION for i in table.timeline.pending):
+    if any(i.action is Action.COMPACTION for i in table.timeline.pending):
         return []
     pending = {i.time for i in timeline.pending}
     found = []

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_table.model.instants import comparable_time
+from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
+from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -45,7 +47,8 @@ def committed_files(infos: Iterable[ObjectInfo], timeline: Timeline) -> dict[tup
 
 
 def differences(ctx: TableContext) -> list[Difference]:
-    """Where the partition `files` and the table's folders disagree, sorted by path; empty without a metadata table that is ready.
+    """Where the partition `files` and the table's folders disagree, and which partitions a record index by partition leaves out, sorted by
+    path; empty without a metadata table that is ready. Raises CorruptTableError, UnsupportedTableError.
 
     Of what writers and cleans change meanwhile it is right: the timeline is listed before and after, and what only one of both
     explains is passed over.
@@ -74,4 +77,11 @@ def differences(ctx: TableContext) -> list[Difference]:
     found += [Difference(path, "is a partition that is not listed") for path in with_files - known]
     if not moved:
         found += [Difference(path, "is no partition") for path in known - set(partitions_in(infos))]
+    if table.by_partition and MetadataPartition.RECORD_INDEX in table.partitions.ready:
+        groups = [group.latest for group in table.groups.get(MetadataPartition.RECORD_INDEX, ())]
+        ids = [item.file_id for item in groups if is_there(item.logs, table.counted, based=item.base is not None)]
+        found += [
+            Difference(path, "has no shards in the record index")
+            for path in known - shard_counts(ids, ctx.base_path).keys()
+        ]
     return sorted(found, key=lambda item: (item.path, item.what))

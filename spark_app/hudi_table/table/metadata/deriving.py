@@ -7,23 +7,24 @@ one made of its keys, for Hudi's index fails where it is missing (read in public
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_table.codec.avro_schema import with_meta
 from hudi_table.codec.bloom import BloomFilter
-from hudi_table.codec.column_stats import indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
 from hudi_table.codec.log_blocks import BlockType, scan_blocks
 from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import META_COLUMNS, RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.listing import list_data_files, partitions_in
@@ -49,11 +50,11 @@ _File = tuple[str, str]
 def entries_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Derive:
     """What the commit of the instant `time` says to each partition; its snapshot is `timeline`, its files are there."""
 
-    def derive(name: MetadataPartition) -> Entries | None:
+    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
         if name is MetadataPartition.FILES:
-            return Entries(file_records(entries_of_commit(metadata)))
+            return [Entries(file_records(entries_of_commit(metadata)))]
         if name is MetadataPartition.RECORD_INDEX:
-            return locations_of(ctx, metadata, time, timeline)
+            return locations_of(ctx, metadata, time, timeline, by_partition=by_partition)
         files = [(stat.partition_path, stat.path.rpartition("/")[2]) for stat in metadata.stats]
         return _of_files(ctx, name, files)
 
@@ -64,14 +65,16 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
     """What a clean says to each partition: file names by partition that are gone, and partitions that are."""
     files = [(partition, name) for partition, names in deleted.items() for name in names]
 
-    def derive(name: MetadataPartition) -> Entries | None:
+    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
+        del by_partition
         if name is MetadataPartition.FILES:
             rows = entries_of_clean(deleted, dropped)
-            return Entries(file_records(rows)) if len(rows) else None
+            return [Entries(file_records(rows))] if len(rows) else []
         if name is MetadataPartition.RECORD_INDEX:
-            return None
+            return []
         if name is MetadataPartition.COLUMN_STATS:
-            columns = _columns(ctx, load_timeline(ctx))
+            # An older file may have told of its columns, before the table got one that cannot be told of.
+            columns = [field.name for field in stored_schema(ctx, load_timeline(ctx)) if has_stats(field.type)]
             return _joined([column_stats_removals(partition, found, columns) for partition, found in files])
         bases = [(partition, found) for partition, found in files if parse_base_file(found) is not None]
         return _joined([bloom_removal(partition, found, _instant(found)) for partition, found in bases])
@@ -80,23 +83,20 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
 
 
 def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
-    """What everything that is committed now says to each partition."""
+    """What everything that is committed now says to each partition but the record index, which `recording` makes piece by piece."""
     infos = list_data_files(ctx.storage)
     sizes = committed_files(infos, timeline)
 
-    def derive(name: MetadataPartition) -> Entries | None:
+    def derive(name: MetadataPartition, by_partition: bool) -> Sequence[Entries]:
+        del by_partition
         if name is MetadataPartition.FILES:
-            return Entries(file_records(entries_of_files(sizes, partitions_in(infos))))
-        if name is MetadataPartition.RECORD_INDEX:
-            if sizes:
-                raise UnsupportedTableError("a record index is built of an empty table alone", base_path=ctx.base_path)
-            return None
+            return [Entries(file_records(entries_of_files(sizes, partitions_in(infos))))]
         return _of_files(ctx, name, list(sizes))
 
     return derive
 
 
-def _of_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Entries | None:
+def _of_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]) -> Sequence[Entries]:
     known = sorted(set(files))
     bases = [file for file in known if parse_base_file(file[1]) is not None]
     if name is not MetadataPartition.COLUMN_STATS:
@@ -106,9 +106,9 @@ def _of_files(ctx: TableContext, name: MetadataPartition, files: Iterable[_File]
     return _joined([*found, *LocalEngine(FOOTERS_AHEAD).map(partial(_log_stats, ctx), logs)])
 
 
-def _joined(parts: Iterable[pa.Table]) -> Entries | None:
+def _joined(parts: Iterable[pa.Table]) -> Sequence[Entries]:
     found = [part for part in parts if len(part)]
-    return Entries(pa.concat_tables(found).sort_by("key").combine_chunks()) if found else None
+    return [Entries(pa.concat_tables(found).sort_by("key").combine_chunks())] if found else []
 
 
 def _stats(ctx: TableContext, file: _File) -> pa.Table:
@@ -160,11 +160,9 @@ def _nothing() -> pa.Table:
     return pa.schema([("key", pa.string()), *METADATA_SCHEMA]).empty_table()
 
 
-def _columns(ctx: TableContext, timeline: Timeline) -> list[str]:
-    """The columns that files of the table have statistics of."""
-    schema = table_schema(ctx, timeline) or pa.schema([])
-    meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
-    return indexed_columns(pa.schema([*meta, *(field for field in schema if field.name not in META_COLUMNS)]))
+def stored_schema(ctx: TableContext, timeline: Timeline) -> pa.Schema:
+    """The columns of the table's newest files, meta columns ahead."""
+    return with_meta(table_schema(ctx, timeline) or pa.schema([]))
 
 
 def _instant(name: str) -> str:

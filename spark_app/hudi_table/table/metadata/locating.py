@@ -5,12 +5,20 @@ alone; here updated ones are told again, which changes nothing. A key that is to
 
 A delete in a log may leave the row if event time decides, so there the entry stays: one of a key that is gone sends the next
 row of that key to a file group that does not hold it, which is right for every merge. Only replaced groups must not be left.
+
+Inserts look no key up, and indexes that are not global only in one partition. A key that is in another file group already would be in
+two, and the index has one place for it: nothing could be told from it any more, so it ends with that commit. An index by partition has
+one in each partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,39 +27,149 @@ from hudi_table.codec.log_rows import read_deletes, read_rows
 from hudi_table.codec.metadata_entries import record_index_entries
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches
-from hudi_table.errors import CorruptTableError
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
-from hudi_table.model.table_config import MergeMode
+from hudi_table.model.table_config import MergeMode, TableConfig
 from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.live_keys import LiveKeys
 from hudi_table.table.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.metadata.lookups import Located, RecordShards
 from hudi_table.table.metadata.merging import latest
+from hudi_table.table.metadata.reading import GROUPS_AHEAD
 from hudi_table.table.metadata.records import Entries
 from hudi_table.table.timeline import Timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 
 CLUSTER = "CLUSTER"
+_UPSERT = "UPSERT"
+_INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
+"""Operations that look no key up."""
 _REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that move no key."""
 
 
-def locations_of(ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline) -> Entries | None:
-    """What the commit of the instant `time`, whose snapshot was `timeline`, says to the record index; None if nothing.
+Lost: TypeAlias = tuple[tuple[str, str], pa.Array]
+"""A file group, (partition, file id), and record keys that it has no more."""
 
-    Raises CorruptTableError if a file that it was made of is not there.
+
+def locations_of(
+    ctx: TableContext, metadata: CommitMetadata, time: str, timeline: Timeline, *, by_partition: bool
+) -> list[Entries]:
+    """What the commit of the instant `time`, whose snapshot was `timeline`, says to the record index; of one by partition, to each data
+    partition that it writes to, which must have shards then even if no key is told.
+
+    Raises CorruptTableError if a file that it was made of is not there, UnsupportedTableError if a key is in two file groups then.
     """
     if metadata.compacted or metadata.operation_type in _REWRITES:
-        return None
+        return []
     told = [_told(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
-    gone = [keys for stat in metadata.stats for keys in _gone(ctx, stat)]
+    lost = [part for stat in metadata.stats for part in _gone(ctx, stat)]
     if metadata.operation_type != CLUSTER:
-        gone += _replaced(ctx, metadata, timeline)
-    rows = latest([_nothing(), *told])
-    deleted = pa.chunked_array(gone, pa.string()).combine_chunks().unique() if gone else pa.array([], pa.string())
-    deleted = deleted.filter(pc.invert(pc.is_in(deleted, rows["key"].combine_chunks())))
-    if not len(rows) and not len(deleted):
-        return None
-    return Entries(rows.combine_chunks(), deleted.take(pc.sort_indices(deleted)))
+        lost += _replaced(ctx, metadata, timeline)
+    doubles = _may_double(ctx.config, metadata.operation_type, by_partition=by_partition)
+    shards = RecordShards.load(ctx, timeline) if lost or doubles else None
+    written = sorted({stat.partition_path for stat in metadata.stats})
+    view = FileSystemView(ctx, timeline)
+    slices = view.latest_slices(written if by_partition else None) if doubles and shards is not None else []
+    said = _Said(ctx, metadata, timeline, shards, slices, told, lost)
+    if not by_partition:
+        found = said.entries(None, doubles=doubles)
+        return [found] if len(found.rows) or len(found.deleted) else []
+    partitions = sorted({*written, *(partition for (partition, _), _ in lost)})
+    return LocalEngine(GROUPS_AHEAD).map(lambda partition: said.entries(partition, doubles=doubles), partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the files of a commit got (`told`, one for each write stat) and lost, to be said where keys are unique. `slices`: those of its
+    snapshot, in the partitions that it writes to at least, where a key may be in two file groups now."""
+
+    ctx: TableContext
+    metadata: CommitMetadata
+    timeline: Timeline
+    shards: RecordShards | None
+    slices: Sequence[FileSlice]
+    told: list[pa.Table]
+    lost: list[Lost]
+
+    def entries(self, of: str | None, *, doubles: bool) -> Entries:
+        """That of a data partition, or of all of them together. `doubles`: a key may be in two file groups now."""
+        pairs = [
+            (stat, part)
+            for stat, part in zip(self.metadata.stats, self.told, strict=True)
+            if of in (None, stat.partition_path)
+        ]
+        lost = [(group, keys) for group, keys in self.lost if of in (None, group[0])]
+        deleted = _no_more(self.ctx, lost, self.shards)
+        if doubles:
+            groups = [(stat.partition_path, stat.file_id) for stat, _ in pairs]
+            self._refuse_twice(groups, [part for _, part in pairs], deleted, of)
+        rows = latest([_nothing(), *(part for _, part in pairs)])
+        deleted = deleted.filter(pc.invert(pc.is_in(deleted, rows["key"].combine_chunks())))
+        return Entries(rows.combine_chunks(), deleted.take(pc.sort_indices(deleted)), of)
+
+    def _refuse_twice(
+        self, of_stats: list[tuple[str, str]], told: list[pa.Table], gone: pa.Array, of: str | None
+    ) -> None:
+        """Raise UnsupportedTableError if a key that was `told` of the file group `of_stats` is in another one too, of this commit or of its
+        snapshot, and not `gone` there."""
+        groups = list(dict.fromkeys(of_stats))
+        number = {group: position for position, group in enumerate(groups)}
+        keys = pa.chunked_array([part["key"].combine_chunks() for part in told], pa.string()).combine_chunks()
+        mine = np.repeat([number[group] for group in of_stats], [len(part) for part in told]).astype(np.int64)
+        both = pa.table({"key": keys, "group": mine}).group_by("key").aggregate([("group", "min"), ("group", "max")])
+        twice = both.filter(pc.not_equal(both["group_min"], both["group_max"]))["key"].combine_chunks()
+        if self.shards is not None and not len(twice):
+            hidden = set(self.metadata.replaced_groups)
+            scoped = (item for item in self.slices if of in (None, item.partition))
+            kept = [item for item in scoped if (item.partition, item.file_id) not in hidden]
+            places = {(item.partition, item.file_id): number for number, item in enumerate(kept)}
+            own = np.array([places.get(group, -1) for group in groups], dtype=np.int64)[mine]
+            twice = _elsewhere(
+                self.ctx, kept, self.shards.find(self.ctx.storage, keys, _paths(groups, mine)), keys, own, self.timeline
+            )
+            twice = twice.filter(pc.invert(pc.is_in(twice, value_set=gone)))
+        if len(twice):
+            raise UnsupportedTableError(
+                f"record key {twice[0].as_py()!r} was written and is in two file groups now, and a record index has one place for it: delete "
+                "one of the rows, and build it again",
+                base_path=self.ctx.base_path,
+            )
+
+
+def _may_double(config: TableConfig, operation: str, *, by_partition: bool) -> bool:
+    """Whether an operation may write a key that another file group holds, of its partition in an index that is `by_partition`."""
+    found_by_partition = bool(config.partition_by) and not (config.index is not None and config.index.type.is_global)
+    return operation in _INSERTS or (operation == _UPSERT and found_by_partition and not by_partition)
+
+
+def _elsewhere(
+    ctx: TableContext,
+    slices: list[FileSlice],
+    located: Located,
+    keys: pa.Array,
+    own: npt.NDArray[np.int64],
+    timeline: Timeline,
+) -> pa.Array:
+    """Those of the keys that a slice holds which is not their own; `own[i]` is the position of the slice of key i, -1 for a new one.
+
+    The index may tell of a key that its file group has lost, so the group is asked.
+    """
+    codes = located.among(slices)
+    known = np.asarray(codes.is_valid())
+    rows, found = located.rows[known], codes.drop_null().to_numpy().astype(np.int64)
+    apart = own[rows] != found
+    rows, found = rows[apart], found[apart]
+    live, doubled = LiveKeys(ctx, timeline), []
+    for number in np.unique(found).tolist():
+        wanted = keys.take(pa.array(rows[found == number]))
+        for stored in live.of(slices[number]):
+            both = wanted.filter(pc.is_in(wanted, value_set=stored))
+            if len(both):
+                doubled.append(both)
+    return pa.chunked_array(doubled, pa.string()).combine_chunks()
 
 
 def _nothing() -> pa.Table:
@@ -69,17 +187,41 @@ def _told(ctx: TableContext, stat: WriteStat, time: str, *, whole: bool) -> pa.T
     return found.cast(_nothing().schema)
 
 
-def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[pa.Array]:
+def _gone(ctx: TableContext, stat: WriteStat) -> Iterator[Lost]:
     """The keys that a file lost."""
     if not stat.num_deletes:
         return
+    group = (stat.partition_path, stat.file_id)
     name = parse_base_file(stat.path.rpartition("/")[2])
     if name is None:
         if ctx.config.merge_mode is MergeMode.COMMIT_TIME:
-            yield _log_keys(ctx, stat.path, deleted=True)
+            yield group, _log_keys(ctx, stat.path, deleted=True)
         return
     before = _base_keys(ctx, _path_before(ctx, stat), None)
-    yield before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None))))
+    yield group, before.filter(pc.invert(pc.is_in(before, _base_keys(ctx, stat.path, None))))
+
+
+def _no_more(ctx: TableContext, lost: list[Lost], shards: RecordShards | None) -> pa.Array:
+    """The keys that are nowhere any more: those that a file group lost which the index has for them.
+
+    A log or a replaced group may name a key that has moved away before, and lives on elsewhere. While the index is being built it
+    cannot be asked.
+    """
+    keys = pa.chunked_array([part for _, part in lost], pa.string()).combine_chunks()
+    if shards is None or not len(keys):
+        return keys.unique()
+    names = pa.array([f"{file_id}/{partition}" for (partition, file_id), _ in lost], pa.string())
+    numbers = np.repeat(np.arange(len(lost)), [len(part) for _, part in lost])
+    own = names.take(pa.array(numbers))
+    located = shards.find(ctx.storage, keys, _paths([group for group, _ in lost], numbers))
+    there = pc.equal(located.names, own.take(pa.array(located.rows)))
+    return keys.take(pa.array(located.rows)).filter(there).unique()
+
+
+def _paths(groups: Sequence[tuple[str, str]], numbers: npt.NDArray[np.int64]) -> pa.DictionaryArray:
+    """The partition of each key's file group, whose position in `groups` is given."""
+    partitions = pa.array([partition for partition, _ in groups], pa.string())
+    return partitions.take(pa.array(numbers)).dictionary_encode()
 
 
 def _path_before(ctx: TableContext, stat: WriteStat) -> str:
@@ -95,15 +237,16 @@ def _path_before(ctx: TableContext, stat: WriteStat) -> str:
     )
 
 
-def _replaced(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -> list[pa.Array]:
-    """The keys of groups that the commit hides."""
-    hidden = {(partition, file_id) for partition, ids in (metadata.replaced or {}).items() for file_id in ids}
+def _replaced(ctx: TableContext, metadata: CommitMetadata, timeline: Timeline) -> list[Lost]:
+    """The keys of groups that the commit hides, those of deleted rows too."""
+    hidden = set(metadata.replaced_groups)
     if not hidden:
         return []
     visible = VisibleInstants.of(timeline)
     partitions = sorted({partition for partition, _ in hidden})
     slices = FileSystemView(ctx, timeline).latest_slices(partitions)
-    return [_slice_keys(ctx, item, visible) for item in slices if (item.partition, item.file_id) in hidden]
+    found = [item for item in slices if (item.partition, item.file_id) in hidden]
+    return [((item.partition, item.file_id), _slice_keys(ctx, item, visible)) for item in found]
 
 
 def _slice_keys(ctx: TableContext, item: FileSlice, visible: VisibleInstants) -> pa.Array:

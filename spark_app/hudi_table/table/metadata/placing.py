@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import comparable_time
-from hudi_table.model.metadata_table import parse_hfile
+from hudi_table.model.metadata_table import BEGUN_SHARD, MetadataPartition, parse_hfile
 from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
 from hudi_table.table.compactions import pending_compactions
+from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.view import LogFile
+from hudi_table.table.slices import LogFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,29 @@ class Places:
         self._table, self._time = table, time
         self._pending = pending_compactions(table.ctx, table.timeline)
         self._listed = _by_group(table)
+        self._shards: dict[str, int] | None = None
 
-    def groups(self, partition: str) -> int:
-        """How many file groups a partition has, also one that is being built."""
-        return sum(found == partition for found, _ in self._listed)
+    def groups(self, partition: MetadataPartition, of: str | None = None) -> tuple[int, frozenset[int]]:
+        """How many file groups a partition has, or a record index by partition has `of` a data partition, also where they are being
+        built; and the numbers of those that the delta has to begin: of a new data partition, all of them. Raises CorruptTableError."""
+        if of is None:
+            return max(1, sum(found == partition for found, _ in self._listed)), frozenset()
+        if self._shards is None:
+            found = self._listed.items()
+            counted = self._table.counted
+            ids = [file_id for (_, file_id), (logs, bases) in found if is_there(logs, counted, based=bool(bases))]
+            self._shards = shard_counts(ids, self._table.ctx.base_path)
+        count = self._shards.get(of, 0)
+        begun = self._table.partitions.begun_shards
+        return (count, frozenset()) if count else (begun, frozenset(range(begun)))
 
-    def of(self, partition: str, file_id: str) -> Place:
-        """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is there."""
+    def of(self, partition: str, file_id: str, *, begins: bool = False) -> Place:
+        """Where the next log of a group goes. Raises CorruptTableError if nothing of the group is there, unless the log `begins` it."""
         logs, bases = self._listed.get((partition, file_id), ([], {}))
         instants = {log.name.base_instant for log in logs} | set(bases)
         planned = self._pending.get((partition, file_id))
+        if planned is None and not instants and begins:
+            instants = {BEGUN_SHARD}
         if planned is None and not instants:
             raise CorruptTableError(
                 f"the metadata table has no file group {file_id} of partition {partition!r}; drop it and build it again",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +16,11 @@ from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
 from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import slice_blocks
+from hudi_table.table.log_scan import ShownInstants, slice_blocks
 from hudi_table.table.metadata.merging import DELETED, LISTED, latest, listed
-from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.view import FileSlice
+from hudi_table.table.metadata.table import CountedInstants, MetadataTable
+from hudi_table.table.ports import Storage
+from hudi_table.table.slices import FileSlice
 
 GROUPS_AHEAD = 8
 """File groups looked into at once: they wait for the store."""
@@ -31,29 +32,34 @@ def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = N
 
     Raises CorruptTableError, also for a file that was cleaned meanwhile.
     """
-    storage = table.ctx.storage
+    return _listed_parts(table.ctx.storage, item, table.counted, keys)
+
+
+def _listed_parts(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None) -> list[pa.Table]:
     try:
-        parts = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
-        for block in slice_blocks(storage, item.logs, table.counted):
-            with storage.open_read(block.path) as source:
-                parts.append(_block(source, block))
+        return parts_of(storage, item, counted, keys)
     except ObjectNotFoundError as error:
         raise CorruptTableError(
-            f"{error.path} of the metadata table was listed and is gone; read again", base_path=table.ctx.base_path
+            f"{error.path} of the metadata table was listed and is gone; read again", base_path=storage.base_path
         ) from error
-    if keys is None:
-        return parts
-    wanted = keys.cast(pa.string())
-    return [part.filter(pc.is_in(part["key"], wanted)) for part in parts]
 
 
-def read_listing(table: MetadataTable) -> pa.Table:
-    """Every file that the partition `files` lists, sorted: columns `key` (the data partition, '' if there is none), `name` and
-    `size`; and under the key `__all_partitions__` every partition."""
+def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None = None) -> list[pa.Table]:
+    """The same of a slice whose files are in `storage`, where the blocks of the instants `counted` count. Raises ObjectNotFoundError too."""
+    parts = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
+    for block in slice_blocks(storage, item.logs, counted):
+        with storage.open_read(block.path) as source:
+            parts.append(_block(source, block, keys))
+    return parts
+
+
+def read_listing(table: MetadataTable, keys: pa.Array | None = None) -> pa.Table:
+    """Every file that the partition `files` lists, or those under the given keys (sorted strings), sorted: columns `key` (the data
+    partition, `.` if there is none), `name` and `size`; and under the key `__all_partitions__` every partition."""
     group = table.group(MetadataPartition.FILES, group_file_id(MetadataPartition.FILES, 0))
     if group is None:
         return LISTED.empty_table()
-    return listed(slice_parts(table, group.latest))
+    return listed(slice_parts(table, group.latest, keys))
 
 
 def listed_partitions(listing: pa.Table) -> list[str]:
@@ -70,19 +76,33 @@ def listed_files(listing: pa.Table) -> dict[str, int]:
     return dict(zip(paths.to_pylist(), files["size"].to_pylist(), strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionSlices:
+    """The newest slices of a partition other than `files`, as one listing shows them; picklable: whoever has the metadata table's
+    storage reads entries, and lists nothing."""
+
+    slices: tuple[FileSlice, ...]
+    counted: CountedInstants
+
+    @classmethod
+    def of(cls, table: MetadataTable, partition: MetadataPartition) -> PartitionSlices | None:
+        """Those of this listing; None if the partition has no group."""
+        slices = tuple(group.latest for group in table.groups.get(partition, ()) if group.slices)
+        return cls(slices, table.counted) if slices else None
+
+    def read(self, storage: Storage, keys: pa.Array | None = None) -> pa.Table:
+        """The entries of all keys, or of the given ones. Raises CorruptTableError, also for a file that was cleaned meanwhile."""
+
+        def merged(item: FileSlice) -> pa.Table:
+            return latest_of(_listed_parts(storage, item, self.counted, keys))
+
+        return pa.concat_tables(LocalEngine(GROUPS_AHEAD).map(merged, self.slices))
+
+
 def read_entries(table: MetadataTable, partition: MetadataPartition, keys: pa.Array | None = None) -> pa.Table | None:
     """The entries of a partition other than `files`, of all its groups; None if it has no group."""
-    groups = table.groups.get(partition, [])
-    if not groups:
-        return None
-    found = LocalEngine(GROUPS_AHEAD).map(
-        partial(_merged, table, keys=keys), [group.latest for group in groups if group.slices]
-    )
-    return pa.concat_tables(found)
-
-
-def _merged(table: MetadataTable, item: FileSlice, keys: pa.Array | None) -> pa.Table:
-    return latest_of(slice_parts(table, item, keys))
+    found = PartitionSlices.of(table, partition)
+    return None if found is None else found.read(table.ctx.storage, keys)
 
 
 def latest_of(parts: Sequence[pa.Table]) -> pa.Table:
@@ -113,14 +133,16 @@ def _base(source: pa.NativeFile, path: str, keys: pa.Array | None) -> pa.Table:
         return _decoded(file.read() if keys is None else file.lookup(keys), file.schema)
 
 
-def _block(source: pa.NativeFile, block: LogBlock) -> pa.Table:
+def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.Table:
     if block.type is BlockType.DELETE:
         deleted = read_deletes(source, block).keys
+        if keys is not None:
+            deleted = deleted.filter(pc.is_in(deleted, value_set=keys.cast(deleted.type)))
         return pa.table({"key": deleted, DELETED: pa.repeat(pa.scalar(True), len(deleted))})
     if block.type is not BlockType.HFILE:
         raise UnsupportedTableError(f"a {block.type.name} block in a log of the metadata table", path=block.path)
     file = read_hfile(source, block)
-    return _decoded(file.read(), block.schema or file.schema)
+    return _decoded(file.read() if keys is None else file.lookup(keys), block.schema or file.schema)
 
 
 def _decoded(entries: pa.Table, schema: str) -> pa.Table:

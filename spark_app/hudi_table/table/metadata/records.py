@@ -7,7 +7,7 @@ lists the files of its plan as tombstones of size 0, and a partition that it emp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,14 +23,16 @@ ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.in
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What a delta says of one partition: `rows` to put, sorted by `key`, and `deleted` keys."""
+    """What a delta says of one partition: `rows` to put, sorted by `key`, and `deleted` keys. `of`: the data partition whose keys
+    they are, in a record index by partition."""
 
     rows: pa.Table
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    of: str | None = None
 
 
-Derive = Callable[[MetadataPartition], Entries | None]
-"""The entries of a partition; None for no change."""
+Derive = Callable[[MetadataPartition, bool], Sequence[Entries]]
+"""The entries of a partition; none for no change. The flag: whether its record index is by partition."""
 
 
 def file_records(entries: pa.Table) -> pa.Table:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.instants import Action
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.table import Partitions, check_version, context_of, read_partitions
 from hudi_table.table.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline import Timeline, load_timeline
 
 KEPT = frozenset(MetadataPartition)
 """The partitions that commits of this release write to."""
-BUILT = KEPT - {MetadataPartition.RECORD_INDEX}
-"""Those that it builds."""
-_OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
+OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
+"""Those that are made of `_hoodie_record_key`."""
 
 
 class MetadataDroppedWarning(UserWarning):
@@ -30,6 +31,11 @@ def settle_metadata(ctx: TableContext) -> Partitions:
     if not ctx.config.metadata_partitions and not _is_there(ctx):
         return Partitions()
     found = read_partitions(ctx)
+    if not found.all:
+        # Whoever builds one makes its folder before it is named, under a claim; so without a claim it is named by now, or nobody's.
+        if is_built(load_timeline(ctx)):
+            return Partitions()
+        found = read_partitions(ctx)
     why = _why_not(ctx, found)
     if why is None:
         if set(found.ready) != set(ctx.config.metadata_partitions):
@@ -37,6 +43,11 @@ def settle_metadata(ctx: TableContext) -> Partitions:
         return found
     drop(ctx, why)
     return Partitions()
+
+
+def is_built(timeline: Timeline) -> bool:
+    """Whether somebody builds partitions of it, or may: a planner's claim does not say of what."""
+    return bool(timeline.planner_claims) or any(i.action is Action.INDEXING for i in timeline.pending)
 
 
 def drop(ctx: TableContext, why: str) -> None:
@@ -50,7 +61,7 @@ def _why_not(ctx: TableContext, found: Partitions) -> str | None:
     if not found.all:
         return "the table's properties name no partition of it"
     strange = sorted(set(found.all) - KEPT)
-    if not ctx.config.populate_meta_fields and _OF_KEYS.intersection(found.all):
+    if not ctx.config.populate_meta_fields and OF_KEYS.intersection(found.all):
         return "it has an index of record keys, which the table's files do not hold"
     if strange:
         return f"this release does not keep its partition {', '.join(strange)}"

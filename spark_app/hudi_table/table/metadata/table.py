@@ -13,17 +13,18 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.instants import Action, State, comparable_time
-from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile
-from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES
+from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
+from hudi_table.model.options import PARTITION_SHARDS
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.definitions import noted_by_partition
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.properties import parsed_properties, read_properties
-from hudi_table.table.rollback import records_of
+from hudi_table.table.slices import FileGroup, groups_of
 from hudi_table.table.storage_below import StorageBelow
-from hudi_table.table.timeline import Timeline, timeline_of
-from hudi_table.table.view import FileGroup, groups_of
+from hudi_table.table.timeline import Timeline, records_of, timeline_of
 
 _END_OF_TIME = "9" * 24
 VERSION = "6"
@@ -32,10 +33,12 @@ _MANY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being built; both are written to."""
+    """What the data table's properties say: `ready` partitions are read, `inflight` ones are being built; both are written to.
+    `begun_shards`: with how many file groups a record index by partition goes on for a new data partition."""
 
     ready: tuple[str, ...] = ()
     inflight: tuple[str, ...] = ()
+    begun_shards: int = 1
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -70,7 +73,7 @@ class CountedInstants:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """One listing of the metadata table. `ctx` is of its own folder, paths are relative to that."""
+    """One listing of the metadata table. `ctx` is of its own folder, paths are relative to that. `by_partition`: whether its record index is."""
 
     ctx: TableContext
     partitions: Partitions
@@ -78,6 +81,7 @@ class MetadataTable:
     counted: CountedInstants
     groups: dict[str, list[FileGroup]]
     files: tuple[ObjectInfo, ...]
+    by_partition: bool = False
 
     @classmethod
     def load(cls, data: TableContext, timeline: Timeline) -> MetadataTable | None:
@@ -97,7 +101,21 @@ class MetadataTable:
         own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
         counted = counted_instants(data, timeline, own)
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
-        return cls(ctx, read_partitions(data), own, counted, groups_of(listed, own, parse=parse_hfile), tuple(infos))
+        partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile)
+        by_partition = MetadataPartition.RECORD_INDEX in partitions.all and _is_by_partition(data, listed)
+        return cls(ctx, partitions, own, counted, groups, tuple(infos), by_partition)
+
+    @classmethod
+    def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
+        """The one of a snapshot, if this partition of it is ready and its files can be told; else None: what it would tell has to be
+        found without it."""
+        if not timeline.has_metadata:
+            return None
+        try:
+            table = cls.load(ctx, timeline)
+        except (CorruptTableError, UnsupportedTableError):
+            return None
+        return table if table is not None and partition in table.partitions.ready else None
 
     @property
     def deltas(self) -> int:
@@ -121,8 +139,11 @@ def context_of(data: TableContext) -> TableContext:
 def read_partitions(data: TableContext) -> Partitions:
     """Its partitions as the data table's properties name them now."""
     properties = read_properties(data.storage, data.clock)
+    begun = properties.get(PARTITION_SHARDS, "").strip()
     return Partitions(
-        _names(properties.get(METADATA_PARTITIONS, "")), _names(properties.get(METADATA_PARTITIONS_INFLIGHT, ""))
+        _names(properties.get(METADATA_PARTITIONS, "")),
+        _names(properties.get(METADATA_PARTITIONS_INFLIGHT, "")),
+        max(1, int(begun)) if begun.isdecimal() else 1,
     )
 
 
@@ -163,6 +184,15 @@ def _taken_back(records: Iterable[dict[str, object]]) -> Iterable[str]:
             found = record.get(name)
             if isinstance(found, list):
                 yield from (str(time) for time in found)
+
+
+def _is_by_partition(data: TableContext, listed: Iterable[ObjectInfo]) -> bool:
+    """Whether a record index is by partition: by the names of its file groups, or where there are none yet by the note of it."""
+    folder = f"{MetadataPartition.RECORD_INDEX}/"
+    names = [info.path.removeprefix(folder) for info in listed if info.path.startswith(folder)]
+    logs, bases = map(parse_log_file, names), map(parse_hfile, names)
+    kinds = {partition_of_shard(name.file_id) is not None for name in (*logs, *bases) if name is not None}
+    return next(iter(kinds)) if len(kinds) == 1 else noted_by_partition(data)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from hudi_table.table import chain
 from hudi_table.table.context import TableContext
 from hudi_table.table.decide import Decider
 from hudi_table.table.exclusion import Claimed
+from hudi_table.table.materialise import materialise_predecessors
 from hudi_table.table.metadata.deriving import entries_of_deletion
 from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.right import RightToWrite
@@ -31,6 +32,9 @@ def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable
     timeline = load_timeline(ctx)
     if not timeline.has_metadata:
         return
+    # The walk begins at the tail: a plan up to there that would move the tombstones has to be on the timeline when they are placed.
+    if materialise_predecessors(ctx, timeline, clean.time, tail.sequence):
+        timeline = load_timeline(ctx)
     right = RightToWrite(
         ctx.storage.reopen(), clean.time, clean.with_state(State.REQUESTED).file_name, tail.sequence,
         ctx.settings.renew_seconds, _storage=ctx.storage, _clock=ctx.clock,

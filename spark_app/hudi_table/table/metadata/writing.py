@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +51,7 @@ class Delta:
     derive: Derive
     timeline: Timeline
     touched: bool = False
-    _entries: dict[MetadataPartition, Entries | None] = field(default_factory=dict)
+    _entries: dict[tuple[MetadataPartition, bool], Sequence[Entries]] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
         """Write the logs where they belong now. Returns the touches of the plans that would move them.
@@ -90,19 +90,25 @@ class Delta:
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)
-        return [log for name in table.partitions.all for log in self._logs(places, MetadataPartition(name))]
+        names = [MetadataPartition(name) for name in table.partitions.all]
+        return [log for name in names for log in self._logs(places, name, by_partition=table.by_partition)]
 
-    def _logs(self, places: Places, partition: MetadataPartition) -> list[tuple[Place, bytes, WriteStat]]:
-        if partition not in self._entries:
-            self._entries[partition] = self.derive(partition)
-        entries = self._entries[partition]
-        if entries is None:
-            return []
+    def _logs(
+        self, places: Places, partition: MetadataPartition, *, by_partition: bool
+    ) -> list[tuple[Place, bytes, WriteStat]]:
+        asked = (partition, by_partition)
+        if asked not in self._entries:
+            self._entries[asked] = self.derive(partition, by_partition)
         found = []
-        for number, rows, deleted in by_group(entries, max(1, places.groups(partition))):
-            place = places.of(partition, group_file_id(partition, number))
-            data = log_bytes(rows, deleted, partition, self.time)
-            found.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
+        for entries in self._entries[asked]:
+            groups, begun = places.groups(partition, entries.of)
+            parts = {number: (rows, deleted) for number, rows, deleted in by_group(entries, groups)}
+            nothing = (entries.rows.slice(0, 0), entries.deleted.slice(0, 0))
+            for number in sorted(parts.keys() | begun):
+                rows, deleted = parts.get(number, nothing)
+                place = places.of(partition, group_file_id(partition, number, entries.of), begins=number in begun)
+                data = log_bytes(rows, deleted, partition, self.time)
+                found.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
         return found
 
 

@@ -5,7 +5,7 @@ Omitted: faults at single calls (`test_crash_metadata.py`), what Hudi makes of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +13,10 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import HudiError
 from hudi_table.model.names import METADATA_TABLE
+from hudi_table.services.cleaning.execute import run_clean
+from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.metadata.upkeep import keep_metadata
+from hudi_table.table.engine import LocalEngine
 from hudi_table.table.metadata.building import build_metadata, finish_buildings, pending_buildings
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, oldest_needed
 from hudi_table.table.metadata.compacting import compact_metadata
@@ -23,33 +26,15 @@ from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import load_timeline
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
+from tests.support.meanwhile import AfterPut, AtCall
 from tests.support.scale import scaled
 
 ENABLE = {"hoodie.metadata.enable": "true"}
 CLEAN = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "2"}
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+NEXT = ("next", "x", 9)
 KINDS = [LAYOUTS[0], LAYOUTS[3], *LOG_LAYOUTS]
 kinds = pytest.mark.parametrize("layout", KINDS, ids=str)
-
-
-class Hooked:
-    """A storage by which something happens once, right after the first write to a path that holds `part`."""
-
-    def __init__(self, inner: Storage, part: str, happen: Callable[[], object]) -> None:
-        self.inner, self.part = inner, part
-        self.happen: Callable[[], object] | None = happen
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def put(self, path: str, data: bytes) -> None:
-        self.inner.put(path, data)
-        if self.part in path and self.happen is not None:
-            happen, self.happen = self.happen, None
-            happen()
-
-    def reopen(self) -> Callable[[], Storage]:
-        return lambda: self
 
 
 def with_metadata(layout, deltas: int = 1) -> Storage:
@@ -57,6 +42,29 @@ def with_metadata(layout, deltas: int = 1) -> Storage:
     for _ in range(deltas):
         opened(store).write(rows(FIRST[2]), operation="upsert", options=ENABLE)
     return store
+
+
+def half_built(layout) -> Storage:
+    """A table whose metadata table is planned, by a process that died then."""
+    store = prepared(layout)
+
+    class DeadError(Exception):
+        pass
+
+    def die() -> None:
+        raise DeadError
+
+    with pytest.raises(DeadError):
+        build_metadata(opened(AfterPut(store, ".indexing.inflight", die)).context)
+    return store
+
+
+def upserted(store: Any) -> None:
+    opened(store).write(rows(NEXT), operation="upsert")
+
+
+def finished(store: Storage) -> None:
+    finish_buildings(opened(store).context)
 
 
 def loaded(store: Storage) -> MetadataTable:
@@ -120,7 +128,7 @@ def test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data(lay
         data.append(len(store.list("x" if layout.partitioned else "")))
         assert compact_metadata(opened(store).context, 1)
 
-    hooked = Hooked(store, ".log.", compact)
+    hooked = AfterPut(store, ".log.", compact)
     hooked.part = f"{METADATA_TABLE}/files/.files-0000-0"
     result = opened(hooked).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
     assert hooked.happen is None
@@ -135,7 +143,7 @@ def test_a_write_beside_a_compaction_writes_its_delta_again_and_not_its_data(lay
 def test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_loses_nothing(layout):
     store = with_metadata(layout, deltas=3)
     writer = opened(store)
-    hooked = Hooked(store, "", lambda: None)
+    hooked = AfterPut(store, "", lambda: None)
     table = opened(hooked)
     # The claim of the planner is an exclusive create: the write runs between that and the decision.
     inner_create = store.put_if_absent
@@ -153,11 +161,43 @@ def test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_los
     assert ("q", "x", 1) in read(store)
 
 
+@pytest.mark.parametrize("layout", KINDS[:2], ids=str)
+def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_timeline(layout):
+    """The compaction was listed before the clean was planned, and its process dies right after its decision."""
+    store = with_metadata(layout, deltas=3)
+    compactor = AfterPut(store, "", lambda: None)
+    cleans: list[Any] = []
+
+    class DeadError(Exception):
+        pass
+
+    def die(*_: Any) -> None:
+        raise DeadError
+
+    def create(path: str, body: bytes) -> None:
+        if "/.txn/" not in path:
+            store.put_if_absent(path, body)
+            return
+        if not cleans:
+            cleans.append(schedule_clean(opened(store).context, ONE_VERSION, force=True))
+        store.put_if_absent(path, body)
+        for call in ("put", "put_if_absent", "delete"):
+            setattr(compactor, call, die)
+        raise DeadError
+
+    compactor.put_if_absent = create  # type: ignore[attr-defined]
+    with pytest.raises(DeadError):
+        compact_metadata(opened(compactor).context, 1)
+    run_clean(opened(store).context, cleans[0].instant, LocalEngine())
+    assert any(compact_metadata(opened(store).context, 1) for _ in range(2))
+    assert agrees(store)
+
+
 @kinds
 def test_a_write_that_was_begun_before_the_building_writes_to_what_is_built(layout):
     store = prepared(layout)
     # The first file of the write appears, then the metadata table is built, then the write is decided.
-    hooked = Hooked(store, ".marker.", lambda: build_metadata(opened(store).context))
+    hooked = AfterPut(store, ".marker.", lambda: build_metadata(opened(store).context))
     opened(hooked).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
     assert hooked.happen is None
     assert agrees(store)
@@ -172,24 +212,40 @@ def test_a_clean_beside_the_building_tells_it_what_it_deletes(layout):
         opened(store).compact(force=True)
     planned = opened(store).schedule_clean(ONE_VERSION, force=True)
     assert planned is not None
-    hooked = Hooked(store, ".clean.inflight", lambda: build_metadata(opened(store).context))
+    hooked = AfterPut(store, ".clean.inflight", lambda: build_metadata(opened(store).context))
     opened(hooked).run_clean(planned.instant)
     assert hooked.happen is None
     assert agrees(store)
 
 
+@pytest.mark.parametrize("layout", [KINDS[0], KINDS[-1]], ids=str)
+def test_a_write_before_any_call_of_a_building_costs_nobody_the_metadata_table(layout, figure):
+    start = prepared(layout)
+    counting = AtCall(copied(start), 0, lambda: None)
+    build_metadata(opened(counting).context)
+    for number in range(1, counting.calls + 1):
+        store = copied(start)
+        build_metadata(opened(AtCall(store, number, partial(upserted, store))).context)
+        assert agrees(store), number
+        assert NEXT in read(store), number
+    figure(counting.calls, "interleavings")
+
+
+@pytest.mark.parametrize("layout", [KINDS[0], KINDS[-1]], ids=str)
+def test_a_building_that_ends_before_any_call_of_a_write_costs_nobody_the_metadata_table(layout, figure):
+    start = half_built(layout)
+    counting = AtCall(copied(start), 0, lambda: None)
+    upserted(counting)
+    for number in range(1, counting.calls + 1):
+        store = copied(start)
+        upserted(AtCall(store, number, partial(finished, store)))
+        assert agrees(store), number
+        assert NEXT in read(store), number
+    figure(counting.calls, "interleavings")
+
+
 def test_a_building_that_died_is_finished_by_the_next_that_wants_it_and_meanwhile_written_to():
-    store = prepared(KINDS[0])
-
-    class DeadError(Exception):
-        pass
-
-    def die() -> None:
-        raise DeadError
-
-    hooked = Hooked(store, ".indexing.inflight", die)
-    with pytest.raises(DeadError):
-        build_metadata(opened(hooked).context)
+    store = half_built(KINDS[0])
     ctx = opened(store).context
     assert read_partitions(ctx).inflight == ("files",)
     assert len(pending_buildings(ctx, load_timeline(ctx))) == 1

@@ -1,0 +1,29 @@
+"""What a job that has ended well measures of its table's index, where the operator asks: the operator itself opens no footer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_spark.jobs.target import find_table
+from hudi_table.model.jobspec import MEASURE_INDEX, JobSpec
+from hudi_table.services.index_advice import advice_words
+from hudi_table.services.index_facts import index_advice
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+
+
+def measure_index(spec: JobSpec) -> dict[str, Any]:
+    """`JobResult.index`, empty if it was not asked for, or there is no table or no index. Raises HudiError."""
+    table = find_table(spec) if spec.work.get(MEASURE_INDEX) else None
+    if table is None:
+        return {}
+    view = FileSystemView(table.context, load_timeline(table.context))
+    advice, last = index_advice(view, options=spec.table.get("options", {})), view.timeline.last_commit
+    if advice is None or last is None:
+        return {}
+    return {
+        "type": advice.index.value,
+        "advice": advice_words(advice),
+        "better": advice.better.value if advice.better is not None else None,
+        "instant": last.time,
+    }

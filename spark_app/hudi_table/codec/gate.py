@@ -1,0 +1,31 @@
+"""A sink that a writer can be cut off from."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+
+class Gate:
+    """The sink until it is shut: Arrow finishes a half-written file, footer and all, when its writer is collected."""
+
+    closed = False
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink: BinaryIO | None = sink
+        self._at = 0
+
+    def shut(self) -> None:
+        self._sink = None
+
+    def write(self, data: Any) -> int:
+        if self._sink is not None:
+            self._sink.write(data)
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        if self._sink is not None:
+            self._sink.flush()

@@ -1,0 +1,97 @@
+"""The record-level indexes: keys are looked up in the partition `record_index` of the metadata table, and no data file is opened.
+
+One is global. A key that is found in another partition than its new row's stays there, with the new row
+(`hoodie.record.index.update.partition.path=false`, as Hudi has it by default), or moves, as keys of the other global indexes do.
+The other one, of Hudi 1.1, is by partition: it looks a key up in its row's partition alone, and the same key may be in others too.
+
+What the index tells is believed only of file groups that the snapshot has. An entry of any other group is of a commit that the
+snapshot does not hold yet, or was left behind by another engine: then the files are asked, as they are for every key where the
+index is not ready. A commit that the snapshot does not hold and that the index tells of already excludes this write where
+they meet: it wrote to the group that its entries name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_table.index.answers import Answer, Numbers, joined_pairs
+from hudi_table.index.base import Keys, Lookup, Routed, Slot
+from hudi_table.index.lookup import existing_groups, search_slice, searched_slices
+from hudi_table.index.simple import RangesOfFooters
+from hudi_table.index.wanted import Wanted
+from hudi_table.table.view import FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Looks keys up in the shards of a `Lookup`, and where it has none in the files. `is_global`: whether in all partitions; `moves`: whether
+    keys of a global one change their partition."""
+
+    moves: bool = False
+    is_global: bool = True
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """True: what counts of the index follows from the snapshot."""
+        return True
+
+    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
+        """Slot of every group."""
+        return existing_groups(slices)
+
+    def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
+        """Rows of known keys to their group, others to their partition."""
+        slices = searched_slices(keys, lookup, is_global=self.is_global)
+        assert lookup is not None
+        found, left = _looked_up(keys, lookup, slices)
+        pairs = joined_pairs([found, *self._in_files(keys, lookup, slices, left)])
+        return Answer(keys, lookup, slices).routed(
+            *pairs, everywhere=self.is_global, moves=self.moves or not self.is_global
+        )
+
+    def _in_files(
+        self, keys: Keys, lookup: Lookup, slices: list[FileSlice], rows: Numbers
+    ) -> list[tuple[Numbers, Numbers]]:
+        """The same of these rows, by the key columns of the slices that may hold them."""
+        if not len(rows):
+            return []
+        wanted = _wanted(keys, rows, is_global=self.is_global)
+        pruning = RangesOfFooters()
+
+        def search(code: int) -> tuple[Numbers, Numbers]:
+            mine = wanted["" if self.is_global else slices[code].partition]
+            found = np.unique(search_slice(lookup, slices[code], mine, pruning, None).rows)
+            return found, np.full(len(found), code, dtype=np.int64)
+
+        codes = [code for code, item in enumerate(slices) if self.is_global or item.partition in wanted]
+        return list(lookup.engine.imap(search, codes))
+
+
+def _wanted(keys: Keys, rows: Numbers, *, is_global: bool) -> dict[str, Wanted]:
+    """What is looked for, by the partition in which it is, or under '' everywhere."""
+    if is_global:
+        return {"": Wanted.of(keys.record_keys, rows)}
+    homes = keys.partitions[rows]
+    return {
+        keys.partition_paths[code]: Wanted.of(keys.record_keys, rows[homes == code])
+        for code in np.unique(homes).tolist()
+    }
+
+
+def _looked_up(keys: Keys, lookup: Lookup, slices: list[FileSlice]) -> tuple[tuple[Numbers, Numbers], Numbers]:
+    """((rows, positions of slices) of the keys that the index knows, rows that are to be looked for in the files)."""
+    every = np.arange(len(keys.record_keys), dtype=np.int64)
+    if lookup.shards is None:
+        return (every[:0], every[:0]), every
+    partitions = pa.DictionaryArray.from_arrays(pa.array(keys.partitions), pa.array(keys.partition_paths, pa.string()))
+    located = lookup.shards.find(lookup.storage, keys.record_keys, partitions)
+    codes = located.among(slices)
+    known = np.asarray(codes.is_valid())
+    # Of a data partition without shards the index tells nothing.
+    untold = every[lookup.shards.numbers(keys.record_keys, partitions) < 0]
+    left = np.concatenate([located.rows[~known], untold])
+    return (located.rows[known], codes.drop_null().to_numpy().astype(np.int64)), left

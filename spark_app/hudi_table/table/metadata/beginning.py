@@ -1,0 +1,74 @@
+"""How the metadata table and partitions of it begin: its properties, and of each file group an empty log.
+
+Facts (measured on Hudi 0.15.0): a file group's first log is an empty delete block, of the instant by which its partition begins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hudi_table.model.instants import parse_instant_time
+from hudi_table.model.java_properties import render_properties
+from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, group_file_id, partition_of_shard
+from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, join, parse_log_file
+from hudi_table.model.table_properties import checksum
+from hudi_table.table import settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.table import context_of
+from hudi_table.table.metadata.writing import log_bytes
+
+Groups = Mapping[str | None, int]
+"""How many file groups each data partition has in a record index by partition, or under None a partition that is not by data partition."""
+
+
+def begin(
+    ctx: TableContext, partitions: dict[MetadataPartition, str], groups: Mapping[MetadataPartition, Groups]
+) -> None:
+    """The table itself, and of each partition the first log of its groups: there writers find where their logs go, and
+    executors how many groups there are."""
+    own = context_of(ctx)
+    properties = {
+        "hoodie.table.name": own.config.name,
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.archivelog.folder": own.config.archive_folder,
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.table.checksum": str(checksum("", own.config.name)),
+    }
+    for partition, instant in partitions.items():
+        for of, count in groups[partition].items():
+            first_logs(own, partition, instant, of, count)
+        settle.put(own.storage, join(partition, PARTITION_METADATA), _partition_metadata(instant))
+    # Last, for a folder without them is no table.
+    settle.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
+
+
+def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of: str | None, count: int) -> None:
+    """An empty log in each of `count` file groups: there writers find where their logs go."""
+    empty = pa.table({"key": pa.array([], pa.string())})
+    data = log_bytes(empty, pa.array([], pa.string()), partition, instant)
+    for number in range(count):
+        log = LogFileName(group_file_id(partition, number, of), instant, 1, EMPTY_LOG_TOKEN)
+        settle.put(own.storage, join(partition, str(log)), data)
+
+
+def planned_groups(own: TableContext, partition: MetadataPartition, instant: str) -> dict[str | None, int]:
+    """With how many file groups the plan of this initial instant began a partition, or of a record index by partition each data partition."""
+    names = (parse_log_file(info.path.rpartition("/")[2]) for info in own.storage.list(partition))
+    ids = {name.file_id for name in names if name is not None and name.base_instant == instant}
+    return dict(Counter(map(partition_of_shard, ids)))
+
+
+def _partition_metadata(instant: str) -> bytes:
+    date = parse_instant_time(instant[:17]).strftime("%a %b %d %H:%M:%S %Y")
+    return f"#partition metadata\n#{date}\ncommitTime={instant}\npartitionDepth=1\n".encode()

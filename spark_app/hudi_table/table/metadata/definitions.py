@@ -1,0 +1,87 @@
+"""What Hudi 1.x notes of the indexes in a metadata table: `.hoodie/.index_defs/index.json`, which the property
+`hoodie.table.index.defs.path` names.
+
+Facts (measured on Hudi 1.1.1, table version 6). Its readers skip files by the columns that are noted there alone, by none if there is no
+note; its writers note them anew. An index of each partition of its own is the partition `record_index` as the global one is, and differs by
+`"isPartitioned": "true"` among its options there. Dropping the metadata table leaves the file as it is. 0.15.0 asks for no note.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_table.codec.column_stats import META_OF_015_ALONE, indexed_columns
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.model.json_text import parse_json
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.names import HOODIE
+from hudi_table.table import settle
+from hudi_table.table.context import TableContext
+from hudi_table.table.properties import replace_properties
+
+DEFINITIONS: Final = f"{HOODIE}/.index_defs/index.json"
+_PROPERTY: Final = "hoodie.table.index.defs.path"
+_DEFINED: Final = "indexDefinitions"
+_BY_PARTITION: Final = "isPartitioned"
+
+
+def define_column_stats(ctx: TableContext, schema: pa.Schema) -> None:
+    """Note which columns of files of this schema have statistics, by every writer. Notes of other indexes stay as they are."""
+    columns = [name for name in indexed_columns(schema) if name not in META_OF_015_ALONE]
+    _note(
+        ctx,
+        {
+            "indexName": str(MetadataPartition.COLUMN_STATS),
+            "indexType": str(MetadataPartition.COLUMN_STATS),
+            "indexFunction": str(MetadataPartition.COLUMN_STATS),
+            "sourceFields": columns,
+            "indexOptions": {},
+            "version": "V1",
+        },
+    )
+
+
+def define_record_index(ctx: TableContext, *, by_partition: bool) -> None:
+    """Note which of the two kinds the record index is. Hudi 1.1 would look keys up amiss in one that it takes for the other."""
+    if noted_by_partition(ctx) == by_partition:
+        return
+    _note(
+        ctx,
+        {
+            "indexName": str(MetadataPartition.RECORD_INDEX),
+            "indexType": str(MetadataPartition.RECORD_INDEX),
+            "indexFunction": "",
+            "sourceFields": [],
+            "indexOptions": {_BY_PARTITION: str(by_partition).lower()},
+            "version": "V1",
+        },
+    )
+
+
+def noted_by_partition(ctx: TableContext) -> bool:
+    """Whether the note says that a record index of the table is one of each partition. One that is not noted is global."""
+    try:
+        options = _read(ctx)[MetadataPartition.RECORD_INDEX]["indexOptions"]
+        return str(options.get(_BY_PARTITION, "false")).lower() == "true"
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
+def _note(ctx: TableContext, index: dict[str, Any]) -> None:
+    """Put one note in the place of that of the same index; those of others stay as they are."""
+    found = _read(ctx) | {index["indexName"]: index}
+    settle.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: found}, indent=2).encode())
+    replace_properties(ctx, {_PROPERTY: DEFINITIONS})
+
+
+def _read(ctx: TableContext) -> dict[str, Any]:
+    """What is noted, by the name of the index; nothing for a file that is missing or none of Hudi's."""
+    try:
+        found = parse_json(ctx.storage.get(DEFINITIONS))
+    except (ObjectNotFoundError, ValueError):
+        return {}
+    known = found.get(_DEFINED) if isinstance(found, dict) else None
+    return known if isinstance(known, dict) else {}

@@ -1,0 +1,80 @@
+"""The data table's files as the metadata table lists them, in place of its folders.
+
+What `files` holds under a timeline is what the timeline's completed instants wrote, and perhaps later ones, less what completed cleans
+deleted. So a clean that has not completed sends readers to the folders: it deletes first and tells last, and an archived replacement
+hides its files no more. So does a metadata table that is not ready, cannot be read, or was replaced by another one while it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.model.instants import Action
+from hudi_table.model.metadata_table import MetadataPartition, partition_key
+from hudi_table.model.names import HOODIE, PROPERTIES
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.ahead import fetched_ahead
+from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
+from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.timeline import Timeline
+
+_UNSETTLED = frozenset({Action.CLEAN, Action.RESTORE})
+"""Actions that delete what `files` still lists until they complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file that is listed: `path` relative to the base path, `size` in bytes (1 of a log that a rollback of Hudi 0.15.0 lists)."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """What was asked for: `files`, sorted by path, and all `partitions`, sorted, if the whole listing was."""
+
+    files: list[ListedFile]
+    partitions: list[str]
+
+
+def metadata_files(
+    ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
+) -> ListedFiles | None:
+    """The files of these data partitions, or of all, as of the whole `timeline` (not one cut at a moment). None if the folders have to be
+    listed. One read of the partition `files`; of few partitions, their entries are looked up in its base file.
+
+    Raises what the storage raises.
+    """
+    if any(i.action in _UNSETTLED for i in timeline.pending):
+        return None
+    keys = None if partitions is None else pa.array(sorted(map(partition_key, partitions)), pa.string())
+    table = MetadataTable.with_ready(ctx, timeline, MetadataPartition.FILES)
+    if table is None:
+        return None
+    try:
+        listing = read_listing(fetched_ahead(ctx.storage, table, MetadataPartition.FILES), keys)
+        if not _is_still_there(table):
+            return None
+    except (CorruptTableError, UnsupportedTableError):
+        return None
+    files = [ListedFile(path, size) for path, size in sorted(listed_files(listing).items())]
+    return ListedFiles(files, [] if partitions is not None else listed_partitions(listing))
+
+
+def _is_still_there(table: MetadataTable) -> bool:
+    """Whether no other one was built in its place since it was listed: then the listing may show half of the old one."""
+    # Listed again and not asked for by its name: some stores tell whole seconds there, and fractions in listings.
+    _, now = table.ctx.storage.list_dir(HOODIE)
+    listed = _properties(table.files)
+    return listed is not None and listed == _properties(now)
+
+
+def _properties(infos: Iterable[ObjectInfo]) -> tuple[datetime, str | None] | None:
+    return next(((info.modified, info.etag) for info in infos if info.path == PROPERTIES), None)

@@ -1,0 +1,57 @@
+"""What a write asks of the metadata table before it begins: that it is there, with these partitions, or that it is not.
+
+A table that stores a record index as its index has it built by the write that does not find it, unless the write's options say
+otherwise: without it every key is looked up in the files.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
+from hudi_table.model.options import METADATA_INDEXES, WriteOptions
+from hudi_table.model.table_config import IndexType
+from hudi_table.table.context import TableContext
+from hudi_table.table.metadata.building import prepare_metadata
+from hudi_table.write.lookup_choice import RecordIndexWarning
+from hudi_table.write.prepare import Prepared
+
+_RECORD_INDEX = MetadataPartition.RECORD_INDEX
+_IMPLIED = {
+    IndexType.RECORD_INDEX: str(_RECORD_INDEX),
+    IndexType.PARTITIONED_RECORD_INDEX: PARTITIONED_RECORD_INDEX,
+}
+"""What a table asks for by the index that it stores."""
+_ENABLED = {name: key for key, name in METADATA_INDEXES.items()}
+
+
+def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
+    """Build, drop or keep the metadata table as the table's index and the write's options say. Raises as `build_metadata`, and
+    InvalidOptionError if the options ask for another record index than the table does.
+
+    A record index that nobody but the table asks for, and that cannot be, is left out with a warning.
+    """
+    options = prepared.options
+    wanted, indexes = options.metadata, options.metadata_indexes
+    stored = None if ctx.config.index is None else _IMPLIED.get(ctx.config.index.type)
+    asked = {*_IMPLIED.values()}.intersection(indexes)
+    if stored is not None and asked - {stored}:
+        (other,) = asked
+        raise InvalidOptionError(
+            f"the options ask for a {other}, and table {ctx.config.name!r} finds keys by its {stored}: remove {_ENABLED[other]}"
+        )
+    if stored is not None and not asked and stored not in options.metadata_refused and wanted is not False:
+        try:
+            _prepare(ctx, options, True, (*indexes, stored))
+        except (InvalidDataError, UnsupportedTableError) as error:
+            warnings.warn(f"no record index is built: {error.message}", RecordIndexWarning, stacklevel=2)
+        else:
+            return
+    _prepare(ctx, options, wanted, indexes)
+
+
+def _prepare(ctx: TableContext, options: WriteOptions, wanted: bool | None, indexes: tuple[str, ...]) -> None:
+    by_partition = PARTITIONED_RECORD_INDEX in indexes
+    names = [_RECORD_INDEX if name == PARTITIONED_RECORD_INDEX else name for name in indexes]
+    prepare_metadata(ctx, wanted, names, options.partition_shards if by_partition else options.shards)

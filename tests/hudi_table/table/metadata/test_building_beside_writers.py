@@ -1,0 +1,108 @@
+"""A metadata table that is built while threads and processes write: afterwards it lists every file, and has the filter and the statistics
+of each; what a process that was killed has begun, the next one finishes.
+
+Every interleaving of one writer and a building: `test_keeping.py`, `test_crash_metadata.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.table.metadata.building import finish_buildings, pending_buildings
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.table import read_partitions
+from hudi_table.table.timeline import load_timeline
+from tests.support.crashes import SCHEMA, rows
+from tests.support.metadata_table import missing_entries
+from tests.support.scale import scaled
+
+INDEXES = ("column_stats", "bloom_filters")
+ALL = ("bloom_filters", "column_stats", "files")
+WRITERS = 3
+WRITES = 4
+RETRY = {"hoodie.write.num.retries.on.conflict.failures": "50"}
+
+KILLED = """
+import os, signal, sys
+from hudi_table.api import open_table
+table = open_table(sys.argv[1])
+put = table.context.storage.put
+def last(path, data):
+    put(path, data)
+    if sys.argv[2] in path:
+        os.kill(os.getpid(), signal.SIGKILL)
+table.context.storage.put = last
+table.build_metadata(["column_stats", "bloom_filters"])
+"""
+
+
+def new_table(base: Path, kind: str) -> HudiTable:
+    table = create_table(str(base), SCHEMA, record_key="id", partition_by="city", index="Simple", type=kind)
+    table.upsert(rows(("a", "x", 0), ("b", "y", 0)))
+    return table
+
+
+def assert_whole(base: Path, expected: set[tuple[str, str, int]]) -> None:
+    ctx = open_table(str(base)).context
+    assert read_partitions(ctx).ready == ALL
+    assert differences(ctx) == []
+    assert missing_entries(ctx, ("id", "value")) == []
+    found = open_table(str(base)).scan().to_arrow().to_pylist()
+    assert {(row["id"], row["city"], row["value"]) for row in found} == expected
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_built_beside_threads_that_write_it_has_every_file_of_theirs(tmp_path: Path, kind: str) -> None:
+    base = tmp_path / "t"
+    new_table(base, kind)
+    begun = threading.Barrier(WRITERS + 1)
+    failures: list[BaseException] = []
+
+    def write(number: int) -> None:
+        begun.wait()
+        try:
+            for value in range(scaled(WRITES)):
+                mine = (f"w{number}", "xyz"[number % 3], value), (f"w{number}-{value}", "x", value)
+                open_table(str(base)).upsert(rows(*mine), options=RETRY)
+        except BaseException as error:  # noqa: BLE001 - raised again by the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    assert open_table(str(base)).build_metadata(INDEXES)
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    last = scaled(WRITES) - 1
+    expected = {("a", "x", 0), ("b", "y", 0)}
+    expected |= {(f"w{number}", "xyz"[number % 3], last) for number in range(WRITERS)}
+    expected |= {(f"w{number}-{value}", "x", value) for number in range(WRITERS) for value in range(last + 1)}
+    assert_whole(base, expected)
+
+
+@pytest.mark.parametrize("at", [".indexing.inflight", ".hfile", "010.deltacommit"])
+def test_what_a_killed_process_has_begun_is_written_to_by_others_and_finished_by_the_next(
+    tmp_path: Path, at: str
+) -> None:
+    base = tmp_path / "t"
+    new_table(base, "CopyOnWrite")
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(base), at], env=os.environ, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    ctx = open_table(str(base)).context
+    assert len(pending_buildings(ctx, load_timeline(ctx))) == 1
+    open_table(str(base)).upsert(rows(("c", "x", 1)))
+    assert read_partitions(ctx).ready == ()
+    assert open_table(str(base)).build_metadata(INDEXES)
+    assert not finish_buildings(open_table(str(base)).context)
+    open_table(str(base)).upsert(rows(("a", "x", 5)))
+    assert_whole(base, {("a", "x", 5), ("b", "y", 0), ("c", "x", 1)})

@@ -1,0 +1,47 @@
+"""Storages by which somebody else does something in the middle of an operation: every interleaving of two, at the calls of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hudi_table.table.ports import Storage
+
+CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "open_read"])
+
+
+class AtCall:
+    """Something happens once, right before call number `at`; `calls` counts them."""
+
+    def __init__(self, inner: Storage, at: int, happen: Callable[[], object]) -> None:
+        self.inner, self.at, self.happen, self.calls = inner, at, happen, 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in CALLS:
+            self.calls += 1
+            if self.calls == self.at:
+                self.happen()
+        return getattr(self.inner, name)
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
+
+
+class AfterPut:
+    """Something happens once, right after the first write to a path that holds `part`."""
+
+    def __init__(self, inner: Storage, part: str, happen: Callable[[], object]) -> None:
+        self.inner, self.part = inner, part
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.inner.put(path, data)
+        if self.part in path and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
