@@ -74,6 +74,16 @@ def test_another_leads_when_the_first_is_not_heard_of_and_the_first_has_stopped_
     assert server.get("lease", "hudi-operator", "-n", namespace)["spec"]["leaseTransitions"] == 1
 
 
+def test_one_that_is_started_anew_under_its_name_leads_at_once(
+    server: ApiServer, namespace: str, clock: TestClock
+) -> None:
+    dead, other, anew = (candidate(server, namespace, clock, name) for name in ("first", "second", "first"))
+    assert dead.attempt()
+    assert not other.attempt()
+    assert anew.attempt()
+    assert server.get("lease", "hudi-operator", "-n", namespace)["spec"]["leaseTransitions"] == 0
+
+
 def test_one_that_ends_well_lets_another_begin_at_once(server: ApiServer, namespace: str, clock: TestClock) -> None:
     first, second = (candidate(server, namespace, clock, name) for name in ("first", "second"))
     assert first.attempt()

@@ -61,6 +61,8 @@ class ApiServer:
     process: subprocess.Popen[bytes] | None = None
     arguments: tuple[str, ...] = ()
     """More arguments of the API server."""
+    controllers_port: int = 0
+    controllers: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -98,6 +100,25 @@ class ApiServer:
             if kill:
                 self.process.kill()
             _ended(self.process)
+
+    def start_controllers(self) -> None:
+        """Start the controller manager, or start it anew."""
+        self.stop_controllers()
+        self.controllers = _started(
+            self.folder / "kube-controller-manager.log",
+            self.programs / "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--service-account-private-key-file={self.folder / 'service-accounts.pem'}",
+            f"--root-ca-file={self.folder / 'certificates' / 'apiserver.crt'}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.controllers_port}",
+            "--leader-elect=false",
+        )
+
+    def stop_controllers(self) -> None:
+        """End the controller manager, if it runs."""
+        if self.controllers is not None:
+            _ended(self.controllers)
 
     def client(self) -> ApiClient:
         """The Python client of the administrator."""
@@ -190,7 +211,15 @@ def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
     programs = binaries()
     folder.mkdir(parents=True, exist_ok=True)
     client, peer, port, controllers = _free_ports(4)
-    server = ApiServer(folder, programs, f"http://127.0.0.1:{client}", port, secrets.token_hex(16), arguments=arguments)
+    server = ApiServer(
+        folder,
+        programs,
+        f"http://127.0.0.1:{client}",
+        port,
+        secrets.token_hex(16),
+        arguments=arguments,
+        controllers_port=controllers,
+    )
     _write_keys(folder / "service-accounts.pem")
     (folder / "tokens.csv").write_text(f'{server.token},admin,admin,"{ADMIN}"\n')
     with ExitStack() as stack:
@@ -209,20 +238,12 @@ def api_server(folder: Path, *arguments: str) -> Iterator[ApiServer]:
         _wait_for(lambda: '"true"' in _answer(f"{server.etcd_url}/health"), etcd, "etcd")
         stack.callback(server.stop)
         server.start()
-        manager = _started(
-            folder / "kube-controller-manager.log",
-            programs / "kube-controller-manager",
-            f"--kubeconfig={server.kubeconfig}",
-            f"--service-account-private-key-file={folder / 'service-accounts.pem'}",
-            f"--root-ca-file={folder / 'certificates' / 'apiserver.crt'}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={controllers}",
-            "--leader-elect=false",
-        )
-        stack.callback(_ended, manager)
+        stack.callback(server.stop_controllers)
+        server.start_controllers()
+        assert server.controllers is not None
         _wait_for(
             lambda: server.kubectl("get", "serviceaccount", "default").returncode == 0,
-            manager,
+            server.controllers,
             "kube-controller-manager",
         )
         yield server

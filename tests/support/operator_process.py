@@ -23,11 +23,12 @@ IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
 ROWS_A_FILE = 5
 
 
-def started(server: ApiServer, namespace: str, log: Path) -> subprocess.Popen[bytes]:
-    """An operator of one namespace, whose Lease lies there too; the caller ends it."""
+def started(server: ApiServer, namespace: str, log: Path, *more: str) -> subprocess.Popen[bytes]:
+    """An operator of one namespace, whose Lease lies there too, with more arguments; the caller ends it."""
     command = [
         sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
         "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
+        *more,
     ]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
     # The option alone tells where the API server is.

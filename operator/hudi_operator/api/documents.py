@@ -60,6 +60,12 @@ def plan_of(service: Document) -> Document:
     return found
 
 
+def index_of(table: Document) -> Document:
+    """What was measured of a table's index, empty if nothing was."""
+    found: Document = status_of(table).get("index") or {}
+    return found
+
+
 def is_suspended(document: Document) -> bool:
     """Whether no new run is started."""
     return bool(document.get("spec", {}).get("suspend"))

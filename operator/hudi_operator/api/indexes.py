@@ -75,7 +75,8 @@ class TableIndexSpec:
     type: IndexType = prop(
         "Bucket hashes the key to a fixed number of buckets, ConsistentBucket to buckets that split and merge as clustering finds them "
         "too large or too small (MergeOnRead only); Simple and GlobalSimple look it up in the base files, Bloom and GlobalBloom ask their "
-        "bloom filters first; Custom asks an index of a package"
+        "bloom filters first, RecordIndex and PartitionedRecordIndex (a key in each partition; Hudi 0.15 must not write to such a table) ask the "
+        "metadata table and open none; Custom asks an index of a package"
     )
     buckets: int | None = prop(
         "file groups of each partition of a Bucket index; of a ConsistentBucket index, with which a partition begins",

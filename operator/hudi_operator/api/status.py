@@ -10,6 +10,8 @@ RUNS_MAX = 10
 NOTES_MAX = 16
 SERVICE_RUNS_MAX = 30
 DETAILS_MAX = 20
+ADVICE_MAX = 8
+ADVICE_LENGTH_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,22 @@ class ScheduleStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """What a job has measured of the index."""
+
+    type: str = prop("the index that was measured", max_length=32)
+    instant: str = prop("newest write that was there", max_length=32)
+    advice: tuple[str, ...] = prop(
+        "what to do about it, and why; empty where nothing is to be done",
+        (),
+        max_items=ADVICE_MAX,
+        item_max_length=ADVICE_LENGTH_MAX,
+    )
+    better: str | None = prop("the index that would read less", None, max_length=32)
+    observed_at: str | None = prop("when the job had measured it, RFC 3339", None, format="date-time")
+
+
+@dataclass(frozen=True, slots=True)
 class RunStatus:
     """One attempt."""
 
@@ -131,6 +149,7 @@ class RunStatus:
     instants: tuple[str, ...] = prop("instants that it made", ())
     figures: dict[str, float] = prop("numbers, the unit in the name", dict)
     plan: PlanStatus | None = prop("what it planned, until the status of its resource holds it", None)
+    index: IndexStatus | None = prop("what it measured of the index, until the status of its table holds it", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +172,7 @@ class HudiTableStatus:
     )
     timeline: TimelineStatus | None = prop("the active timeline", None)
     data: DataStatus | None = prop("what a snapshot read sees", None)
+    index: IndexStatus | None = prop("what the newest job that measured the index has found", None)
     ingest: tuple[IngestStatus, ...] = prop("how far each ingest is", (), list_key="name")
     services: tuple[UpkeepStatus, ...] = prop("what table services have left on the timeline", (), list_key="type")
     runs: tuple[RunStatus, ...] = prop("newest attempts, newest first", (), max_items=RUNS_MAX)

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     clock = SystemClock()
     registry = new_registry()
     rest = Rest(ApiClient(configuration(parsed.kubeconfig)), request_counter(registry))
-    identity = f"{socket.gethostname()}-{os.getpid()}"
+    identity = parsed.identity or f"{socket.gethostname()}-{os.getpid()}"
     cluster = ApiCluster(rest, clock, identity)
     launcher = ClusterLauncher(rest, _settings(parsed), Served(rest, clock), tuple(parsed.launcher) or NAMES)
     queue = WorkQueue(clock.boot_seconds)
@@ -195,6 +195,13 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--namespace", action="append", default=[], metavar="NAME", help="watch this one; repeat for more; else all"
+    )
+    parser.add_argument(
+        "--identity",
+        default="",
+        metavar="NAME",
+        help="who holds the lead: the same for a process that takes the place of a dead one, which then need not wait for the Lease to run "
+        "out (default: the host's name and the process's number, in a pod the pod's name and 1)",
     )
     parser.add_argument("--lease-namespace", default="default", metavar="NAME", help="where the Lease of the lead lies")
     parser.add_argument(

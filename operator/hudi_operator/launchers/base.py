@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from hudi_operator.api.parsing import parse
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import camel
-from hudi_operator.api.status import DETAILS_MAX, PlanStatus, RunStatus
+from hudi_operator.api.status import ADVICE_LENGTH_MAX, ADVICE_MAX, DETAILS_MAX, IndexStatus, PlanStatus, RunStatus
 from hudi_operator.plan.effects import Launch
 from hudi_table.model.jobspec import JobResult
 
@@ -66,6 +66,7 @@ def ended(run: RunStatus, result: JobResult, finished: str | None) -> RunStatus:
         instants=result.instants,
         figures=dict(result.figures),
         plan=_plan(result.plan),
+        index=_index(result.index, finished),
     )
 
 
@@ -76,4 +77,15 @@ def _plan(document: Mapping[str, Any]) -> PlanStatus | None:
     names = {camel(f.name) for f in fields(PlanStatus)}
     details = [str(line) for line in document.get("details", ())][:DETAILS_MAX]
     found, _ = parse(PlanStatus, {k: v for k, v in document.items() if k in names} | {"details": details}, "plan")
+    return found
+
+
+def _index(document: Mapping[str, Any], finished: str | None) -> IndexStatus | None:
+    """What a job has measured of the index, cut likewise."""
+    if not document:
+        return None
+    names = ("type", "better", "instant")
+    advice = [str(sentence)[:ADVICE_LENGTH_MAX] for sentence in document.get("advice", ())][:ADVICE_MAX]
+    told = {name: document.get(name) for name in names} | {"advice": advice, "observedAt": finished}
+    found, _ = parse(IndexStatus, told, "index")
     return found

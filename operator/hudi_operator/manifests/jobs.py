@@ -9,6 +9,7 @@ from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.model.options import renamed
 from hudi_table.model.services import ServiceType
@@ -18,7 +19,6 @@ LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""
 REWRITES = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.RESIZE)
 """Services that write rows."""
-INDEX_CONNECTION = "HUDI_INDEX_CONNECTION"
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -28,7 +28,7 @@ CREDENTIAL_VARIABLES = (
     "AZURE_STORAGE_ACCOUNT_NAME",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
-    INDEX_CONNECTION,
+    CONNECTION,
 )
 """Environment variables that a credentials Secret may fill: those that the store's client reads, and the connection of an index
 in PostgreSQL."""

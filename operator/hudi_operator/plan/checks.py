@@ -139,10 +139,12 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
     if spec.index is None or config.index is None:
         return ()
     wanted, there = spec.index, config.index
-    if not wanted.type.hashes and not there.type.hashes:
-        return ()  # the other types look keys up, so one may follow the other
+    if wanted.type is not there.type and there.type.can_become(wanted.type):
+        return ()  # the next run exchanges them
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
+    if not wanted.type.hashes:
+        return ()
     # Another number of buckets is a wish for a resize, which needs an approval; until then the table keeps its own.
     pairs: list[tuple[str, object, object]] = [
         ("hashFields", list(wanted.hash_fields or spec.record_key), list(there.hash_fields or spec.record_key)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hudi_operator.api.resources import DesiredTable
-from hudi_operator.api.status import RunStatus
+from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.checkpoint import Checkpoint, SourceFile
 from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.instants import Instant
@@ -111,7 +111,7 @@ class Observed:
 
     `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
     resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why no
-    attempt can be started.
+    attempt can be started. `measured`: what the newest of all these attempts that measured the index has found.
     """
 
     table: TableObservation | None = None
@@ -122,6 +122,7 @@ class Observed:
     others: tuple[RunStatus, ...] = ()
     keepers: Mapping[ServiceType, str] = field(default_factory=dict)
     unlaunchable: Problem | None = None
+    measured: IndexStatus | None = None
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""

@@ -35,6 +35,7 @@ def row(table: Document, services: Sequence[Document], now: datetime) -> dict[st
         "logBytes": data.get("logBytes"),
         "debts": list(debts(table)),
         "running": [_at_work(run, now) for each in (table, *own) for run in documents.running_of(each)],
+        "advice": list(advice(table)),
         "plansWaiting": [documents.name_of(each) for each in own if waits(each)],
     }
 
@@ -75,6 +76,13 @@ def debts(table: Document) -> Iterator[str]:
         yield f"{files} timeline files"
     if documents.is_true(table, "ResizeNeedsApproval"):
         yield "resize wanted"
+
+
+def advice(table: Document) -> Iterator[str]:
+    """What its index is advised, a few words; the sentences stand in the status."""
+    found = documents.index_of(table)
+    if found.get("advice"):
+        yield f"index {found['better']}" if found.get("better") else f"index {found.get('type')}: see why"
 
 
 def waits(service: Document) -> bool:

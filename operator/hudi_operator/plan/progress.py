@@ -110,7 +110,7 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     # A run that the status left out long ago is not news, though its launcher may remember it.
     kept = tuple(run for run in runs if run.name in known or run.attempt > before.attempts)
     found = Progress(
-        runs=tuple(changed(run, plan=None) for run in kept),
+        runs=tuple(changed(run, plan=None, index=None) for run in kept),
         attempts=max([before.attempts, *(run.attempt for run in kept)]),
         done=before.done,
         plan=before.plan,

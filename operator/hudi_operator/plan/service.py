@@ -18,7 +18,7 @@ from hudi_operator.errors import DeadlineExceededError, InvalidSpecError
 from hudi_operator.manifests.jobs import options_of, service_job
 from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.manifests.services import ServiceWork, work_of
-from hudi_operator.plan import checks, progress, service_status
+from hudi_operator.plan import checks, index, progress, service_status
 from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.cron import Cron, parse_cron
 from hudi_operator.plan.due import Due, due_now, extent
@@ -235,7 +235,8 @@ class _Judgement:
         name = due.work.type.value if due.work.mode is not RunMode.PLAN else f"{due.work.type.value}/Plan"
 
         def job(attempt: str) -> JobSpec:
-            return service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
+            found = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
+            return index.measuring(found, owner.status.index, table, self.now)
 
         asked = Wanted(identity, spec, name, due.batch, job, self.progress.attempts + 1)
         found = next_attempt(asked, self.progress.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)

@@ -16,7 +16,7 @@ from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
 from hudi_operator.manifests.services import maintenance_of
-from hudi_operator.plan import checks, conditions, debts, events, report
+from hudi_operator.plan import checks, conditions, debts, events, index, report
 from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.conditions import Finding, waiting_of
 from hudi_operator.plan.due import Due, due_now
@@ -45,6 +45,7 @@ def plan_table(
     status = _status(judgement)
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
+    news += index.news(desired.status.index, status.index)
     return [*_held(desired), *judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
 
 
@@ -117,7 +118,7 @@ class _Judgement:
 
         def job(attempt: str) -> JobSpec:
             config = self.observed.table.config if self.observed.table is not None else None
-            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config)
+            return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config))
 
         work = f"Ingest/{ingest.name}"
         doing = ("Ingesting", f"{work} takes {len(files)} files, {human_bytes(size)}")
@@ -149,12 +150,16 @@ class _Judgement:
         config = self.observed.table.config if self.observed.table is not None else None
 
         def job(attempt: str) -> JobSpec:
-            return service_job(self.desired.identity.key.name, spec, due.work, attempt, due.bytes_read, config)
+            name = self.desired.identity.key.name
+            return self._measuring(service_job(name, spec, due.work, attempt, due.bytes_read, config))
 
         kind = due.work.type.value
         size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
         verb = due.why if due.why.startswith("executes") else f"is due, {due.why}"
         self._start(spec, kind, due.batch, (debts.DOING[due.work.type], f"{kind} {verb}{size}"), job)
+
+    def _measuring(self, job: JobSpec) -> JobSpec:
+        return index.measuring(job, self.desired.status.index, self.observed.table, self.now)
 
     def _start(
         self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
@@ -196,9 +201,10 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
         timeline=before.timeline if unseen else report.timeline(table),
         data=before.data if unseen else report.data(spec, table),
+        index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
         services=before.services if unseen else report.services(table),
-        runs=tuple(replace(run, plan=None) for run in runs[: report.RUNS_MAX]),
+        runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),
         notes=report.notes(table),
     )
 

@@ -1,6 +1,6 @@
 """Why a table stands still, in plain words, each cause with the next command. Pure: what is known comes in as documents.
 
-In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is owed.
+In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is owed, what is advised.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.plan import overview
 from hudi_operator.plan.pods import troubles
+from hudi_table.model.table_config import IndexType
 
 SEEN_SECONDS_MAX = 60
 LEASE = "hudi-operator"
@@ -27,13 +28,14 @@ _SERVICE_OF = {
 
 class Level(StrEnum):
     """How a cause stands to the table: it stops it, is the failure of one service, a wait that ends by itself or by an approval,
-    work that goes on, or a debt."""
+    work that goes on, a debt, or a word about what would cost less."""
 
     BLOCKS = "blocks"
     FAILED = "failed"
     WAITS = "waits"
     RUNS = "runs"
     OWES = "owes"
+    ADVICE = "advice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ def causes(table: Document, facts: Facts, now: datetime) -> list[Cause]:
         *_work(table, own),
         *(cause for service in own for cause in _service(table, service)),
         *_debts(table, own),
+        *_advice(table),
     ]
     order = list(Level)
     return sorted(dict.fromkeys(found), key=lambda cause: order.index(cause.level))
@@ -227,6 +230,26 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         yield Cause(
             Level.WAITS, "a resize waits for a plan", str(resize.get("message")), _hudi(table, "plan", "Resize")
         )
+
+
+def _advice(table: Document) -> Iterator[Cause]:
+    found = documents.index_of(table)
+    kind, better = str(found.get("type")), found.get("better")
+    if not found.get("advice"):
+        return
+    if better is None:
+        what, next_ = f"its index {kind} could do better", f"kubectl edit {_resource(table)}"
+    else:
+        what = f"index {better} would read less than {kind}"
+        # Another index than these takes a table that is written anew.
+        patch = f"""--type merge -p '{{"spec":{{"index":{{"type":"{better}"}}}}}}'"""
+        next_ = _patch(table, patch) if _can_become(kind, str(better)) else ""
+    yield Cause(Level.ADVICE, what, "; ".join(map(str, found["advice"])), next_)
+
+
+def _can_become(kind: str, better: str) -> bool:
+    known = {each.value: each for each in IndexType}
+    return kind in known and better in known and known[kind].can_become(known[better])
 
 
 def _resource(document: Document) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
-from hudi_operator.manifests.jobs import INDEX_CONNECTION, options_of
+from hudi_operator.manifests.jobs import options_of
 from hudi_operator.plan.observed import (
     CommittedCheckpoint,
     FileFact,
@@ -26,6 +26,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint
 from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
 from hudi_table.services.cleaning.debt import bytes_to_clean
@@ -167,7 +168,7 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
         return {}
     given = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in given.items() if value is not None}
-    return options | {name.lower(): value for name, value in secret.items() if name != INDEX_CONNECTION}
+    return options | {name.lower(): value for name, value in secret.items() if name != CONNECTION}
 
 
 def _problem(error: HudiError) -> Problem:

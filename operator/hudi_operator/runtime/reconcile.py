@@ -9,7 +9,7 @@ from typing import Any
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredService, DesiredTable, Identity, Key, desired_service, desired_table
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.status import RunStatus
+from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
@@ -63,7 +63,12 @@ class Reconciler:
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
         attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
-        observed = replace(self._observe(desired, secret, attempts), others=attempts.others, keepers=_keepers(siblings))
+        observed = replace(
+            self._observe(desired, secret, attempts),
+            others=attempts.others,
+            keepers=_keepers(siblings),
+            measured=attempts.measured,
+        )
 
         def plan(unlaunchable: Problem | None) -> list[Effect]:
             seen = replace(observed, unlaunchable=unlaunchable)
@@ -131,20 +136,19 @@ class Reconciler:
     def _attempts(self, owner: Identity, recorded: tuple[RunStatus, ...], others: list[Identity]) -> _Attempts:
         """What the launcher tells. Where it is refused, what was last known: nothing is taken for lost that cannot be seen."""
         try:
-            return _Attempts(self.launcher.runs(owner), self._running(others))
+            runs = self.launcher.runs(owner)
+            beside = [run for other in others for run in self.launcher.runs(other)]
+            return _Attempts(runs, tuple(run for run in beside if run.phase == "Running"), _measured([*runs, *beside]))
         except HudiError as error:
             if error.retryable:
                 raise
-            return _Attempts(recorded, (), Problem(error.name(), str(error), retryable=True))
+            return _Attempts(recorded, (), problem=Problem(error.name(), str(error), retryable=True))
 
     def _siblings(self, table: Key) -> list[DesiredService]:
         """The TableServices of a table."""
         keys = [key for key in self.cluster.about(table.namespace, table.name) if key.kind == "TableService"]
         found = [self._services(document) for key in keys if (document := self.cluster.get(key)) is not None]
         return [s for s in found if s.spec is not None and s.spec.table_ref.name == table.name]
-
-    def _running(self, owners: list[Identity]) -> tuple[RunStatus, ...]:
-        return tuple(run for owner in owners for run in self.launcher.runs(owner) if run.phase == "Running")
 
     def _secret(self, desired: DesiredTable) -> tuple[Mapping[str, str], DesiredTable]:
         """Credentials of the resource's Secret. One that is missing, or holds none, is an error of the spec."""
@@ -222,10 +226,12 @@ class Reconciler:
 
 @dataclass(frozen=True, slots=True)
 class _Attempts:
-    """What the launcher tells of a resource's runs and of others' that are at work, or why it does not."""
+    """What the launcher tells of a resource's runs and of others' that are at work, or why it does not. `measured`: what the newest
+    of them all has found of the index."""
 
     runs: tuple[RunStatus, ...]
     others: tuple[RunStatus, ...]
+    measured: IndexStatus | None = None
     problem: Problem | None = None
 
 
@@ -235,6 +241,11 @@ class _NotLaunchedError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
+
+
+def _measured(runs: list[RunStatus]) -> IndexStatus | None:
+    found = [run for run in runs if run.index is not None]
+    return max(found, key=lambda run: (run.finished or "", run.started or "")).index if found else None
 
 
 def _keepers(services: list[DesiredService]) -> dict[ServiceType, str]:

@@ -59,6 +59,16 @@ def test_debts_are_a_few_words_each() -> None:
     assert list(overview.debts(table(READY))) == []
 
 
+def test_advice_is_a_few_words() -> None:
+    index = {"type": "Bloom", "advice": ["a whole sentence"], "instant": "20260101005500000"}
+    assert list(overview.advice(table(READY, index=index))) == ["index Bloom: see why"]
+    assert list(overview.advice(table(READY, index={**index, "better": "Simple"}))) == ["index Simple"]
+    assert list(overview.advice(table(READY, index={**index, "advice": []}))) == []
+    row = overview.row(table(READY, index={**index, "better": "Simple"}), [], NOW)
+    head, line = Document("TableStatusList", columns(everywhere=False), [row]).render("wide").splitlines()
+    assert line[head.index("ADVISED") :].startswith("index Simple  ")
+
+
 def test_people_see_it_as_a_table() -> None:
     runs = [{"name": "r1", "work": "Ingest/feed", "phase": "Running", "started": "2026-01-01T00:59:48Z"}]
     first = table(

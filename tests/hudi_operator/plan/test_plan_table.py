@@ -15,7 +15,7 @@ from hudi_operator.plan.table import plan_table
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table_config import IndexSpec, IndexType, TableType
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, CONFIG, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
@@ -145,6 +145,12 @@ class TestTheManifest:
         assert stalled.message.startswith(f"spec.{field}: is ")
         assert status_of(effects).data is not None, "the table is still reported"
 
+    def test_that_wants_keys_looked_up_elsewhere_is_refused_and_in_another_way_taken(self) -> None:
+        found = table()
+        found = replace(found, config=replace(found.config, index=IndexSpec(IndexType.SIMPLE)))
+        assert not of(Launch, plan_table(desired(index={"type": "GlobalSimple"}), seen(found), NOW))
+        assert of(Launch, plan_table(desired(index={"type": "Bloom"}), seen(found), NOW))
+
     def test_that_leaves_out_what_the_table_knows_is_taken(self) -> None:
         assert of(Launch, plan_table(desired(mergeMode=None, index=None), seen(table()), NOW))
 
@@ -211,6 +217,7 @@ class TestCompaction:
             "instant": "",
             "force": True,
             "comment": "",
+            "measureIndex": True,
         }
         (found,) = [c for c in status_of(effects).conditions if c.type == "Reconciling"]
         assert found.reason == "Compacting"

@@ -164,6 +164,33 @@ def test_what_a_bucket_table_owes_is_paid_by_a_resize_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "better", "what", "next_"),
+    [
+        ("Bloom", None, "its index Bloom could do better", "kubectl edit ht flights -n default"),
+        (
+            "GlobalSimple",
+            "RecordIndex",
+            "index RecordIndex would read less than GlobalSimple",
+            """kubectl patch ht flights -n default --type merge -p '{"spec":{"index":{"type":"RecordIndex"}}}'""",
+        ),
+        ("Simple", "Bucket", "index Bucket would read less than Simple", ""),
+        ("Hash", "Tree", "index Tree would read less than Hash", ""),
+    ],
+)
+def test_advice_stands_last_with_the_change_that_follows_it(
+    kind: str, better: str | None, what: str, next_: str
+) -> None:
+    index = {"type": kind, "advice": ["one reason", "another"], "better": better, "instant": "20260101000000000"}
+    found = table(READY, status={"index": index})
+    assert told(found) == [("advice", what, next_)]
+    assert [cause.why for cause in causes(found, Facts(holder="pod-1"), NOW)] == ["one reason; another"]
+    assert text(found, causes(found, Facts(holder="pod-1"), NOW), NOW).startswith(
+        "flights: nothing blocks it; 20 records"
+    )
+    assert told(table(READY, status={"index": {**index, "advice": [], "better": None}})) == []
+
+
 def test_a_person_reads_it_as_text() -> None:
     found = table(
         READY,
@@ -188,4 +215,4 @@ def test_a_person_reads_it_as_text() -> None:
 
 
 def test_levels_are_in_the_order_of_their_weight() -> None:
-    assert [level.value for level in Level] == ["blocks", "failed", "waits", "runs", "owes"]
+    assert [level.value for level in Level] == ["blocks", "failed", "waits", "runs", "owes", "advice"]

@@ -79,6 +79,7 @@ def content(table: Document, facts: Facts, version: Document, now: datetime) -> 
         "conditions": list(documents.conditions_of(table)),
         "timeline": {**(status.get("timeline") or {}), "instants": instants(table, list(facts.services), now)},
         "data": status.get("data"),
+        "index": status.get("index"),
         "ingest": status.get("ingest"),
         "upkeep": status.get("services"),
         "runs": documents.runs_of(table),

@@ -48,6 +48,7 @@ def columns(*, everywhere: bool) -> tuple[Column, ...]:
         Column("debts", "Owes"),
         Column("running", "At work", _running),
         Column("plansWaiting", "To approve"),
+        Column("advice", "Advised", wide=True),
         Column("type", "Type", wide=True),
         Column("files", "Files", number, wide=True, right=True),
         Column("logBytes", "Logs", size, wide=True, right=True),
