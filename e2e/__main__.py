@@ -1,6 +1,6 @@
 """`make e2e`: the suite against a cluster; the images are given to it unless it is told that it has them.
 
-    python -m e2e [PYTEST ARGUMENTS, such as -k tour e2e]
+    python -m e2e [PYTEST ARGUMENTS, such as -k tour, or e2e/test_1_tour.py]
 
 With E2E_KUBECONFIG the cluster is yours, and has to find the images by itself: E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and E2E_S3_IMAGE
 name them.
@@ -22,7 +22,10 @@ def main() -> int:
         cluster = kind if kind.is_chosen() else by_hand
         cluster.up()
         cluster.load([OPERATOR_IMAGE, SPARK_IMAGE])
-    command = [sys.executable, "-m", "pytest", *(sys.argv[1:] or ["e2e"])]
+    asked = sys.argv[1:]
+    # Without a place pytest would look where `make test` does.
+    places = [] if any((ROOT / each.partition("::")[0]).exists() for each in asked) else ["e2e"]
+    command = [sys.executable, "-m", "pytest", *asked, *places]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

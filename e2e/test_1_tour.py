@@ -42,6 +42,7 @@ def ended_pod(resource: Resource, of: int = 1) -> Document:
 
 def test_the_first_files_become_a_table(kube: Kube, lake: Lake, table: Resource) -> None:
     landed = lake.land("first")
+    assert not commits(lake, ""), "the tour was made on this cluster already: make cluster-down, and begin anew"
     watch = Stopwatch("first commit of 280,000 rows visible, Job")
     kube.apply_file(MANIFESTS / "flights.yaml")
     eventually(lambda: commits(lake, ".deltacommit"), "a first commit is visible")

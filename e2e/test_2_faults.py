@@ -34,7 +34,9 @@ def is_whole(kube: Kube, lake: Lake, name: str, rows: int) -> Resource:
     )
     names = [job["metadata"]["name"] for job in jobs(kube, table)]
     assert len(names) == len(set(names))
-    assert not [pod for pod in table.pods() if pod["status"]["phase"] in ("Pending", "Running")]
+    # The rows are there before the pod that wrote them has ended, and long before an API server that has just started is told of it.
+    at_work = ("Pending", "Running")
+    eventually(lambda: not [pod for pod in table.pods() if pod["status"]["phase"] in at_work], "no pod is at work")
     return table
 
 

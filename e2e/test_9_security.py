@@ -65,14 +65,17 @@ def test_no_account_was_refused_anything(kube: Kube) -> None:
     refused = {
         f"{e['user']['username']} {e['verb']} {e['requestURI']}"
         for e in audited()
-        if e["responseStatus"]["code"] == 403
+        if e["responseStatus"]["code"] == 403 and not before_its_roles(e)
     }
     assert not refused
+    for role in ("hudi-operator", "hudi-driver"):
+        # Only then may a server that has just started not have known it yet.
+        assert kube.run("get", "role", role, "-n", NAMESPACE).returncode == 0
 
 
 def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
     """Its roles name every verb that it may; the audit log every one that it used. Our kinds it reads one by one only after a
-    conflict, which tests/charts/test_life.py brings about."""
+    conflict, an event it counts up only where that comes again: tests/charts/test_life.py brings both about."""
     used = {
         (e["objectRef"].get("apiGroup", ""), resource_of(e), e["verb"])
         for e in audited()
@@ -89,7 +92,8 @@ def test_every_right_of_the_operator_was_used(kube: Kube) -> None:
         for verb in rule["verbs"]
     }
     conflicts = {(GROUP, plural, "get") for plural in PLURALS.values()}
-    assert granted - used <= conflicts
+    counted = {("events.k8s.io", "events", verb) for verb in ("get", "patch")}
+    assert granted - used <= conflicts | counted
 
 
 def resource_of(event: dict[str, Any]) -> str:
@@ -105,6 +109,12 @@ def audited() -> list[dict[str, Any]]:
     events = [json.loads(line) for line in AUDIT.read_text().splitlines()]
     ours = tuple(f"system:serviceaccount:{namespace}:" for namespace in (NAMESPACE, INSTALLED))
     return [e for e in events if e["user"]["username"].startswith(ours)]
+
+
+def before_its_roles(event: dict[str, Any]) -> bool:
+    """Whether the server refused because it has not read its roles yet: for a moment after a start, of which the suite has some, it takes
+    requests and knows a binding to a role and not the role."""
+    return str(event.get("annotations", {}).get("authorization.k8s.io/reason", "")).endswith(" not found")
 
 
 def leaks(text: str, lake: Lake) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -88,6 +89,8 @@ def start_api() -> None:
 def restart_api() -> None:
     """Kill the API server and start it again, as a node does whose static pod has died."""
     processes.stop("kube-apiserver", kill=True)
+    # A process that has ended may hold its port a moment longer, until the last of its threads is gone.
+    wait_for(_port_is_free, "the port of the API server")
     start_api()
 
 
@@ -98,6 +101,14 @@ def kubectl(*arguments: str, given: str | None = None) -> str:
     if done.returncode:
         raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def _port_is_free() -> bool:
+    try:
+        with socket.create_connection((NODE_ADDRESS, API_PORT), 1):
+            return False
+    except OSError:
+        return True
 
 
 def _is_ready() -> bool:
