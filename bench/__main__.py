@@ -11,8 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.index_report import indexes_record, lookups_record, planning_record
+from bench.index_rows import batch
+from bench.indexes import race_indexes
 from bench.logs import race_logs
+from bench.lookups import measured_lookups
 from bench.memory import worker_memory
+from bench.planning import FULL_GROUPS, measured_planning
 from bench.process import ROOT
 from bench.race import ENTRIES, race
 from bench.report import (
@@ -33,6 +38,7 @@ CACHE = ROOT / ".cache" / "bench"
 FULL_ROWS = 3_000_000
 MEMORY_ROWS = 30_000_000
 LOG_ROUNDS_MAX = 3
+PARTS = ("upsert", "lookups", "planning")
 
 
 def main() -> None:
@@ -61,14 +67,47 @@ def main() -> None:
             record["services"] = _on_this_machine(
                 lambda: services_record(load, rounds, measured_services(load, Path(folder) / "services", rounds, _say))
             )
+        if "indexes" in options.sections:
+            _indexes(options, Path(folder), record, kept)
         if "memory" in options.sections:
             large = workload(CACHE, options.memory_rows)
             record["memory"] = _on_this_machine(lambda: memory_record(large, worker_memory(large, Path(folder))))
     text = markdown({name: value for name, value in record.items() if name in options.sections})
     print(text)
     if options.keep:
-        kept.write_text(json.dumps(record, indent=1) + "\n")
-        (RESULTS / "bench.md").write_text(markdown(record))
+        _keep(record, kept)
+
+
+def _indexes(options: argparse.Namespace, folder: Path, record: dict[str, Any], kept: Path) -> None:
+    """The parts of the section of indexes, each kept as soon as it is measured: `--parts` goes on where a run ended."""
+    rounds, parts = min(options.rounds, LOG_ROUNDS_MAX), options.parts.split(",")
+
+    def measure(name: str, found: Callable[[], dict[str, Any]]) -> None:
+        if name in parts:
+            record.setdefault("indexes", {})[name] = _on_this_machine(found)
+            if options.keep:
+                _keep(record, kept)
+
+    def raced() -> dict[str, Any]:
+        load = workload(CACHE, options.rows)
+        found = batch(load)
+        return indexes_record(load, found, rounds, race_indexes(load, found, folder / "upsert", rounds, _say))
+
+    def looked_up() -> dict[str, Any]:
+        load = workload(CACHE, options.rows)
+        return lookups_record(load, rounds, measured_lookups(load, folder / "lookups", rounds, _say))
+
+    measure("upsert", raced)
+    measure("lookups", looked_up)
+    measure(
+        "planning",
+        lambda: planning_record(rounds, measured_planning(folder / "planning", options.groups, rounds, _say)),
+    )
+
+
+def _keep(record: dict[str, Any], kept: Path) -> None:
+    kept.write_text(json.dumps(record, indent=1) + "\n")
+    (RESULTS / "bench.md").write_text(markdown(record))
 
 
 def _on_this_machine(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -88,11 +127,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--services", action="store_true", help="race clusterings, and time services with nothing to do"
     )
+    parser.add_argument("--indexes", action="store_true", help="upserts by indexes, point lookups, and planning only")
+    parser.add_argument("--parts", default=",".join(PARTS), help="of --indexes, some of these")
+    parser.add_argument(
+        "--groups", type=int, default=FULL_GROUPS, help="file groups of the largest table that is planned on"
+    )
     parser.add_argument("--startup", action="store_true", help="time imports and help only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in ("memory", "startup", "logs", "services") if getattr(options, name)]
+    chosen = [name for name in ("memory", "startup", "logs", "services", "indexes") if getattr(options, name)]
     options.sections = chosen or ["startup", "race", "logs"]
     return options
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -13,8 +16,13 @@ from bench.settings import BUCKETS, CODEC, CORES, KEY, LEVEL, ORDERING, PARTITIO
 from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
 
+BUCKET_INDEX = {"type": "Bucket", "buckets": BUCKETS}
 
-def _created(rows: Path, base: Path, bloom: bool, table_type: str) -> HudiTable:
+
+def created(
+    rows: Path, base: Path, bloom: bool, table_type: str, index: str | Mapping[str, Any] = BUCKET_INDEX
+) -> HudiTable:
+    """A table for these rows, without any."""
     return create_table(
         base,
         pq.read_schema(next(iter(sorted(rows.glob("*.parquet"))))).remove_metadata(),
@@ -22,7 +30,7 @@ def _created(rows: Path, base: Path, bloom: bool, table_type: str) -> HudiTable:
         partition_by=PARTITION,
         ordering_fields=ORDERING,
         type=table_type,
-        index={"type": "Bucket", "buckets": BUCKETS},
+        index=index,
         options=options_of(bloom),
     )
 
@@ -38,6 +46,8 @@ class Local:
     """hudi_table in this process."""
 
     table_type = "CopyOnWrite"
+    index: str | Mapping[str, Any] = BUCKET_INDEX
+    more: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, *, bloom: bool) -> None:
         from hudi_table.table.engine import LocalEngine
@@ -47,13 +57,14 @@ class Local:
         self._engine = LocalEngine(CORES)
 
     def bulk_insert(self, rows: Path, base: Path) -> None:
-        table = _created(rows, base, self._bloom, self.table_type)
-        table.write(read(rows), operation="bulk_insert", options=options_of(self._bloom), engine=self._engine)
+        table = created(rows, base, self._bloom, self.table_type, self.index)
+        table.write(read(rows), operation="bulk_insert", options=self._options(), engine=self._engine)
 
     def upsert(self, rows: Path, base: Path) -> None:
-        open_table(str(base)).write(
-            read(rows), operation="upsert", options=options_of(self._bloom), engine=self._engine
-        )
+        open_table(str(base)).write(read(rows), operation="upsert", options=self._options(), engine=self._engine)
+
+    def _options(self) -> dict[str, str]:
+        return options_of(self._bloom) | dict(self.more)
 
 
 class Spark:
@@ -76,7 +87,7 @@ class Spark:
     def bulk_insert(self, rows: Path, base: Path) -> None:
         import hudi_spark
 
-        table = _created(rows, base, self._bloom, self.table_type)
+        table = created(rows, base, self._bloom, self.table_type)
         hudi_spark.write(self._spark.read.parquet(str(rows)), table, "bulk_insert", options=options_of(self._bloom))
 
     def upsert(self, rows: Path, base: Path) -> None:

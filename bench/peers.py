@@ -15,6 +15,8 @@ HUDI = "1.1.1"
 class Delta:
     """delta-rs on all cores: a table partitioned by year, without buckets or meta columns."""
 
+    predicate = f"old.{KEY} = new.{KEY} AND old.{PARTITION} = new.{PARTITION}"
+
     def bulk_insert(self, rows: Path, base: Path) -> None:
         import deltalake
 
@@ -29,7 +31,7 @@ class Delta:
 
         merger = deltalake.DeltaTable(base).merge(
             read(rows),
-            predicate=f"old.{KEY} = new.{KEY} AND old.{PARTITION} = new.{PARTITION}",
+            predicate=self.predicate,
             source_alias="new",
             target_alias="old",
             writer_properties=self._properties(),
@@ -81,6 +83,10 @@ class Hudi:
     def upsert(self, rows: Path, base: Path) -> None:
         self._write("upsert", rows, base, "append")
 
+    def index_options(self) -> dict[str, str]:
+        """The index of the race: buckets."""
+        return {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(BUCKETS)}
+
     def _write(self, operation: str, rows: Path, base: Path, mode: str) -> None:
         options = {
             "hoodie.table.name": "lineitem",
@@ -89,8 +95,6 @@ class Hudi:
             "hoodie.datasource.write.partitionpath.field": PARTITION,
             "hoodie.datasource.write.precombine.field": ORDERING,
             "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
-            "hoodie.index.type": "BUCKET",
-            "hoodie.bucket.index.num.buckets": str(BUCKETS),
             "hoodie.metadata.enable": "false",
             "hoodie.parquet.compression.codec": CODEC,
             "hoodie.parquet.bloom.filter.enabled": str(self._bloom).lower(),
@@ -100,5 +104,6 @@ class Hudi:
         }
         if not self._version.startswith("0."):
             options |= {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
+        options |= self.index_options()
         options |= {f"hoodie.{kind}.shuffle.parallelism": str(CORES) for kind in ("insert", "upsert", "bulkinsert")}
         self._spark.read.parquet(str(rows)).write.format("hudi").options(**options).mode(mode).save(str(base))

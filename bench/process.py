@@ -107,6 +107,7 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self._look()  # a step may be shorter than a pause between two samples
         self.cpu = self._seconds() - self._before
 
     def _tree(self) -> list[psutil.Process]:
@@ -125,15 +126,18 @@ class _Watch:
 
     def _sample(self) -> None:
         while not self._stop.wait(SAMPLE_SECONDS):
-            total = largest = 0
-            for process in self._tree():
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    size = process.memory_info().rss
-                    total += size
-                    if process != self._root and "python" in process.name():
-                        largest = max(largest, size)
-            self.peak = max(self.peak, total)
-            self.worker_peak = max(self.worker_peak, largest)
+            self._look()
+
+    def _look(self) -> None:
+        total = largest = 0
+        for process in self._tree():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                size = process.memory_info().rss
+                total += size
+                if process != self._root and "python" in process.name():
+                    largest = max(largest, size)
+        self.peak = max(self.peak, total)
+        self.worker_peak = max(self.worker_peak, largest)
 
 
 def compiled() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -14,15 +14,14 @@ import psutil
 
 from bench import idle, logs, services
 from bench import services_steps as asked
+from bench.index_report import index_lines
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
-from bench.race import ENTRIES, STEPS, Results, Target, Times
+from bench.race import ENTRIES, STEPS, Results, Target
 from bench.rows import Workload
 from bench.services import ServicesFound
 from bench.startup import Start
-
-MIB = 1 << 20
-
+from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 
 TARGETS = (
     Target("upsert", "spark", "floor", 2.0),
@@ -66,22 +65,8 @@ def race_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
         "updated": load.updated,
         "arrow_mib": round(load.arrow_bytes / MIB),
         "rounds": rounds,
-        "contenders": {name: _steps(steps) for name, steps in results.items()},
-        "targets": [asdict(target) | _ratio(target, results) for target in TARGETS if _ran(target, results)],
-    }
-
-
-def _steps(steps: Mapping[str, Times]) -> dict[str, Any]:
-    return {
-        step: {
-            "wall": round(times.middle(lambda cost: cost.wall), 2),
-            "wall_of_rounds": [round(cost.wall, 2) for cost in times.warm],
-            "cold_wall": round(times.cold.wall, 2) if times.cold else None,
-            "cpu": round(times.middle(lambda cost: cost.cpu), 2),
-            "peak_mib": round(max(cost.peak for cost in times.warm) / MIB),
-            "python_worker_peak_mib": round(max(cost.worker_peak for cost in times.warm) / MIB),
-        }
-        for step, times in steps.items()
+        "contenders": {name: step_figures(steps) for name, steps in results.items()},
+        "targets": [asdict(target) | target_ratio(target, results) for target in TARGETS if _ran(target, results)],
     }
 
 
@@ -92,8 +77,8 @@ def logs_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
         "updated": load.updated,
         "small": logs.SMALL_ROWS,
         "rounds": rounds,
-        "contenders": {name: _steps(steps) for name, steps in results.items()},
-        "targets": [asdict(target) | _ratio(target, results) for target in logs.TARGETS],
+        "contenders": {name: step_figures(steps) for name, steps in results.items()},
+        "targets": [asdict(target) | target_ratio(target, results) for target in logs.TARGETS],
     }
 
 
@@ -104,8 +89,10 @@ def services_record(load: Workload, rounds: int, found: ServicesFound) -> dict[s
         "files_before": found.before,
         "mib_before": round(found.bytes_before / MIB),
         "rounds": rounds,
-        "contenders": {name: _steps(steps) | {"files": found.files[name]} for name, steps in found.results.items()},
-        "targets": [asdict(target) | _ratio(target, found.results) for target in services.TARGETS],
+        "contenders": {
+            name: step_figures(steps) | {"files": found.files[name]} for name, steps in found.results.items()
+        },
+        "targets": [asdict(target) | target_ratio(target, found.results) for target in services.TARGETS],
         "files_read": {
             layout: {name: round(share, 3) for name, share in asdict(shares).items()}
             | {
@@ -124,13 +111,6 @@ def services_record(load: Workload, rounds: int, found: ServicesFound) -> dict[s
 
 def _ran(target: Target, results: Results) -> bool:
     return target.ours in results and target.other in results
-
-
-def _ratio(target: Target, results: Results) -> dict[str, Any]:
-    ours, other = results[target.ours][target.step], results[target.other][target.step]
-    ratio = ours.middle(lambda cost: cost.wall) / other.middle(lambda cost: cost.wall)
-    cpu = ours.middle(lambda cost: cost.cpu) / max(0.01, other.middle(lambda cost: cost.cpu))
-    return {"ratio": round(ratio, 3), "cpu_ratio": round(cpu, 3), "met": ratio <= target.limit}
 
 
 def startup_record(times: Mapping[str, Start]) -> dict[str, Any]:
@@ -173,22 +153,30 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _logs_lines(record["logs"])
     if "services" in record:
         lines += _services_lines(record["services"])
+    lines += index_lines(record)
     if "startup" in record:
-        lines += ["## Start", "", *_facts(record["startup"]["machine"]), ""]
+        lines += ["## Start", "", *machine_lines(record["startup"]["machine"]), ""]
         rows = [
-            (name, f"{v['seconds']} s", f"{v['cpu']} s", f"{v['limit']} s", _met(v))
+            (name, f"{v['seconds']} s", f"{v['cpu']} s", f"{v['limit']} s", met_text(v))
             for name, v in record["startup"]["times"].items()
         ]
-        lines += [*_table(("command", "wall", "CPU", "limit", "met"), rows), ""]
+        lines += [*table_lines(("command", "wall", "CPU", "limit", "met"), rows), ""]
     if "memory" in record:
         held = record["memory"]
         text = f"bulk_insert of {held['rows']:,} rows, then an upsert of {held['updated']:,}, on Spark, one task at a time."
-        lines += ["## Memory of one Python worker", "", *_facts(held["machine"]), "", text, ""]
+        lines += ["## Memory of one Python worker", "", *machine_lines(held["machine"]), "", text, ""]
         measured = [
-            (step, f"{v['worker_peak_mib']} MiB", f"{v['limit_mib']} MiB", _met(v), f"{v['wall']} s", f"{v['cpu']} s")
+            (
+                step,
+                f"{v['worker_peak_mib']} MiB",
+                f"{v['limit_mib']} MiB",
+                met_text(v),
+                f"{v['wall']} s",
+                f"{v['cpu']} s",
+            )
             for step, v in held["steps"].items()
         ]
-        lines += [*_table(("step", "peak", "limit", "met", "wall", "CPU"), measured), ""]
+        lines += [*table_lines(("step", "peak", "limit", "met", "wall", "CPU"), measured), ""]
     return "\n".join(lines)
 
 
@@ -199,7 +187,7 @@ def _race_lines(race: Mapping[str, Any]) -> list[str]:
         f"Parquet files and writes zstd level 1; its table is checked after each step. Wall: median of {race['rounds']} "
         "interleaved rounds in a warm session; cold: the first. CPU and peak are those of the process tree."
     )
-    lines = ["## Race", "", *_facts(race["machine"]), "", intro, ""]
+    lines = ["## Race", "", *machine_lines(race["machine"]), "", intro, ""]
     labels = {entry.name: entry.label for entry in ENTRIES}
     for step in STEPS:
         rows = []
@@ -214,8 +202,8 @@ def _race_lines(race: Mapping[str, Any]) -> list[str]:
                 )
             )  # fmt: skip
         head = (step, "wall", "× floor", "rounds", "cold", "CPU", "peak")
-        lines += [*_table(head, rows), ""]
-    return [*lines, "### Targets", "", *_targets(race, labels), ""]
+        lines += [*table_lines(head, rows), ""]
+    return [*lines, "### Targets", "", *target_lines(race, labels), ""]
 
 
 def _logs_lines(race: Mapping[str, Any]) -> list[str]:
@@ -225,13 +213,14 @@ def _logs_lines(race: Mapping[str, Any]) -> list[str]:
         f"compact: planned and executed. hudi-rs reads the table of ours. Rows are checked after each step. Median of "
         f"{race['rounds']} rounds, cold round apart."
     )
-    lines = ["## Race over logs", "", *_facts(race["machine"]), "", intro, ""]
+    lines = ["## Race over logs", "", *machine_lines(race["machine"]), "", intro, ""]
     labels = {entry.worker: entry.label for entry in logs.ENTRIES}
     rows = [
-        (labels[name], *(_wall(steps.get(step)) for step in logs.STEPS)) for name, steps in race["contenders"].items()
+        (labels[name], *(wall_text(steps.get(step)) for step in logs.STEPS))
+        for name, steps in race["contenders"].items()
     ]
-    lines += [*_table(("wall (rounds)", *logs.STEPS), rows), ""]
-    return [*lines, *_targets(race, labels), ""]
+    lines += [*table_lines(("wall (rounds)", *logs.STEPS), rows), ""]
+    return [*lines, *target_lines(race, labels), ""]
 
 
 def _services_lines(race: Mapping[str, Any]) -> list[str]:
@@ -240,19 +229,24 @@ def _services_lines(race: Mapping[str, Any]) -> list[str]:
         f"together; all of it clustered by {asked.SORTED_BY} towards {asked.OUTPUTS} files. Every contender clusters a copy of the "
         f"same table; rows, files and order are checked. Median of {race['rounds']} rounds, cold round apart."
     )
-    lines = ["## Table services", "", *_facts(race["machine"]), "", intro, ""]
+    lines = ["## Table services", "", *machine_lines(race["machine"]), "", intro, ""]
     labels = {entry.worker: entry.label for entry in services.ENTRIES}
     rows = [
         (
             labels[name],
-            _wall(c["cluster"]),
+            wall_text(c["cluster"]),
             f"{c['cluster']['cpu']} s",
             f"{c['cluster']['peak_mib']} MiB",
             str(c["files"]),
         )
         for name, c in race["contenders"].items()
     ]
-    lines += [*_table(("cluster", "wall (rounds)", "CPU", "peak", "files"), rows), "", *_targets(race, labels), ""]
+    lines += [
+        *table_lines(("cluster", "wall (rounds)", "CPU", "peak", "files"), rows),
+        "",
+        *target_lines(race, labels),
+        "",
+    ]
     first, second = asked.CURVE
     text = (
         f"Clustered by {first}, {second} into {asked.CURVE_OUTPUTS} files: the share of the table's files that a filter reads, a mean "
@@ -264,58 +258,14 @@ def _services_lines(race: Mapping[str, Any]) -> list[str]:
             f"{v['both']:.0%}",
             f"{v['first']:.0%}",
             f"{v['second']:.0%}",
-            "" if layout == services.UNSORTED else _met(v),
+            "" if layout == services.UNSORTED else met_text(v),
         )
         for layout, v in race["files_read"].items()
     ]
-    lines += [text, "", *_table(("layout", "on both", f"on {first}", f"on {second}", "met"), shares), ""]
+    lines += [text, "", *table_lines(("layout", "on both", f"on {first}", f"on {second}", "met"), shares), ""]
     jobs = [
-        (name, f"{v['seconds']} s", v["outcome"], "yes" if v["java"] else "no", f"{v['limit']} s", _met(v))
+        (name, f"{v['seconds']} s", v["outcome"], "yes" if v["java"] else "no", f"{v['limit']} s", met_text(v))
         for name, v in race["idle"].items()
     ]
     lines += ["A job of each service, asked for Spark, that has nothing to do:", ""]
-    return [*lines, *_table(("service", "wall", "outcome", "Java started", "limit", "met"), jobs), ""]
-
-
-def _targets(race: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
-    rows = [
-        (
-            t["step"],
-            labels[t["ours"]],
-            labels[t["other"]],
-            f"{t['limit']:.2f}",
-            f"{t['ratio']:.2f}",
-            f"{t['cpu_ratio']:.2f}",
-            _met(t),
-        )
-        for t in race["targets"]
-    ]
-    return _table(("step", "ours", "beside", "at most", "wall ratio", "CPU ratio", "met"), rows)
-
-
-def _wall(cost: Mapping[str, Any] | None) -> str:
-    if cost is None:
-        return "–"
-    return f"{cost['wall']} s ({min(cost['wall_of_rounds'])} – {max(cost['wall_of_rounds'])})"
-
-
-def _facts(machine: Mapping[str, Any]) -> list[str]:
-    text = (
-        f"Commit {machine['commit']}; {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}, load "
-        f"{machine['load_at_start']} at the start and {machine['load_at_end']} at the end; Python {machine['python']}, Java "
-        f"{machine['java']}, pyarrow {machine['pyarrow']}, pyspark {machine['pyspark']}, delta-rs {machine['deltalake']}, "
-        f"Hudi {machine['hudi']}."
-    )
-    return [text]
-
-
-def _met(item: Mapping[str, Any]) -> str:
-    return "yes" if item["met"] else "**no**"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [_row(head), _row(["---"] * len(head)), *(_row(row) for row in rows)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return [*lines, *table_lines(("service", "wall", "outcome", "Java started", "limit", "met"), jobs), ""]

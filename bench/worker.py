@@ -45,6 +45,23 @@ def contender(name: str, bloom: bool) -> Any:
         from bench.logs_hudi import HudiLogs
 
         return HudiLogs(name.removeprefix("hudi-logs-"))
+    if name.startswith("hudi-index-"):
+        from bench.indexes_hudi import HudiIndexed
+
+        return HudiIndexed(name.removeprefix("hudi-index-"))
+    if name.startswith(("local-index-", "delta-index-")):
+        from bench.indexes_ours import DeltaIndexed, LocalIndexed
+
+        kind = name.partition("-index-")[2]
+        return LocalIndexed(kind) if name.startswith("local") else DeltaIndexed(kind)
+    if name == "lookup":
+        from bench.lookup_steps import Lookups
+
+        return Lookups()
+    if name == "planning":
+        from bench.planning_steps import Planning
+
+        return Planning()
     from bench.peers import Delta, Hudi
 
     return Delta() if name == "delta" else Hudi(bloom=bloom)
