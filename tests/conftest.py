@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.ci_skips import pytest_make_collect_report, pytest_runtest_makereport
 from tests.support.scale import scale
+from tests.support.selection import deselect
 from tests.support.sharing import pytest_xdist_make_scheduler
 
 __all__ = [
@@ -26,9 +27,7 @@ FIGURE = "figure"
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     long = [item for item in items if any(scale() < mark.args[0] for mark in item.iter_markers("at_scale"))]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
+    deselect(config, items, long)
 
 
 @pytest.fixture
