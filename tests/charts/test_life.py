@@ -101,7 +101,8 @@ def lived(
         for each in objects:
             where = each["metadata"].get("namespace", NAMESPACE)
             server.kubectl("delete", each["kind"], each["metadata"]["name"], "-n", where, "--ignore-not-found")
-        server.kubectl("delete", "ht,tsvc", "--all", "-n", namespace)
+        # Where the life broke off nobody is left who would let go of them.
+        server.kubectl("delete", "ht,tsvc", "--all", "-n", namespace, "--wait=false")
 
 
 def lives(life: TableLife, found: Lived, running: chart_operator.Running) -> None:

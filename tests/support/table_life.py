@@ -25,13 +25,14 @@ from tests.support import kubelet
 from tests.support.api_server import ApiServer
 from tests.support.chart_operator import run_pod
 from tests.support.manifests import ingest, manifest, spec
+from tests.support.others import others_change
 from tests.support.s3 import S3Server
 
 SECRET = "s3"
 POLICIES = ("Retain", "Unregister", "Purge")
 SECONDS_MAX = 120.0
-HEARS_SECONDS, CHANGES_SECONDS = 0.15, 2.0
-"""kopf tells of a change after a tenth of a second without another."""
+WRITES_SECONDS = 2.0
+"""In which a status is written, as a rule."""
 T = TypeVar("T")
 
 
@@ -123,24 +124,22 @@ class TableLife:
         done = self.server.kubectl("delete", "ht", name, "-n", self.namespace, "--wait=false")
         assert done.returncode == 0, done.stderr
         eventually(lambda: self.asked("delete", "sparkapplications", attempt), f"{attempt} is not stopped")
-        self.pod_runs()
+        self.pod_runs(name)
         eventually(lambda: name not in self.server.kubectl("get", "ht", "-n", self.namespace).stdout, f"{name} stays")
 
     def others_change_it(self, kind: str, name: str) -> None:
-        """So fast that the operator writes the status of one change while it has not heard of the next."""
-        limit = time.monotonic() + SECONDS_MAX
+        """While the operator writes its status, so that what it goes by is no longer what is there."""
         path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
-        rest = Rest(self.server.client())
-        numbers = itertools.count()
-        while not self.asked("get", PLURALS[kind], name):
-            assert time.monotonic() < limit, "no change was in the way"
-            # There is something to write, and time to hear of it; of what follows there is none.
-            rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
-            time.sleep(HEARS_SECONDS)
-            until = time.monotonic() + CHANGES_SECONDS
-            while time.monotonic() < until:
-                rest.merge(path, {"metadata": {"annotations": {"example/number": str(next(numbers))}}})
-            time.sleep(HEARS_SECONDS)
+        rest, numbers = Rest(self.server.client()), itertools.count()
+        with others_change(self.server, kind, path, self.folder) as changed:
+
+            def meanwhile() -> bool:
+                # There is something to write. The API server takes a while to know whom it has to ask.
+                rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
+                return changed.wait(WRITES_SECONDS)
+
+            eventually(meanwhile, "no status is written")
+        eventually(lambda: self.asked("get", PLURALS[kind], name), "what was changed is not asked for")
         rest.merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
@@ -154,7 +153,7 @@ class TableLife:
         for kind in ("tsvc", "ht"):
             done = self.server.kubectl("delete", kind, "--all", "-n", self.namespace, "--wait=false")
             assert done.returncode == 0, done.stderr
-        self.pod_runs()
+        self.pod_runs("purge")
         eventually(lambda: not self.server.get("ht", "-n", self.namespace)["items"], "a table is not let go of")
         eventually(lambda: not kubelet.pods(self.server, self.namespace), "pods stay behind")
 
@@ -206,8 +205,14 @@ class TableLife:
         done = self.server.kubectl("annotate", kind, name, "-n", self.namespace, "--overwrite", note)
         assert done.returncode == 0, done.stderr
 
-    def pod_runs(self) -> None:
-        pods = eventually(lambda: kubelet.waiting(self.server, self.namespace), "no pod is started")
+    def pod_runs(self, table: str = "flights") -> None:
+        """A pod of this table, whatever else waits."""
+
+        def waiting() -> list[dict[str, Any]]:
+            found = kubelet.waiting(self.server, self.namespace)
+            return [pod for pod in found if pod["metadata"]["name"].startswith(f"{table}-")]
+
+        pods = eventually(waiting, f"no pod of {table} is started")
         self.said.append(run_pod(self.server, pods[0], self.folder / pods[0]["metadata"]["name"]))
 
     def table(self, name: str = "flights") -> dict[str, Any]:
