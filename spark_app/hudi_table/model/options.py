@@ -28,6 +28,7 @@ ROW_GROUP_ROWS = "hoodie.lakeops.row.group.rows"
 COMPRESSION_LEVEL = "hoodie.lakeops.parquet.compression.level"
 REPAIR_KEYS = "hoodie.lakeops.repair.keys"
 REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
+INDEXING_PARTITIONS = "hoodie.lakeops.indexing.partitions"
 WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 INDEX_SETTINGS = "hoodie.lakeops.index."
@@ -43,6 +44,7 @@ OWN_KEYS: Mapping[str, str] = {
     COMPRESSION_LEVEL: "1",
     REPAIR_KEYS: "false",
     REPAIR_QUARANTINE: "false",
+    INDEXING_PARTITIONS: "files",
     WRITERS_STOPPED: "false",
 }
 """Keys of our own and their defaults."""

@@ -25,6 +25,7 @@ class ServiceType(StrEnum):
     REPAIR = "Repair"
     PARTITION_TTL = "PartitionTTL"
     RESIZE = "Resize"
+    INDEXING = "Indexing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ Measured: 1.1.1 takes this key, and the switch of the check below, from the prop
 _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+METADATA_DROPPED = "hoodie.lakeops.metadata.dropped"
+"""Why the metadata table was switched off by itself. It goes when one is ready again, or somebody switches it off."""
 CHECKSUM = "hoodie.table.checksum"
 PAYLOAD = "hoodie.compaction.payload.class"
 MERGER = "hoodie.compaction.record.merger.strategy"
