@@ -7,6 +7,7 @@ import argparse
 from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.read.human import number, size
 from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.metadata.report import PartitionReport, report
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     for item in wrong[:3]:
         note(f"{item.path} {item.what}")
     if not found:
-        note("there is no metadata table; --build --yes makes one")
+        why = table.context.config.extra.get(METADATA_DROPPED)
+        note(f"there is no metadata table{f'; it was switched off: {why}' if why else ''}; --build --yes makes one")
     if (args.build or args.drop) and not args.yes:
         note("nothing was changed; --yes does it")
     return exits.FINDINGS if wrong else exits.GOOD

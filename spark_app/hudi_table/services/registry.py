@@ -13,6 +13,7 @@ from hudi_table.services.cleaning import ttl
 from hudi_table.services.clustering import service as clustering
 from hudi_table.services.compaction import service as compaction
 from hudi_table.services.doctor import service as doctor
+from hudi_table.services.metadata import service as indexing
 from hudi_table.services.resizing import service as resizing
 from hudi_table.services.restoring import service as restoring
 
@@ -28,4 +29,5 @@ SERVICES: Mapping[ServiceType, Service] = {
     ServiceType.REPAIR: doctor.SERVICE,
     ServiceType.PARTITION_TTL: ttl.SERVICE,
     ServiceType.RESIZE: resizing.SERVICE,
+    ServiceType.INDEXING: indexing.SERVICE,
 }

@@ -16,6 +16,7 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIE
 from hudi_table.model.table_config import TableConfig
 from hudi_table.model.table_properties import (
     CHECKSUM,
+    METADATA_DROPPED,
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
     checksum,
@@ -81,16 +82,24 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
     ctx.config = from_properties(wanted, storage.base_path)
 
 
-def drop_metadata_table(ctx: TableContext) -> bool:
+def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
     """Switch Hudi's metadata table off: properties first, then its files. Returns whether there was one.
 
-    We do not maintain it, and a stale one loses rows for every reader that trusts it (measured).
+    A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties of a table that had a ready one, for
+    whoever asks; "": somebody wished it, None: what is dropped was not ready, and what is said of an earlier one stays.
     """
     named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
     files = ctx.storage.list(METADATA_TABLE)
+    said: dict[str, str | None] = {}
+    if why == "" and METADATA_DROPPED in ctx.config.extra:
+        said = {METADATA_DROPPED: None}
+    elif why and read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS):
+        said = {METADATA_DROPPED: " ".join(why.split())}
     if named or files:
         # Even if our copy of the properties names none: another writer may have built it since we read them.
-        replace_properties(ctx, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+        said = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said}
+    if said:
+        replace_properties(ctx, said)
     # The properties of the metadata table go last: while they are there a later call finds the rest.
     for info in sorted(files, key=lambda f: f.path == f"{METADATA_TABLE}/{PROPERTIES}"):
         settle.delete(ctx.storage, info.path)

@@ -87,7 +87,7 @@ def _tell_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | Non
     """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
     it: it goes."""
     if any(found is not None and found.by is not None for found in taken):
-        drop_metadata_table(ctx)
+        drop_metadata_table(ctx, f"{time} was rolled back from a log that others write to")
     else:
         forget_delta(ctx, time)
 

@@ -138,7 +138,7 @@ def _drop_metadata(ctx: TableContext) -> None:
     building it again."""
     timeline = load_timeline(ctx)
     if timeline.has_metadata or ctx.config.metadata_partitions:
-        drop_metadata_table(ctx)
+        drop_metadata_table(ctx, "completed commits were taken back by a rollback or a restore")
     for instant in timeline.pending:
         if instant.action is Action.INDEXING and is_decided(ctx, instant):
             delete_claim(ctx, timeline, instant.time)

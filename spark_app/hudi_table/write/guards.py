@@ -122,13 +122,13 @@ def check_partition_buckets(ctx: TableContext, index: Index, timeline: Timeline)
 
 
 def drop_metadata_if_any(ctx: TableContext) -> None:
-    """Drop Hudi's metadata table, which we do not maintain: a stale one loses rows for readers that trust it."""
+    """Drop Hudi's metadata table before completed commits are taken back: their deltas are not."""
     if not ctx.config.metadata_partitions:
         try:
             ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
         except ObjectNotFoundError:
             return
-    drop_metadata_table(ctx)
+    drop_metadata_table(ctx, "completed commits were taken back by a rollback or a restore")
 
 
 def _check_bucket(ctx: TableContext, index: BucketIndex, item: FileSlice, bucket: int | None) -> None:

@@ -52,6 +52,16 @@ def run(folder: Path, job: JobSpec) -> tuple[int, JobResult]:
     return code, JobResult.from_json(paths[1].read_text())
 
 
+def test_it_builds_the_metadata_table_once(table: HudiTable, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"type": "Indexing", "options": {"hoodie.lakeops.indexing.partitions": "column_stats"}}
+    code, plan = run(tmp_path, spec(tmp_path, **asked, mode="Plan"))
+    assert (code, plan.outcome, plan.plan["details"]) == (0, "Succeeded", ["build files", "build column_stats"])
+    code, result = run(tmp_path, spec(tmp_path, **asked, plan=plan.plan["digest"]))
+    assert (code, result.outcome, result.figures["partitionsBuilt"]) == (0, "Succeeded", 2)
+    log(table)
+    assert run(tmp_path, spec(tmp_path, **asked))[1].outcome == "NothingToDo"
+
+
 def test_it_plans_and_executes_and_tells_the_figures(table: HudiTable, tmp_path: Path) -> None:
     log(table)
     code, result = run(tmp_path, spec(tmp_path))

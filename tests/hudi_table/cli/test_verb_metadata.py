@@ -61,4 +61,5 @@ def test_the_doctor_finds_one_that_is_wrong_and_switches_it_off(base: Path, caps
     _, said = run(capsys, "doctor", base, "--quarantine", "--yes")
     assert "the metadata table was dropped" in said
     assert run(capsys, "doctor", base)[0] == []
+    assert "it was switched off: the metadata table is wrong: " in run(capsys, "metadata", base)[1]
     assert open_table(str(base)).scan().count() == 3

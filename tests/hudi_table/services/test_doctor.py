@@ -206,7 +206,7 @@ def test_keys_are_compared_by_way_of_disk_where_they_do_not_fit():
 def test_keys_that_are_not_stored_are_computed(tmp_path):
     folder = str(golden.unpack("nometa", tmp_path).base)
     # By the metadata table's listing nobody sees the file that is doubled below.
-    drop_metadata_table(open_table(folder).context)
+    drop_metadata_table(open_table(folder).context, "")
     table = open_table(folder)
     count = table.scan().count()
     base, store = base_of(table), table.context.storage

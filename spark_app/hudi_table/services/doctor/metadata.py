@@ -36,7 +36,8 @@ def metadata_table(seen: Examined) -> Iterator[Finding]:
 
 def switch_off(ctx: TableContext, findings: Iterable[Finding]) -> bool:
     """Drop the metadata table if a finding says that it is wrong. Whether there was one to drop."""
-    return any(item.check is Check.METADATA_TABLE for item in findings) and drop_metadata_table(ctx)
+    wrong = next((item.message for item in findings if item.check is Check.METADATA_TABLE), None)
+    return wrong is not None and drop_metadata_table(ctx, wrong)
 
 
 def _finding(path: str, message: str) -> Finding:

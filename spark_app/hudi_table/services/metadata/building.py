@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
@@ -22,21 +22,27 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
     """
     refuse_unsupported(ctx.config)
     check_keys(options or {})
-    names, known = set(indexes), sorted({*KEPT, PARTITIONED_RECORD_INDEX})
-    for name in sorted(names.difference(known)):
+    names = set(indexes)
+    wanted = wanted_partitions(names)
+    return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=PARTITIONED_RECORD_INDEX in names))
+
+
+def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
+    """The partitions that `names` ask for, `files` in any case. Raises InvalidRequestError for a name of none, and for both kinds of a
+    record index."""
+    known = sorted({*KEPT, PARTITIONED_RECORD_INDEX})
+    for name in sorted(set(names).difference(known)):
         raise InvalidRequestError(f"the metadata table is not built with {name!r}; there are {', '.join(known)}")
     by_partition = PARTITIONED_RECORD_INDEX in names
     if by_partition and MetadataPartition.RECORD_INDEX in names:
         raise InvalidRequestError(
             f"a record index is global or by partition: leave out {PARTITIONED_RECORD_INDEX} or record_index"
         )
-    wanted = [
-        name for name in MetadataPartition if name in names or (by_partition and name == MetadataPartition.RECORD_INDEX)
-    ]
-    return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=by_partition))
+    asked = {MetadataPartition.FILES, *names} | ({MetadataPartition.RECORD_INDEX} if by_partition else set())
+    return [name for name in MetadataPartition if name in asked]
 
 
 def drop(ctx: TableContext) -> bool:
     """Switch it off and delete it. Whether there was one."""
     refuse_unsupported(ctx.config)
-    return drop_metadata_table(ctx)
+    return drop_metadata_table(ctx, "")

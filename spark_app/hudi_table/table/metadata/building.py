@@ -45,7 +45,7 @@ from hudi_table.model.names import (
     join,
 )
 from hudi_table.model.options import PARTITION_SHARDS
-from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.table_properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.touches import METADATA
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
@@ -84,8 +84,9 @@ def prepare_metadata(
     Raises as `build_metadata`.
     """
     if wanted is False:
-        if ctx.config.metadata_partitions or load_timeline(ctx).has_metadata:
-            drop_metadata_table(ctx)
+        said = METADATA_DROPPED in ctx.config.extra
+        if said or ctx.config.metadata_partitions or load_timeline(ctx).has_metadata:
+            drop_metadata_table(ctx, "")
         return
     found = settle_metadata(ctx)
     names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
@@ -122,7 +123,7 @@ def build_metadata(
         return did
     if not found.ready:
         # What lies there without being named is of a building, or a dropping, that ended half-way.
-        drop_metadata_table(ctx)
+        drop_metadata_table(ctx, None)
     for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
         settle.delete(ctx.storage, info.path)
     instant = _plan(ctx, missing, limits)
@@ -165,7 +166,7 @@ def _look_after(ctx: TableContext, found: Partitions) -> None:
         if found.ready:
             replace_properties(ctx, _named(Partitions(found.ready)))
         else:
-            drop_metadata_table(ctx)
+            drop_metadata_table(ctx, None)
         return
     begun = [timeline.files[i.with_state(State.REQUESTED).file_name] for i in waiting]
     if begun and (store_now(ctx) - max(begun)).total_seconds() >= ctx.settings.suspect_after_seconds:
@@ -302,7 +303,7 @@ def _give_up(ctx: TableContext, building: Building) -> None:
     if left.all:
         replace_properties(ctx, _named(left))
     else:
-        drop_metadata_table(ctx)
+        drop_metadata_table(ctx, None)
     _complete(
         ctx,
         Building(building.instant, {name: time for name, time in building.partitions.items() if name in found.ready}),
@@ -315,7 +316,7 @@ def _make_ready(ctx: TableContext, building: Building) -> None:
     mine = [name for name in building.partitions if name in found.inflight]
     if mine:
         left = tuple(name for name in found.inflight if name not in mine)
-        replace_properties(ctx, _named(Partitions((*found.ready, *mine), left)))
+        replace_properties(ctx, _named(Partitions((*found.ready, *mine), left)) | {METADATA_DROPPED: None})
 
 
 def _base_files(

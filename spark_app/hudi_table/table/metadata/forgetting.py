@@ -30,7 +30,7 @@ def forget_delta(ctx: TableContext, time: str) -> None:
     infos = storage.list(METADATA_TABLE)
     logs, shared = _logs_of(storage, infos, time)
     if shared:
-        drop_metadata_table(ctx)
+        drop_metadata_table(ctx, f"a log of it holds blocks of {time}, which was rolled back, and of other commits")
         return
     for path in logs:
         settle.delete(storage, path)

@@ -53,7 +53,7 @@ def is_built(timeline: Timeline) -> bool:
 def drop(ctx: TableContext, why: str) -> None:
     """Switch it off, and say so."""
     was_ready = bool(read_partitions(ctx).ready)
-    if drop_metadata_table(ctx) and was_ready:
+    if drop_metadata_table(ctx, why) and was_ready:
         warnings.warn(f"the metadata table of {ctx.base_path} was dropped: {why}", MetadataDroppedWarning, stacklevel=2)
 
 

@@ -184,7 +184,7 @@ def being_cleaned(store: Storage) -> None:
 
 
 def dropped(store: Storage) -> None:
-    drop_metadata_table(opened(store).context)
+    drop_metadata_table(opened(store).context, "")
 
 
 @pytest.mark.parametrize("spoil", [not_ready, damaged, of_another_version, being_cleaned, dropped])
@@ -239,7 +239,7 @@ def test_one_that_was_built_anew_while_it_was_listed_is_not_believed():
             found = store.list(prefix, **more)  # type: ignore[arg-type]
             if prefix == METADATA_TABLE and not self.done:
                 self.done = True
-                drop_metadata_table(opened(store).context)
+                drop_metadata_table(opened(store).context, "")
                 build_metadata(opened(store).context)
                 kept = [info for info in found if info.path.endswith(PROPERTIES)]
                 assert kept

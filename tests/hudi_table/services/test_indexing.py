@@ -1,0 +1,186 @@
+"""Building the metadata table as a table service, and what is said of one that was switched off."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.options import INDEXING_PARTITIONS
+from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.services.metadata.service import SERVICE
+from hudi_table.services.registry import SERVICES
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.settling import MetadataDroppedWarning
+from hudi_table.table.metadata.table import read_partitions
+from hudi_table.table.properties import read_properties, replace_properties
+from tests.support.written import new_table, rows
+
+
+def written() -> HudiTable:
+    table = new_table()
+    table.upsert(rows(("a", "x", 1), ("b", "y", 2)))
+    return table
+
+
+def asked(*names: str, **options: str) -> ServiceRequest:
+    return ServiceRequest({INDEXING_PARTITIONS: ", ".join(names), **options} if names else options)
+
+
+def why_off(table: HudiTable) -> str | None:
+    return read_properties(table.context.storage, table.context.clock).get(METADATA_DROPPED)
+
+
+def switched_off() -> HudiTable:
+    """By a write that found a partition that it cannot keep."""
+    table = written()
+    table.build_metadata()
+    replace_properties(table.context, {"hoodie.table.metadata.partitions": "files,partition_stats"})
+    with pytest.warns(MetadataDroppedWarning):
+        table.upsert(rows(("c", "x", 3)))
+    return table
+
+
+def test_files_are_built_if_nothing_is_named():
+    table = written()
+    assert SERVICES[ServiceType.INDEXING] is SERVICE
+    done = SERVICE.execute(table.context, "", asked(), LocalEngine())
+    assert (done.message, done.figures["partitionsBuilt"]) == ("built files", 1)
+    assert read_partitions(table.context).ready == ("files",)
+    assert differences(table.context) == []
+
+
+def test_the_partitions_that_are_named_are_built_and_counted():
+    table = written()
+    done = SERVICE.execute(table.context, "", asked("column_stats", "record_index"), LocalEngine())
+    assert done.message == "built files, column_stats, record_index"
+    assert done.figures["partitionsBuilt"] == 3
+    assert done.figures["fileGroups"] == 1 + 2 + 10
+    assert done.figures["bytesWritten"] == sum(
+        info.size for info in table.context.storage.list(METADATA_TABLE) if info.path.endswith((".hfile", "0-0-0"))
+    )
+
+
+def test_only_what_is_missing_is_built():
+    table = written()
+    table.build_metadata(["column_stats"])
+    assert SERVICE.execute(table.context, "", asked("column_stats", "bloom_filters"), LocalEngine()).message == (
+        "built bloom_filters"
+    )
+
+
+def test_nothing_is_done_where_everything_is_ready():
+    table = written()
+    table.build_metadata(["column_stats"])
+    before = table.context.storage.list("")
+    assert SERVICE.preview(table.context, asked("column_stats")) is None
+    done = SERVICE.execute(table.context, "", asked("column_stats"), LocalEngine())
+    assert (done.message, done.figures) == ("all partitions are ready", {})
+    assert table.context.storage.list("") == before
+
+
+def test_a_dry_run_tells_what_would_be_read_and_changes_nothing():
+    table = written()
+    before = table.context.storage.list("")
+    plan = SERVICE.preview(table.context, asked("column_stats"))
+    assert plan is not None
+    assert plan.details == ("build files", "build column_stats")
+    assert (plan.files_before, plan.bytes_read > 0) == (2, True)
+    assert table.context.storage.list("") == before
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "words"),
+    [
+        (asked("secrets"), InvalidRequestError, "'secrets'"),
+        (asked("record_index", "partitioned_record_index"), InvalidRequestError, "global or by partition"),
+        (asked(**{"hoodie.metadata.enable": "false"}), InvalidOptionError, "hoodie.metadata.enable is false"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_anything_is_written(request_, error, words):
+    table = written()
+    before = table.context.storage.list("")
+    for call in (
+        lambda: SERVICE.preview(table.context, request_),
+        lambda: SERVICE.execute(table.context, "", request_, LocalEngine()),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    assert table.context.storage.list("") == before
+
+
+def test_a_table_that_stores_no_keys_has_no_index_of_them():
+    table = written()
+    replace_properties(table.context, {"hoodie.populate.meta.fields": "false"})
+    with pytest.raises(UnsupportedTableError, match="which this table does not store"):
+        SERVICE.execute(table.context, "", asked("record_index"), LocalEngine())
+
+
+def test_a_building_that_was_begun_is_finished(monkeypatch: pytest.MonkeyPatch):
+    table = written()
+    put = table.context.storage.put
+
+    def fails(path: str, data: bytes) -> None:
+        if path.endswith(".hfile"):
+            raise InterruptedError
+        put(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table.context.storage, "put", fails)
+        with pytest.raises(InterruptedError):
+            SERVICE.execute(table.context, "", asked("column_stats"), LocalEngine())
+    other = open_table(table.base_path)
+    other.upsert(rows(("c", "x", 3)))
+    done = SERVICE.execute(other.context, "", asked("column_stats"), LocalEngine())
+    assert done.message == "built files, column_stats"
+    assert differences(other.context) == []
+
+
+def test_why_a_write_switched_it_off_stays_in_the_properties():
+    table = switched_off()
+    assert why_off(table) == "this release does not keep its partition partition_stats"
+    table.upsert(rows(("d", "x", 4)))
+    assert why_off(table) is not None
+
+
+def test_it_is_said_no_more_when_one_is_ready_again():
+    table = switched_off()
+    SERVICE.execute(table.context, "", asked(), LocalEngine())
+    assert why_off(table) is None
+
+
+@pytest.mark.parametrize("how", ["on purpose", "by an option"])
+def test_it_is_said_no_more_when_somebody_wants_none(how: str):
+    table = switched_off()
+    if how == "on purpose":
+        table.drop_metadata()
+    else:
+        table.upsert(rows(("d", "x", 4)), options={"hoodie.metadata.enable": "false"})
+    assert why_off(table) is None
+
+
+def test_what_somebody_switches_off_has_no_reason():
+    table = written()
+    table.build_metadata()
+    table.drop_metadata()
+    assert why_off(table) is None
+
+
+def test_a_restore_switches_it_off_and_says_so():
+    table = written()
+    kept = table.savepoint().instant
+    table.build_metadata()
+    table.upsert(rows(("c", "x", 3)))
+    table.restore(kept, writers_stopped=True)
+    assert why_off(table) == "completed commits were taken back by a rollback or a restore"
+
+
+def test_a_table_that_never_had_one_says_nothing_after_a_restore():
+    table = written()
+    kept = table.savepoint().instant
+    table.upsert(rows(("c", "x", 3)))
+    table.restore(kept, writers_stopped=True)
+    assert why_off(table) is None
