@@ -186,6 +186,16 @@ def test_what_services_have_left_is_counted(tmp_path: Path) -> None:
     assert seen(tmp_path / "lake").trace(ServiceType.COMPACTION).commits_since == 1
 
 
+def test_the_building_of_a_metadata_table_leaves_its_instant(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    assert ServiceType.INDEXING not in seen(tmp_path / "lake").traces
+    table.build_metadata()
+    table.upsert(ROWS)
+    trace = seen(tmp_path / "lake").trace(ServiceType.INDEXING)
+    assert (trace.pending, trace.last is not None, trace.commits_since) == ((), True, 1)
+
+
 def test_what_a_cleaning_would_free_is_asked_only_for_whom_it_concerns(tmp_path: Path) -> None:
     make(tmp_path).upsert(ROWS)
     asked: list[dict[str, str]] = []
