@@ -9,8 +9,12 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from hudi_table.api import create_table
+from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.table.properties import replace_properties
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.kubelet_logs import bind, node_with_logs
@@ -101,6 +105,45 @@ def test_why_of_a_pod_that_cannot_start(server: ApiServer, shell: Shell, tmp_pat
         assert "runs    Ingest/feed is at work" in text
         logs = shell.hudi("logs", "flights")
         assert (logs.returncode, "the pod does not start: ImagePullBackOff: no such image" in logs.stderr) == (1, True)
+
+
+def test_why_of_a_metadata_table_that_was_switched_off(server: ApiServer, shell: Shell, tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "ts": pa.array([1, 2], pa.int64())})
+    index = {"type": "Bucket", "buckets": 4}
+    table = create_table(str(tmp_path / "lake"), rows.schema, record_key="id", ordering_fields="ts", index=index)
+    table.upsert(rows)
+    replace_properties(table.context, {METADATA_DROPPED: "a key stands in two file groups"})
+    made(server, shell.namespace, location=f"file://{tmp_path / 'lake'}", ingest=None)
+
+    def told() -> list[dict[str, str]]:
+        events = server.get("events.events.k8s.io", "-n", shell.namespace)["items"]
+        return [event for event in events if event["reason"] == "MetadataTableSwitchedOff"]
+
+    with operator_process(server, shell.namespace, tmp_path / "log"):
+        eventually(lambda: "SwitchedOff" in shell.hudi("why", "flights").stdout, "it is not told", START_SECONDS)
+        text = shell.good("why", "flights")
+        assert "owes    Indexing is owed: SwitchedOff" in text
+        assert "a key stands in two file groups; readers list the folders" in text
+        assert f"→ kubectl hudi run flights Indexing -n {shell.namespace}" in text
+        (row,) = shell.document("status", "flights")["items"]
+        assert (row["health"], row["debts"]) == ("Ready", ["no metadata table"])
+        assert "MetadataTable" in shell.good("report", "flights")
+        (event,) = eventually(told, "no event tells it")
+        assert (event["type"], event["note"].partition(";")[0]) == ("Warning", "a key stands in two file groups")
+
+        shell.good("run", "flights", "Indexing", "--index", "column_stats")
+        (service,) = server.get("tsvc", "-n", shell.namespace)["items"]
+        assert (service["spec"]["type"], service["spec"]["indexing"]) == ("Indexing", {"partitions": ["column_stats"]})
+        eventually(lambda: "Indexing is at work" in shell.hudi("why", "flights").stdout, "it is not run", START_SECONDS)
+
+        table.build_metadata(["column_stats"])
+        replace_properties(table.context, {METADATA_DROPPED: None})
+        looked = server.kubectl("annotate", "ht", "flights", "-n", shell.namespace, "looked=again")
+        assert looked.returncode == 0, looked.stderr
+        eventually(lambda: "SwitchedOff" not in shell.hudi("why", "flights").stdout, "it stays", START_SECONDS)
+        conditions = {each["type"]: each for each in shell.document("report", "flights")["conditions"]}
+        assert conditions["MetadataTable"]["message"] == "ready: column_stats, files"
+        assert len(told()) == 1
 
 
 def test_a_table_that_is_not_there_is_told_with_what_is(server: ApiServer, shell: Shell) -> None:

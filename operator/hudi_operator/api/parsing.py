@@ -117,6 +117,9 @@ class _Parser:
             keys = [str(value.get(prop.list_key)) for value in raw if isinstance(value, Mapping)]
             for key in sorted({key for key in keys if keys.count(key) > 1}):
                 self.errors.append(FieldError(path, f"has two entries whose {prop.list_key} is {key!r}"))
+        if prop.unique:
+            for value in sorted({value for value in raw if isinstance(value, str) and raw.count(value) > 1}):
+                self.errors.append(FieldError(path, f"has {_shown(value)} twice"))
         return found
 
     def _map(self, item: type, raw: object, path: str) -> dict[str, Any]:

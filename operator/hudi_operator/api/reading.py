@@ -129,6 +129,8 @@ def _list(item: Any, prop: Prop) -> Reader:
         found = tuple(map(reader, raw))
         if key and len({str(value.get(key)) for value in raw}) < len(raw):
             raise NotRightError
+        if prop.unique and len(set(found)) < len(found):
+            raise NotRightError
         return found
 
     return items

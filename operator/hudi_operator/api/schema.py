@@ -21,7 +21,7 @@ _JSON_TYPES: dict[type, str] = {str: "string", int: "integer", float: "number", 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prop:
-    """What a schema says about one field. Lengths in characters; `list_key` makes a list a map by that field."""
+    """What a schema says about one field. Lengths in characters; `list_key` makes a list a map by that field, `unique` a set."""
 
     doc: str
     minimum: int | None = None
@@ -34,6 +34,7 @@ class Prop:
     list_key: str | None = None
     format: str | None = None
     item_max_length: int | None = None
+    unique: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _typed(hint: Any, prop: Prop) -> dict[str, Any]:
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": [prop.list_key],
             }
-        return {"type": "array", "items": item, "x-kubernetes-list-type": "atomic"}
+        return {"type": "array", "items": item, "x-kubernetes-list-type": "set" if prop.unique else "atomic"}
     if origin is dict:
         value: dict[str, Any] = {"type": _JSON_TYPES[typing.get_args(hint)[1]]}
         if prop.item_max_length is not None:

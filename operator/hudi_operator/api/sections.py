@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, QUANTITY
 from hudi_operator.api.schema import Rule, prop
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX
 
 INSTANT = "^[0-9]{17}$"
 RATIO = r"^>=? ?[0-9]+(\.[0-9]+)?$"
@@ -22,6 +23,16 @@ class Layout(StrEnum):
     LINEAR = "Linear"
     Z_ORDER = "ZOrder"
     HILBERT = "Hilbert"
+
+
+class MetadataPartition(StrEnum):
+    """What the metadata table may hold, by Hudi's names; of the record index there is one, global or by partition."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    BLOOM_FILTERS = "bloom_filters"
+    RECORD_INDEX = "record_index"
+    PARTITIONED_RECORD_INDEX = PARTITIONED_RECORD_INDEX
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +146,23 @@ class PartitionTTLSpec:
     """How long partitions live."""
 
     days: int = prop("days without a write after which a partition is dropped", minimum=1, maximum=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexingSpec:
+    """What of the metadata table is built."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!('record_index' in self.partitions && 'partitioned_record_index' in self.partitions)",
+            "a record index is global or by partition: give one of record_index and partitioned_record_index",
+            "partitions",
+            lambda i: (
+                not {MetadataPartition.RECORD_INDEX, MetadataPartition.PARTITIONED_RECORD_INDEX} <= set(i.partitions)
+            ),
+        ),
+    )
+
+    partitions: tuple[MetadataPartition, ...] = prop(
+        "partitions of the metadata table; files is built in any case", (), max_items=5, unique=True
+    )

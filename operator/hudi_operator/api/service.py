@@ -12,6 +12,7 @@ from hudi_operator.api.sections import (
     ArchivingSpec,
     CleaningSpec,
     ClusteringSpec,
+    IndexingSpec,
     InstantSpec,
     Need,
     PartitionTTLSpec,
@@ -119,6 +120,12 @@ class TableServiceSpec:
             lambda s: s.type not in ONCE or (s.schedule is None and s.when is None),
         ),
         Rule(
+            "self.type != 'Indexing' || !has(self.when)",
+            "type Indexing builds what is not there: it takes no when; give a schedule, or neither for one run",
+            "when",
+            lambda s: s.type is not ServiceType.INDEXING or s.when is None,
+        ),
+        Rule(
             f"self.mode in ['ScheduleAndExecute', 'Plan'] || self.type in {_one_of(PLANNED)}",
             f"modes Schedule and Execute are for services with a plan on the timeline: {_names(PLANNED)}",
             "mode",
@@ -165,6 +172,7 @@ class TableServiceSpec:
         _belongs("rollback", ServiceType.ROLLBACK),
         _belongs("repair", ServiceType.REPAIR),
         _belongs("partition_ttl", ServiceType.PARTITION_TTL),
+        _belongs("indexing", ServiceType.INDEXING),
     )
 
     table_ref: TableRef = prop("the table")
@@ -207,6 +215,7 @@ class TableServiceSpec:
     rollback: InstantSpec | None = prop("the write that a rollback undoes", None)
     repair: RepairSpec | None = prop("how far a repair goes", None)
     partition_ttl: PartitionTTLSpec | None = prop("how long partitions live", None)
+    indexing: IndexingSpec | None = prop("what of the metadata table is built; absent: files alone", None)
     options: dict[str, str] = prop(
         "known hoodie.* options of this service; they win over its section, and over the table's",
         dict,

@@ -12,6 +12,7 @@ SERVICE_RUNS_MAX = 30
 DETAILS_MAX = 20
 ADVICE_MAX = 8
 ADVICE_LENGTH_MAX = 1024
+CONDITION_LENGTH_MAX = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Condition:
     type: str = prop("type of the condition", max_length=316)
     status: str = prop("True, False or Unknown", pattern="^(True|False|Unknown)$", max_length=7)
     reason: str = prop("stable name: hudictl explain REASON", max_length=1024)
-    message: str = prop("what is so, and what to do", max_length=32_768)
+    message: str = prop("what is so, and what to do", max_length=CONDITION_LENGTH_MAX)
     last_transition_time: str = prop("when the status last changed, RFC 3339", format="date-time")
     observed_generation: int = prop("generation that this condition speaks of", 0, minimum=0)
 
@@ -166,7 +167,8 @@ class HudiTableStatus:
 
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
-        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived",
+        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable and "
+        "ResizeNeedsApproval where there is something to say",
         (),
         list_key="type",
     )

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_operator.api.maintenance import ServiceMode
-from hudi_operator.api.sections import ClusteringSpec, Layout, Need, RepairSpec
+from hudi_operator.api.sections import ClusteringSpec, IndexingSpec, Layout, MetadataPartition, Need, RepairSpec
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_table.model.options import renamed
+from hudi_table.model.options import INDEXING_PARTITIONS, renamed
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import IndexType, TableConfig
 
@@ -115,6 +115,8 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
             return {"hoodie.partition.ttl.strategy.days.retain": str(spec.partition_ttl.days)}
         case ServiceType.RESIZE if table.index is not None and table.index.buckets is not None:
             return {BUCKETS: str(table.index.buckets)}
+        case ServiceType.INDEXING:
+            return _indexing(spec.indexing) if spec.indexing is not None else {}
         case _:
             return {}
 
@@ -137,6 +139,12 @@ def _clustering(spec: ClusteringSpec) -> dict[str, str]:
 def _repair(spec: RepairSpec) -> dict[str, str]:
     asked = {REPAIR_KEYS: spec.keys, REPAIR_QUARANTINE: spec.quarantine}
     return {key: "true" for key, wanted in asked.items() if wanted}
+
+
+def _indexing(spec: IndexingSpec) -> dict[str, str]:
+    """In one order, so that the same partitions are the same work."""
+    wanted = {MetadataPartition.FILES, *spec.partitions}
+    return {INDEXING_PARTITIONS: ",".join(partition for partition in MetadataPartition if partition in wanted)}
 
 
 def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:

@@ -120,6 +120,7 @@ SERVICES = (
 
 TABLE_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
+    "MetadataTable",
 )  # fmt: skip
 SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale")
 EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)

@@ -10,11 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hudi_operator.api.status import Condition
+from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
 from hudi_operator.plan.runs import rfc3339
 from hudi_table.model.checkpoint import SourceFile, waiting
+from hudi_table.model.table_properties import METADATA_DROPPED
+
+METADATA_TABLE = "MetadataTable"
+_WITHOUT_METADATA = "; readers list the folders; a TableService of type Indexing builds it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,28 @@ def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[So
         names = ", ".join(name for name, files in left.items() if files)
         return Finding("Fresh", "False", "FilesWaiting", f"{count(total, 'file')} of {names} not in the table yet")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
+
+
+def metadata_table(table: TableObservation | None) -> tuple[Finding, ...]:
+    """Which partitions of the metadata table are ready, or why a write switched it off; nothing of a table that was given none.
+
+    Both are texts of the table's properties, which others write, too.
+    """
+    if table is None:
+        return ()
+    ready = ", ".join(sorted(table.config.metadata_partitions))
+    if ready:
+        return (Finding(METADATA_TABLE, "True", "Kept", one_line(f"ready: {ready}", CONDITION_LENGTH_MAX)),)
+    why = " ".join(table.config.extra.get(METADATA_DROPPED, "").split())
+    if not why:
+        return ()
+    message = one_line(why, CONDITION_LENGTH_MAX - len(_WITHOUT_METADATA)) + _WITHOUT_METADATA
+    return (Finding(METADATA_TABLE, "False", "SwitchedOff", message),)
+
+
+def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:
+    """The finding of the last look, where this one saw no table."""
+    return tuple(Finding(c.type, c.status, c.reason, c.message) for c in previous if c.type == kind)
 
 
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:

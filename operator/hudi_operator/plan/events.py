@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_operator.api.status import Condition, RunStatus
+from hudi_operator.plan.conditions import METADATA_TABLE
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.runs import DONE
 
@@ -30,3 +31,11 @@ def changes(
         if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in told):
             found.append(Emit(EventType.WARNING, *new))
     return found
+
+
+def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:
+    """An event where the metadata table is switched off since the last status."""
+    if any(c.type == METADATA_TABLE and c.status == "False" for c in before):
+        return []
+    off = [c for c in after if c.type == METADATA_TABLE and c.status == "False"]
+    return [Emit(EventType.WARNING, "MetadataTableSwitchedOff", c.message) for c in off]

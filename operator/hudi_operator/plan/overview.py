@@ -74,6 +74,8 @@ def debts(table: Document) -> Iterator[str]:
     if "Archived" in owed:
         files = (documents.status_of(table).get("timeline") or {}).get("files")
         yield f"{files} timeline files"
+    if "MetadataTable" in owed:
+        yield "no metadata table"
     if documents.is_true(table, "ResizeNeedsApproval"):
         yield "resize wanted"
 

@@ -45,6 +45,7 @@ def plan_table(
     status = _status(judgement)
     phases = {run.name: run.phase for run in desired.status.runs}
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
+    news += events.switched_off(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
     return [*_held(desired), *judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
 
@@ -196,6 +197,10 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         findings.append(conditions.fresh(spec, table, observed.sources))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
+        findings += conditions.metadata_table(table)
+    else:
+        # Else it would be told again as soon as the table is seen again.
+        findings += conditions.as_before(before.conditions, conditions.METADATA_TABLE)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),

@@ -23,6 +23,7 @@ REFUSED = "the API server refuses"
 """How a refusal begins that is the cluster's, not the store's."""
 _SERVICE_OF = {
     "Compacted": "Compaction", "WellSized": "Clustering", "Clean": "Cleaning", "Archived": "Archiving",
+    "MetadataTable": "Indexing",
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _BY_ACTION = {
     Action.SAVEPOINT: ServiceType.SAVEPOINT,
     Action.ROLLBACK: ServiceType.ROLLBACK,
     Action.RESTORE: ServiceType.RESTORE,
+    Action.INDEXING: ServiceType.INDEXING,
 }
 _PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)
 

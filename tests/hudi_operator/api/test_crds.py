@@ -66,7 +66,9 @@ def test_every_node_is_structural(kind: str) -> None:
         assert not {"$ref", "definitions", "patternProperties", "oneOf", "anyOf", "allOf"} & set(node), path
         assert not ("properties" in node and "additionalProperties" in node), path
         if node["type"] == "array":
-            assert node["x-kubernetes-list-type"] in ("atomic", "map"), path
+            assert node["x-kubernetes-list-type"] in ("atomic", "map", "set"), path
+        if node.get("x-kubernetes-list-type") == "set":
+            assert node["items"]["type"] != "object", f"{path}: the items of a set must be scalars"
         if node.get("x-kubernetes-list-type") == "map":
             for key in node["x-kubernetes-list-map-keys"]:
                 assert key in node["items"]["required"], f"{path}: a map key must be required"
@@ -149,6 +151,8 @@ def violations(node: dict[str, Any], value: Any, old: Any = None, path: str = "s
                 before = old.get(name) if isinstance(old, dict) else None
                 found += violations(child, value[name], before, f"{path}.{name}")
     if isinstance(value, list):
+        if node.get("x-kubernetes-list-type") == "set":
+            found += [f'{path}[{i}]: Duplicate value: "{item}"' for i, item in enumerate(value) if item in value[:i]]
         for i, item in enumerate(value):
             found += violations(node["items"], item, None, f"{path}[{i}]")
     return found
@@ -200,6 +204,10 @@ GOOD = [
     service(type="Repair", repair={"quarantine": True, "keys": True}),
     service(type="PartitionTTL", partitionTTL={"days": 90}, schedule="0 4 * * 0"),
     service(type="Resize", mode="Plan"),
+    service(type="Indexing"),
+    service(type="Indexing", indexing={}, mode="Plan"),
+    service(type="Indexing", indexing={"partitions": ["column_stats", "record_index"]}, schedule="0 4 * * *"),
+    service(type="Indexing", indexing={"partitions": ["files", "bloom_filters", "partitioned_record_index"]}),
     service(type="Clustering", clustering={"partitions": ["2013/01"], "maxGroups": 3, "smallFileLimit": "200Mi"}),
 ]
 BAD = [
@@ -266,6 +274,15 @@ BAD = [
     (service(rollback={"instant": "20260101000000000"}), "rollback belongs to type Rollback"),
     (service(repair={}), "repair belongs to type Repair"),
     (service(partitionTTL={"days": 3}), "partitionTTL belongs to type PartitionTTL"),
+    (service(indexing={"partitions": ["column_stats"]}), "indexing belongs to type Indexing"),
+    (service(type="Indexing", indexing={"partitions": ["expr_index"]}), "must be one of files, column_stats"),
+    (service(type="Indexing", indexing={"partitions": ["column_stats"] * 2}), "has 'column_stats' twice"),
+    (
+        service(type="Indexing", indexing={"partitions": ["record_index", "partitioned_record_index"]}),
+        "give one of record_index and partitioned_record_index",
+    ),
+    (service(type="Indexing", when={"commitsSince": "> 20"}), "Indexing builds what is not there: it takes no when"),
+    (service(type="Indexing", mode="Execute"), "modes Schedule and Execute are for services with a plan"),
     (service(type="Rollback"), "needs rollback.instant"),
     (service(type="PartitionTTL"), "needs partitionTTL.days"),
     (service(cleaning={}), "one of keepCommits, keepHours and keepFileVersions"),

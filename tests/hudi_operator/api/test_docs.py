@@ -11,7 +11,9 @@ from hudi_operator.api.sections import (
     ArchivingSpec,
     CleaningSpec,
     ClusteringSpec,
+    IndexingSpec,
     Layout,
+    MetadataPartition,
     Need,
     PartitionTTLSpec,
     RepairSpec,
@@ -38,9 +40,15 @@ def test_every_error_that_is_repeated_is_named() -> None:
 
 
 def test_every_field_type_mode_and_figure_of_a_service_is_described() -> None:
-    sections = (ArchivingSpec, CleaningSpec, ClusteringSpec, Need, PartitionTTLSpec, RepairSpec, SavepointSpec)
+    sections = (
+        ArchivingSpec, CleaningSpec, ClusteringSpec, IndexingSpec, Need, PartitionTTLSpec, RepairSpec, SavepointSpec,
+    )  # fmt: skip
     names = {camel(f.name) for part in (TableServiceSpec, PlanStatus, *sections) for f in dataclasses.fields(part)}
-    names |= {member.value for kinds in (ServiceType, RunMode, ConcurrencyPolicy, Layout) for member in kinds}
+    names |= {
+        member.value
+        for kinds in (ServiceType, RunMode, ConcurrencyPolicy, Layout, MetadataPartition)
+        for member in kinds
+    }
     assert not {name for name in names if name not in SERVICES} - {"made", "stale"}
 
 

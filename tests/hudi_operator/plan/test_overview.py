@@ -49,14 +49,15 @@ def test_debts_are_a_few_words_each() -> None:
     found = table(
         *(condition(kind, "False") for kind in ("Compacted", "WellSized", "Archived")),
         condition("Clean", "False", "FailedWrites"),
+        condition("MetadataTable", "False", "SwitchedOff"),
         condition("ResizeNeedsApproval", "True"),
         data={"logBytes": 2 << 30, "smallFileRatio": "0.62"},
         timeline={"files": 812},
     )
     assert list(overview.debts(found)) == [
-        "2.0 GiB of logs", "62% small files", "failed writes", "812 timeline files", "resize wanted",
+        "2.0 GiB of logs", "62% small files", "failed writes", "812 timeline files", "no metadata table", "resize wanted",
     ]  # fmt: skip
-    assert list(overview.debts(table(READY))) == []
+    assert list(overview.debts(table(READY, condition("MetadataTable", "True", "Kept")))) == []
 
 
 def test_advice_is_a_few_words() -> None:

@@ -288,6 +288,14 @@ class TestNeed:
         assert story.look().started == [("Compaction", "Execute")]
 
 
+def test_an_indexing_that_finds_everything_built_waits_for_its_next_moment() -> None:
+    story = Story(type="Indexing", schedule="0 * * * *", indexing={"partitions": ["column_stats"]}).look()
+    assert story.started == [("Indexing", "ScheduleAndExecute")]
+    story.end("NothingToDo", message="files, column_stats are ready").look()
+    assert (story.started, story.state.phase, story.conditions["Ready"]) == ([], "Idle", ("True", "Scheduled"))
+    assert story.look(3600).started == [("Indexing", "ScheduleAndExecute")]
+
+
 def test_a_plan_is_the_same_however_often_it_is_made() -> None:
     one, two = (plan_service(service(), seen(), NOW) for _ in range(2))
     assert one == two

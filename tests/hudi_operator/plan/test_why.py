@@ -148,6 +148,7 @@ def test_services_of_other_tables_are_none_of_its_business() -> None:
         ("WellSized", "kubectl hudi plan flights Clustering -n default"),
         ("Clean", "kubectl hudi run flights Cleaning -n default"),
         ("Archived", "kubectl hudi run flights Archiving -n default"),
+        ("MetadataTable", "kubectl hudi run flights Indexing -n default"),
     ],
 )
 def test_a_debt_says_what_pays_it(kind: str, next_: str) -> None:

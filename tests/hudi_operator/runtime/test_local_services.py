@@ -1,6 +1,6 @@
 """Table services in the local runtime: real jobs on a real merge-on-read table, from manifest to status.
 
-Aspects: a run, a dry run and its approval, a plan that has gone stale, a schedule, need, and a wish for other buckets.
+Aspects: a run, a dry run and its approval, a plan that has gone stale, a schedule, need, a wish for other buckets, and a metadata table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import yaml
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.local import LocalRuntime
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.table.clock import SystemClock
+from hudi_table.table.properties import drop_metadata_table, replace_properties
 from tests.support.manifests import manifest
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})
@@ -203,6 +205,25 @@ def test_a_resize_is_planned_approved_and_done_and_the_wish_is_gone(lake: Lake) 
     assert "ResizeNeedsApproval" not in conditions(table)
     lake.log()
     assert open_table(str(lake.location)).scan().to_arrow().num_rows == ROWS.num_rows
+
+
+def test_a_metadata_table_that_a_write_switched_off_is_told_until_it_is_there_again(lake: Lake) -> None:
+    table = open_table(str(lake.location))
+    assert "MetadataTable" not in conditions(lake.apply(lake.table())[0])
+    table.build_metadata()
+    assert conditions(lake.apply(lake.table())[0])["MetadataTable"] == ("True", "Kept", "ready: files")
+
+    drop_metadata_table(table.context)
+    replace_properties(table.context, {METADATA_DROPPED: "its partition is wrong:\n2 files differ"})
+    (found,) = lake.apply(lake.table())
+    said = "its partition is wrong: 2 files differ; readers list the folders; a TableService of type Indexing builds it again"
+    assert conditions(found)["MetadataTable"] == ("False", "SwitchedOff", said)
+    assert conditions(found)["Ready"][0] == "True"
+    lake.apply(lake.table())
+    assert lake.lines.count(f"warning: flights: MetadataTableSwitchedOff: {said}") == 1
+
+    replace_properties(table.context, {METADATA_DROPPED: None})
+    assert "MetadataTable" not in conditions(lake.apply(lake.table())[0])
 
 
 def test_what_a_table_lacks_is_told_and_nothing_starts(lake: Lake) -> None:

@@ -18,7 +18,9 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, key_of
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceType
+from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.table.clock import SystemClock
+from hudi_table.table.properties import replace_properties
 from hudi_table.table.transaction import begin
 from hudi_table.table.view import FileSystemView
 from tests.support import golden
@@ -184,6 +186,27 @@ def test_what_services_have_left_is_counted(tmp_path: Path) -> None:
     assert after.trace(ServiceType.ARCHIVING).commits_since == writes + 1
     table.upsert(ROWS.slice(0, 1))
     assert seen(tmp_path / "lake").trace(ServiceType.COMPACTION).commits_since == 1
+
+
+def test_the_building_of_a_metadata_table_leaves_its_instant(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    assert ServiceType.INDEXING not in seen(tmp_path / "lake").traces
+    table.build_metadata()
+    table.upsert(ROWS)
+    trace = seen(tmp_path / "lake").trace(ServiceType.INDEXING)
+    assert (trace.pending, trace.last is not None, trace.commits_since) == ((), True, 1)
+
+
+def test_why_a_metadata_table_was_dropped_is_seen_though_no_instant_tells_it(tmp_path: Path) -> None:
+    table, observer = make(tmp_path), Observer(SystemClock())
+    table.upsert(ROWS)
+    before = seen(tmp_path / "lake", observer)
+    replace_properties(table.context, {METADATA_DROPPED: "a key stands in two file groups"})
+    after = seen(tmp_path / "lake", observer)
+    assert (before.config.extra.get(METADATA_DROPPED), before.commits) == (None, after.commits)
+    assert after.config.extra[METADATA_DROPPED] == "a key stands in two file groups"
+    assert after.config.metadata_partitions == ()
 
 
 def test_what_a_cleaning_would_free_is_asked_only_for_whom_it_concerns(tmp_path: Path) -> None:

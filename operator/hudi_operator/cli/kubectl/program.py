@@ -19,8 +19,9 @@ FORMATS = ("table", "wide", "json", "yaml")
 TIMEOUT_SECONDS = 600
 TYPES = (
     "Compaction", "LogCompaction", "Clustering", "Cleaning", "Archiving", "Savepoint", "Restore", "Rollback", "Repair",
-    "PartitionTTL", "Resize",
+    "PartitionTTL", "Resize", "Indexing",
 )  # fmt: skip
+INDEXES = ("column_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
     "status": "the tables: health, freshness, what they owe, what is at work",
     "timeline": "what was done to a table",
@@ -135,6 +136,13 @@ def _timeline(parser: argparse.ArgumentParser) -> None:
 def _service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instant", metavar="INSTANT", help="of a Savepoint, Restore or Rollback")
     parser.add_argument("--days", type=int, metavar="N", help="of PartitionTTL: how long partitions live")
+    parser.add_argument(
+        "--index",
+        action="append",
+        choices=INDEXES,
+        default=[],
+        help="of Indexing: what is built beside files; repeat for more",
+    )
     parser.add_argument(
         "--option",
         metavar="KEY=VALUE",

@@ -47,6 +47,10 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
         raise InvalidOptionError("PartitionTTL needs --days, and nothing else takes it")
     if args.days is not None:
         spec["partitionTTL"] = {"days": args.days}
+    if args.index and kind != "Indexing":
+        raise InvalidOptionError(f"--index is of Indexing; {kind} takes none")
+    if args.index:
+        spec["indexing"] = {"partitions": list(dict.fromkeys(args.index))}
     if args.option:
         spec["options"] = _options(args.option)
     owner = {name: table[name] for name in ("apiVersion", "kind")} | {

@@ -26,6 +26,7 @@ from hudi_table.table.clock import SystemClock
 ACTIONS = {
     "Compaction": "commit", "LogCompaction": "logcompaction", "Clustering": "replacecommit", "Cleaning": "clean",
     "Savepoint": "savepoint", "Restore": "restore", "Rollback": "rollback", "Resize": "replacecommit", "PartitionTTL": "replacecommit",
+    "Indexing": "indexing",
 }  # fmt: skip
 COLUMNS = (
     Column("instant", "Instant"),

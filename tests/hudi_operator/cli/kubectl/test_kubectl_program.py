@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_operator.cli.kubectl.program import TYPES, VERBS, main
+from hudi_operator.api.sections import MetadataPartition
+from hudi_operator.cli.kubectl.program import INDEXES, TYPES, VERBS, main
 from hudi_table.model.services import ServiceType
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -64,6 +65,7 @@ def test_the_page_speaks_of_every_verb_and_every_option(capsys: pytest.CaptureFi
 
 def test_every_type_of_service_can_be_asked_for() -> None:
     assert set(TYPES) == {kind.value for kind in ServiceType}
+    assert {*INDEXES, MetadataPartition.FILES} == {partition.value for partition in MetadataPartition}
 
 
 def test_hudictl_has_the_verbs_but_those_of_its_own() -> None:

@@ -16,7 +16,7 @@ TABLE = stored(manifest("f" * 50, **spec()))
 
 
 def asked(kind: str, **changes: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"type": kind, "instant": None, "days": None, "option": [], **changes})
+    return argparse.Namespace(**{"type": kind, "instant": None, "days": None, "index": [], "option": [], **changes})
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,9 @@ def asked(kind: str, **changes: Any) -> argparse.Namespace:
         (asked("Restore", instant="20260101000000000"), {"restore": {"instant": "20260101000000000"}}),
         (asked("Savepoint", instant="20260101000000000"), {"savepoint": {"instant": "20260101000000000"}}),
         (asked("PartitionTTL", days=30), {"partitionTTL": {"days": 30}}),
+        (asked("Indexing"), {}),
+        (asked("Indexing", index=["record_index", "column_stats", "record_index"]),
+         {"indexing": {"partitions": ["record_index", "column_stats"]}}),
         (asked("Compaction"), {}),
     ],
 )  # fmt: skip
@@ -44,7 +47,7 @@ def test_what_is_made_is_right_and_goes_with_its_table(arguments: argparse.Names
 @pytest.mark.parametrize(
     "arguments",
     [asked("Rollback"), asked("Cleaning", instant="20260101000000000"), asked("PartitionTTL"), asked("Cleaning", days=3),
-     asked("Cleaning", option=["hoodie.clean.policy"])],
+     asked("Cleaning", option=["hoodie.clean.policy"]), asked("Cleaning", index=["column_stats"])],
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(arguments: argparse.Namespace) -> None:
     with pytest.raises(InvalidOptionError):
