@@ -56,6 +56,8 @@ def idle_times(folder: Path) -> dict[str, Idle]:
     found = {}
     for kind in SERVICES:
         table = tables["flat" if kind is ServiceType.CLUSTERING else "buckets"]
+        if kind is ServiceType.INDEXING:
+            table.build_metadata()
         found[kind.value] = _idle({"type": kind.value, **asked.get(kind, {})}, table, folder, env)
     return found
 

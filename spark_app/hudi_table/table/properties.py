@@ -93,8 +93,9 @@ def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
     said: dict[str, str | None] = {}
     if why == "" and METADATA_DROPPED in ctx.config.extra:
         said = {METADATA_DROPPED: None}
-    elif why and read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS):
-        said = {METADATA_DROPPED: " ".join(why.split())}
+    elif why:
+        ready = read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS, "")
+        said = {METADATA_DROPPED: f"{' '.join(why.split())} (it had {ready})"} if ready else {}
     if named or files:
         # Even if our copy of the properties names none: another writer may have built it since we read them.
         said = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said}

@@ -18,9 +18,8 @@ import yaml
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.local import LocalRuntime
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.table.clock import SystemClock
-from hudi_table.table.properties import drop_metadata_table, replace_properties
+from hudi_table.table.properties import drop_metadata_table
 from tests.support.manifests import manifest
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})
@@ -213,17 +212,18 @@ def test_a_metadata_table_that_a_write_switched_off_is_told_until_it_is_there_ag
     table.build_metadata()
     assert conditions(lake.apply(lake.table())[0])["MetadataTable"] == ("True", "Kept", "ready: files")
 
-    drop_metadata_table(table.context)
-    replace_properties(table.context, {METADATA_DROPPED: "its partition is wrong:\n2 files differ"})
+    drop_metadata_table(table.context, "its partition is wrong:\n2 files differ")
     (found,) = lake.apply(lake.table())
-    said = "its partition is wrong: 2 files differ; readers list the folders; a TableService of type Indexing builds it again"
+    said = "its partition is wrong: 2 files differ (it had files); readers list the folders; a TableService of type Indexing builds it again"
     assert conditions(found)["MetadataTable"] == ("False", "SwitchedOff", said)
     assert conditions(found)["Ready"][0] == "True"
     lake.apply(lake.table())
     assert lake.lines.count(f"warning: flights: MetadataTableSwitchedOff: {said}") == 1
 
-    replace_properties(table.context, {METADATA_DROPPED: None})
-    assert "MetadataTable" not in conditions(lake.apply(lake.table())[0])
+    built = lake.service(type="Indexing", indexing={"partitions": ["column_stats"]})
+    assert lake.apply(lake.table(), built)[1]["status"]["phase"] == "Succeeded"
+    told = conditions(lake.apply(lake.table())[0])["MetadataTable"]
+    assert told == ("True", "Kept", "ready: column_stats, files")
 
 
 def test_what_a_table_lacks_is_told_and_nothing_starts(lake: Lake) -> None:

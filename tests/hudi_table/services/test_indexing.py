@@ -141,7 +141,7 @@ def test_a_building_that_was_begun_is_finished(monkeypatch: pytest.MonkeyPatch):
 
 def test_why_a_write_switched_it_off_stays_in_the_properties():
     table = switched_off()
-    assert why_off(table) == "this release does not keep its partition partition_stats"
+    assert why_off(table) == "this release does not keep its partition partition_stats (it had files,partition_stats)"
     table.upsert(rows(("d", "x", 4)))
     assert why_off(table) is not None
 
@@ -175,7 +175,7 @@ def test_a_restore_switches_it_off_and_says_so():
     table.build_metadata()
     table.upsert(rows(("c", "x", 3)))
     table.restore(kept, writers_stopped=True)
-    assert why_off(table) == "completed commits were taken back by a rollback or a restore"
+    assert why_off(table) == "completed commits were taken back by a rollback or a restore (it had files)"
 
 
 def test_a_table_that_never_had_one_says_nothing_after_a_restore():
