@@ -1,5 +1,5 @@
-"""The start beside resources that are there: they are listed once, looked at once, and what happens between the listing and the watch
-is not missed. The watch is the real one, in this process.
+"""The start beside resources that are there: they are listed once, looked at once, and what happens between the listing and the watch,
+or while we write, is not missed. The watch is the real one, in this process.
 """
 
 from __future__ import annotations
@@ -129,6 +129,28 @@ def test_what_changes_after_the_listing_is_looked_at_again_and_nothing_else_is(
     document = operator.cluster.get(Key("HudiTable", namespace, "changed"))
     assert document is not None
     assert document["metadata"]["annotations"] == {"example/touched": "1"}
+
+
+@pytest.mark.parametrize("writes", ["a status", "a finalizer"])
+@pytest.mark.parametrize("changed", [False, True], ids=["alone", "beside others"])
+def test_a_write_of_ours_is_no_news_but_for_what_others_changed_meanwhile(
+    server: ApiServer, namespace: str, operator: Operator, writes: str, changed: bool
+) -> None:
+    tables(server, namespace, "a")
+    operator.load([namespace])
+    looks(operator)
+    if changed:
+        touched(server, namespace, "a")
+    key = Key("HudiTable", namespace, "a")
+    if writes == "a status":
+        operator.cluster.set_status(key, {"observedGeneration": 1})
+    else:
+        operator.cluster.hold(key, held=True)
+    there = server.get("ht", "a", "-n", namespace)
+    operator.heard(there)
+    assert looks(operator) == (["a"] if changed else [])
+    assert there.get("status") or there["metadata"].get("finalizers")
+    operator.cluster.hold(key, held=False)
 
 
 def test_what_is_deleted_after_the_listing_is_forgotten_though_no_watch_tells_of_it(

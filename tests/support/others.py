@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.kube.rest import Rest
+from tests.support import kubelet
 from tests.support.api_server import ApiServer
 from tests.support.https import HOST, QuietHandler, running_https
 
 WEBHOOK = "others.example.org"
+SECONDS_MAX = 120.0
+WRITES_SECONDS = 2.0
+"""In which a status is written, as a rule."""
+
+
+def change_meanwhile(server: ApiServer, kind: str, path: str, change: Mapping[str, Any], folder: Path) -> None:
+    """Merge `change` into the resource at `path` while a status of it is written. `suspend` goes on and off, so that there is one to write."""
+    rest, numbers = Rest(server.client()), itertools.count()
+    with _others(server, kind, path, change, folder) as changed:
+
+        def meanwhile() -> bool:
+            # The API server takes a while to know whom it has to ask.
+            rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
+            return changed.wait(WRITES_SECONDS)
+
+        kubelet.eventually(meanwhile, "no status is written", SECONDS_MAX)
 
 
 @contextmanager
-def others_change(server: ApiServer, kind: str, path: str, folder: Path) -> Iterator[threading.Event]:
-    """The next status of the resource at `path` finds it changed meanwhile, once; the event says that it did."""
+def _others(
+    server: ApiServer, kind: str, path: str, change: Mapping[str, Any], folder: Path
+) -> Iterator[threading.Event]:
+    """The next status of the resource finds it changed meanwhile, once; the event says that it did."""
     done, once = threading.Event(), threading.Lock()
     rest = Rest(server.client())
 
@@ -29,7 +49,7 @@ def others_change(server: ApiServer, kind: str, path: str, folder: Path) -> Iter
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
             with once:
                 if path.endswith(f"/{asked['namespace']}/{PLURALS[kind]}/{asked['name']}") and not done.is_set():
-                    rest.merge(path, {"metadata": {"annotations": {"example/meanwhile": asked["uid"]}}})
+                    rest.merge(path, change)
                     done.set()
             answer = {"uid": asked["uid"], "allowed": True}
             review = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer})

@@ -7,7 +7,6 @@ The store is a real S3 protocol on loopback; the kubelet is played, and runs the
 from __future__ import annotations
 
 import io
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,14 +24,12 @@ from tests.support import kubelet
 from tests.support.api_server import ApiServer
 from tests.support.chart_operator import run_pod
 from tests.support.manifests import ingest, manifest, spec
-from tests.support.others import others_change
+from tests.support.others import change_meanwhile
 from tests.support.s3 import S3Server
 
 SECRET = "s3"
 POLICIES = ("Retain", "Unregister", "Purge")
 SECONDS_MAX = 120.0
-WRITES_SECONDS = 2.0
-"""In which a status is written, as a rule."""
 T = TypeVar("T")
 
 
@@ -130,17 +127,9 @@ class TableLife:
     def others_change_it(self, kind: str, name: str) -> None:
         """While the operator writes its status, so that what it goes by is no longer what is there."""
         path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS[kind]}/{name}"
-        rest, numbers = Rest(self.server.client()), itertools.count()
-        with others_change(self.server, kind, path, self.folder) as changed:
-
-            def meanwhile() -> bool:
-                # There is something to write. The API server takes a while to know whom it has to ask.
-                rest.merge(path, {"spec": {"suspend": next(numbers) % 2 == 0}})
-                return changed.wait(WRITES_SECONDS)
-
-            eventually(meanwhile, "no status is written")
+        change_meanwhile(self.server, kind, path, {"metadata": {"annotations": {"example/by": "others"}}}, self.folder)
         eventually(lambda: self.asked("get", PLURALS[kind], name), "what was changed is not asked for")
-        rest.merge(path, {"spec": {"suspend": False}})
+        Rest(self.server.client()).merge(path, {"spec": {"suspend": False}})
 
     def ends(self) -> None:
         """It is deleted, and so is a table of each deletion policy. The one whose files go with it is held back until a job has found none."""

@@ -12,7 +12,7 @@ from typing import Any
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.api.resources import API_VERSION, FINALIZER, KINDS, Key, key_of, table_of
 from hudi_operator.api.words import one_line
-from hudi_operator.kube.rest import Rest
+from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.plan.effects import Emit
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
 from hudi_table.table.ports import Clock
@@ -107,49 +107,55 @@ class ApiCluster:
 
     def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
         """Apply the status unless it is the same. Of a resource that was deleted, or made anew under its name, nothing is written.
-        Raises ObjectExistsError if others keep changing it."""
+        Raises ObjectExistsError if others keep changing it.
+
+        What others changed meanwhile is not taken as known: the watch brings it, and nobody would look at what is known already.
+        """
         stored = self.get(key)
         if stored is None or stored.get("status") == status:
             return
         with contextlib.suppress(ObjectNotFoundError):
             try:
-                self._apply_status(key, status, stored)
+                self.seen(self._apply_status(key, status, stored))
             except ObjectExistsError:
                 # Only the version tells whether it is still the same resource: a status has no other precondition (measured).
                 now = self._rest.get(_path(key))
                 if now["metadata"]["uid"] == stored["metadata"]["uid"]:
                     self._apply_status(key, status, now)
 
-    def _apply_status(self, key: Key, status: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    def _apply_status(self, key: Key, status: Mapping[str, Any], stored: Mapping[str, Any]) -> Document:
         identity = {
             "name": key.name,
             "namespace": key.namespace,
             "resourceVersion": stored["metadata"]["resourceVersion"],
         }
         body = {"apiVersion": API_VERSION, "kind": key.kind, "metadata": identity, "status": status}
-        self.seen(self._rest.apply(f"{_path(key)}/status", body, MANAGER))
+        return self._rest.apply(f"{_path(key)}/status", body, MANAGER)
 
     def hold(self, key: Key, *, held: bool) -> None:
-        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource."""
+        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource. What others changed
+        meanwhile the watch brings, as of a status."""
         stored = self.get(key)
         if stored is None:
             return
         with contextlib.suppress(ObjectNotFoundError):
             try:
-                self._hold(key, stored, held=held)
+                found = self._hold(key, stored, held=held)
+                if found is not None:
+                    self.seen(found)
             except ObjectExistsError:
                 now = self._rest.get(_path(key))
                 if now["metadata"]["uid"] == stored["metadata"]["uid"]:
                     self._hold(key, now, held=held)
 
-    def _hold(self, key: Key, stored: Mapping[str, Any], *, held: bool) -> None:
+    def _hold(self, key: Key, stored: Mapping[str, Any], *, held: bool) -> Document | None:
         finalizers = list(stored["metadata"].get("finalizers", ()))
         if (FINALIZER in finalizers) == held:
-            return
+            return None
         wanted = [*finalizers, FINALIZER] if held else [each for each in finalizers if each != FINALIZER]
         version = stored["metadata"]["resourceVersion"]
         # The version guards the list, which a merge replaces whole.
-        self.seen(self._rest.merge(_path(key), {"metadata": {"finalizers": wanted, "resourceVersion": version}}))
+        return self._rest.merge(_path(key), {"metadata": {"finalizers": wanted, "resourceVersion": version}})
 
     def emit(self, key: Key, event: Emit) -> None:
         """Record an event; the same one again is counted, not repeated."""
