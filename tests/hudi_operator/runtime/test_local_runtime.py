@@ -328,14 +328,11 @@ def test_a_merge_on_read_table_is_compacted_when_its_trigger_says_so(place: Plac
     assert logged["status"]["data"]["logBytes"] > 0
     place.land("3.parquet", pa.table({"id": ["b"], "ts": pa.array([9], pa.int64()), "city": ["y"]}))
     done = place.apply(place.table(**changes))
-    assert [run["work"] for run in done["status"]["runs"]] == [
-        "Compaction",
-        "Ingest/feed",
-        "Ingest/feed",
-        "Ingest/feed",
-    ]
-    assert done["status"]["runs"][0]["phase"] == "Succeeded"
-    assert done["status"]["runs"][0]["figures"]["fileGroups"] >= 1
+    # Of two that began in the same second either may come first.
+    compaction, *ingests = sorted(done["status"]["runs"], key=lambda run: str(run["work"]))
+    assert [run["work"] for run in (compaction, *ingests)] == ["Compaction", *["Ingest/feed"] * 3]
+    assert compaction["phase"] == "Succeeded"
+    assert compaction["figures"]["fileGroups"] >= 1
     assert conditions(done)["Compacted"][:2] == ("True", "NoLogFiles")
     assert done["status"]["data"]["records"] == 3
     assert [row["ts"] for row in place.rows()] == [9, 9, 3]
