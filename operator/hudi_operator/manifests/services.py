@@ -13,12 +13,10 @@ from hudi_operator.api.sections import ClusteringSpec, IndexingSpec, Layout, Met
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_table.model.options import INDEXING_PARTITIONS, renamed
+from hudi_table.model.options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE, renamed
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import IndexType, TableConfig
 
-REPAIR_KEYS = "hoodie.lakeops.repair.keys"
-REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 _CLUSTERING = "hoodie.clustering.plan.strategy"
 _LAYOUTS = {Layout.LINEAR: "LINEAR", Layout.Z_ORDER: "ZORDER", Layout.HILBERT: "HILBERT"}

@@ -6,7 +6,7 @@ import base64
 import contextlib
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
@@ -107,55 +107,53 @@ class ApiCluster:
 
     def set_status(self, key: Key, status: Mapping[str, Any]) -> None:
         """Apply the status unless it is the same. Of a resource that was deleted, or made anew under its name, nothing is written.
-        Raises ObjectExistsError if others keep changing it.
-
-        What others changed meanwhile is not taken as known: the watch brings it, and nobody would look at what is known already.
-        """
+        Raises ObjectExistsError if others keep changing it."""
         stored = self.get(key)
         if stored is None or stored.get("status") == status:
             return
+
+        def apply_to(there: Mapping[str, Any]) -> Document:
+            version = there["metadata"]["resourceVersion"]
+            identity = {"name": key.name, "namespace": key.namespace, "resourceVersion": version}
+            body = {"apiVersion": API_VERSION, "kind": key.kind, "metadata": identity, "status": status}
+            return self._rest.apply(f"{_path(key)}/status", body, MANAGER)
+
+        self._write(key, stored, apply_to)
+
+    def hold(self, key: Key, *, held: bool) -> None:
+        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource."""
+
+        def set_on(there: Mapping[str, Any]) -> Document | None:
+            finalizers = list(there["metadata"].get("finalizers", ()))
+            if (FINALIZER in finalizers) == held:
+                return None
+            wanted = [*finalizers, FINALIZER] if held else [each for each in finalizers if each != FINALIZER]
+            version = there["metadata"]["resourceVersion"]
+            # The version guards the list, which a merge replaces whole.
+            return self._rest.merge(_path(key), {"metadata": {"finalizers": wanted, "resourceVersion": version}})
+
+        stored = self.get(key)
+        if stored is not None:
+            self._write(key, stored, set_on)
+
+    def _write(
+        self, key: Key, stored: Mapping[str, Any], write: Callable[[Mapping[str, Any]], Document | None]
+    ) -> None:
+        """Write to a resource as it is known, and once more as it is there, if others changed it meanwhile and it is still the same one.
+
+        What others changed is not taken as known: the watch brings it, and nobody would look at what is known already.
+        """
         with contextlib.suppress(ObjectNotFoundError):
             try:
-                self.seen(self._apply_status(key, status, stored))
+                found = write(stored)
             except ObjectExistsError:
                 # Only the version tells whether it is still the same resource: a status has no other precondition (measured).
                 now = self._rest.get(_path(key))
                 if now["metadata"]["uid"] == stored["metadata"]["uid"]:
-                    self._apply_status(key, status, now)
-
-    def _apply_status(self, key: Key, status: Mapping[str, Any], stored: Mapping[str, Any]) -> Document:
-        identity = {
-            "name": key.name,
-            "namespace": key.namespace,
-            "resourceVersion": stored["metadata"]["resourceVersion"],
-        }
-        body = {"apiVersion": API_VERSION, "kind": key.kind, "metadata": identity, "status": status}
-        return self._rest.apply(f"{_path(key)}/status", body, MANAGER)
-
-    def hold(self, key: Key, *, held: bool) -> None:
-        """Set or remove our finalizer; others' stay. Raises ObjectExistsError if somebody keeps changing the resource. What others changed
-        meanwhile the watch brings, as of a status."""
-        stored = self.get(key)
-        if stored is None:
-            return
-        with contextlib.suppress(ObjectNotFoundError):
-            try:
-                found = self._hold(key, stored, held=held)
+                    write(now)
+            else:
                 if found is not None:
                     self.seen(found)
-            except ObjectExistsError:
-                now = self._rest.get(_path(key))
-                if now["metadata"]["uid"] == stored["metadata"]["uid"]:
-                    self._hold(key, now, held=held)
-
-    def _hold(self, key: Key, stored: Mapping[str, Any], *, held: bool) -> Document | None:
-        finalizers = list(stored["metadata"].get("finalizers", ()))
-        if (FINALIZER in finalizers) == held:
-            return None
-        wanted = [*finalizers, FINALIZER] if held else [each for each in finalizers if each != FINALIZER]
-        version = stored["metadata"]["resourceVersion"]
-        # The version guards the list, which a merge replaces whole.
-        return self._rest.merge(_path(key), {"metadata": {"finalizers": wanted, "resourceVersion": version}})
 
     def emit(self, key: Key, event: Emit) -> None:
         """Record an event; the same one again is counted, not repeated."""

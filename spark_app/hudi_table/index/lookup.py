@@ -77,8 +77,23 @@ class Pruning(Protocol):
         ...
 
 
+class LookedUp:
+    """What every index has in common that looks keys up, wherever it does."""
+
+    __slots__ = ()
+
+    @property
+    def reads_snapshot(self) -> bool:
+        """True: which answers count follows from the files of the snapshot."""
+        return True
+
+    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
+        """Slot of every group."""
+        return existing_groups(slices)
+
+
 @dataclass(frozen=True, slots=True)
-class SearchingIndex(ABC):
+class SearchingIndex(LookedUp, ABC):
     """An index that looks keys up in the files, with a pruning of its own; `is_global` decides whether in all partitions."""
 
     is_global: bool = False
@@ -87,15 +102,6 @@ class SearchingIndex(ABC):
     @abstractmethod
     def pruning(self, slices: Sequence[FileSlice]) -> Pruning:
         """Which keys the base files of these slices may hold."""
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """True: the keys are in the files."""
-        return True
-
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(slices)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Rows of known keys to their group, others to their partition."""

@@ -12,36 +12,26 @@ they meet: it wrote to the group that its entries name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_table.index.answers import Answer, Numbers, joined_pairs
-from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.lookup import existing_groups, search_slice, searched_slices
+from hudi_table.index.base import Keys, Lookup, Routed
+from hudi_table.index.lookup import LookedUp, search_slice, searched_slices
 from hudi_table.index.simple import RangesOfFooters
 from hudi_table.index.wanted import Wanted
 from hudi_table.table.view import FileSlice
 
 
 @dataclass(frozen=True, slots=True)
-class RecordIndex:
+class RecordIndex(LookedUp):
     """Looks keys up in the shards of a `Lookup`, and where it has none in the files. `is_global`: whether in all partitions; `moves`: whether
     keys of a global one change their partition."""
 
     moves: bool = False
     is_global: bool = True
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """True: what counts of the index follows from the snapshot."""
-        return True
-
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(slices)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Rows of known keys to their group, others to their partition."""

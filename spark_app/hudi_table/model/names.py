@@ -106,6 +106,11 @@ def parse_log_file(name: str) -> LogFileName | None:
     return LogFileName(match["id"], match["time"], int(match["version"]), match["token"], match["cdc"] is not None)
 
 
+def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of the name of a base file or a log, or None if the name is neither."""
+    return parse_base_file(name) or parse_log_file(name)
+
+
 def marker_path(instant: str, partition: str, file_name: str, kind: MarkerType) -> str:
     """Path of the DIRECT marker of one data file, relative to the base path."""
     return join(TEMP, instant, partition, f"{file_name}.marker.{kind}")

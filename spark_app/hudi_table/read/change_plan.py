@@ -16,7 +16,7 @@ from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import Instant, comparable_time
-from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_data_file
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_active, check_commit_times
 from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, unknown_column
@@ -170,7 +170,7 @@ class _Planner:
     def __post_init__(self) -> None:
         for info in list_data_files(self.ctx.storage):
             partition, _, name = info.path.rpartition("/")
-            parsed = parse_base_file(name) or parse_log_file(name)
+            parsed = parse_data_file(name)
             if parsed is not None:
                 self.paths.add(info.path)
                 self.files.setdefault((partition, parsed.file_id), []).append(info)

@@ -28,6 +28,7 @@ from hudi_table.model.names import (
     LogFileName,
     join,
     parse_base_file,
+    parse_data_file,
     parse_log_file,
 )
 from hudi_table.table import settle
@@ -230,7 +231,7 @@ def _files_of(ctx: TableContext, time: str) -> list[str]:
 
 def _file_id(path: str) -> str:
     name = path.rpartition("/")[2]
-    found = parse_base_file(name) or parse_log_file(name)
+    found = parse_data_file(name)
     return found.file_id if found else ""
 
 

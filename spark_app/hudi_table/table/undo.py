@@ -43,6 +43,8 @@ REQUESTS_AHEAD = 16
 """Logs looked into at once: waiting for a store, not work."""
 
 UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
+TAKEN_BACK = "completed commits were taken back by a rollback or a restore"
+"""Why a table has no metadata table any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def _drop_metadata(ctx: TableContext) -> None:
     building it again."""
     timeline = load_timeline(ctx)
     if timeline.has_metadata or ctx.config.metadata_partitions:
-        drop_metadata_table(ctx, "completed commits were taken back by a rollback or a restore")
+        drop_metadata_table(ctx, TAKEN_BACK)
     for instant in timeline.pending:
         if instant.action is Action.INDEXING and is_decided(ctx, instant):
             delete_claim(ctx, timeline, instant.time)

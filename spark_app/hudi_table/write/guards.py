@@ -23,7 +23,7 @@ from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.table.rings import RINGS
 from hudi_table.table.timeline import Timeline
-from hudi_table.table.undo import is_decided
+from hudi_table.table.undo import TAKEN_BACK, is_decided
 from hudi_table.table.view import FileSlice, FileSystemView
 
 _SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
@@ -128,7 +128,7 @@ def drop_metadata_if_any(ctx: TableContext) -> None:
             ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
         except ObjectNotFoundError:
             return
-    drop_metadata_table(ctx, "completed commits were taken back by a rollback or a restore")
+    drop_metadata_table(ctx, TAKEN_BACK)
 
 
 def _check_bucket(ctx: TableContext, index: BucketIndex, item: FileSlice, bucket: int | None) -> None:

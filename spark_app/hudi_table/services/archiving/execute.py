@@ -19,7 +19,7 @@ from hudi_table.errors import (
     UnavailableError,
 )
 from hudi_table.model.instants import Instant
-from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_base_file, parse_log_file
+from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table_config import TableType
 from hudi_table.services.archiving.merge import merge_archive
@@ -151,7 +151,7 @@ class _Replaced:
         if partition not in self._groups:
             _, infos = self._ctx.storage.list_dir(partition)
             names = (info.path.rpartition("/")[2] for info in infos)
-            found = (parse_base_file(name) or parse_log_file(name) for name in names)
+            found = map(parse_data_file, names)
             self._groups[partition] = frozenset(name.file_id for name in found if name)
         return self._groups[partition]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.model.names import parse_data_file
 from hudi_table.model.options import INDEXING_PARTITIONS, METADATA_ENABLE
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
@@ -25,7 +25,7 @@ class IndexingService(Unplanned):
         missing = _missing(ctx, _names(request))
         if not missing:
             return None
-        files = [info for info in list_data_files(ctx.storage) if _is_data(info.path.rpartition("/")[2])]
+        files = [info for info in list_data_files(ctx.storage) if parse_data_file(info.path.rpartition("/")[2])]
         return ServicePlan(
             ServiceType.INDEXING,
             why=f"{', '.join(missing)} not there",
@@ -48,10 +48,6 @@ class IndexingService(Unplanned):
             "bytesWritten": float(sum(item.bytes for item in built)),
         }
         return ServiceResult(ServiceType.INDEXING, "", f"built {', '.join(missing)}", figures)
-
-
-def _is_data(name: str) -> bool:
-    return (parse_base_file(name) or parse_log_file(name)) is not None
 
 
 def _names(request: ServiceRequest) -> list[str]:
