@@ -78,9 +78,12 @@ e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBE
 	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)
 
 ##@ Keep
-.PHONY: manifests lock clean
+.PHONY: manifests options lock clean
 manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
 	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
+
+options: setup ## Write docs/options.md from the table of options
+	@$(BIN)/python -m scripts.render_options
 
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)

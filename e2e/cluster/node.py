@@ -15,6 +15,7 @@ from e2e.cluster.binaries import path_of
 from e2e.cluster.control_plane import kubectl
 from e2e.cluster.places import BRIDGE, BRIDGE_ADDRESS, CONTAINERD, DATA, DOMAIN, NAME, NODE_ADDRESS, POD_NETWORK, RUN
 from e2e.cluster.telling import wait_for
+from hudi_table.model.digits import is_digits
 
 CNI, KUBELET = DATA / "cni", DATA / "kubelet"
 CNI_PROGRAMS = next((p for p in ("/usr/lib/cni", "/opt/cni/bin") if Path(p, "bridge").exists()), "/usr/lib/cni")
@@ -95,7 +96,7 @@ def _end_containers() -> None:
     """Shims and containers that outlived containerd: those whose cgroup or command names this cluster."""
     marks = (f"/{NAME}/", str(CONTAINERD))
     for process in Path("/proc").iterdir():
-        if not process.name.isdigit() or int(process.name) == os.getpid():
+        if not is_digits(process.name) or int(process.name) == os.getpid():
             continue
         try:
             told = (process / "cgroup").read_text()

@@ -52,7 +52,7 @@ def main(table: str) -> int:
         if tell(changes):
             seen.set()
 
-    source = spark.readStream.format("hudi").option("since", "latest").option("meta", "true")
+    source = spark.readStream.format("hudi").option("since", "latest")
     query = (
         source.load(str(Path(table).resolve()))
         .writeStream.foreachBatch(batch)

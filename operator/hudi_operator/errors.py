@@ -5,8 +5,7 @@ HudiError
 ├── InvalidRequestError
 │   └── InvalidSpecError      the manifest breaks a rule; the condition lists every field     exit 64
 └── UnsupportedTableError
-    ├── LauncherNotServedError  what is to run the jobs is not there                         exit 69
-    └── UnsupportedSpecError  the manifest asks for what this release does not do             exit 69
+    └── LauncherNotServedError  what is to run the jobs is not there                         exit 69
 """
 
 from __future__ import annotations
@@ -16,10 +15,6 @@ from hudi_table.errors import HudiError, InvalidRequestError, UnsupportedTableEr
 
 class InvalidSpecError(InvalidRequestError):
     """The manifest breaks a rule of its schema or contradicts the table that exists."""
-
-
-class UnsupportedSpecError(UnsupportedTableError):
-    """The manifest asks for a source, mode or service that this release does not have."""
 
 
 class LauncherNotServedError(UnsupportedTableError):

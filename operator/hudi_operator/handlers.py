@@ -8,14 +8,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import kopf
 from kubernetes.client import Configuration
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.api.words import one_line
 from hudi_operator.kube.access import configuration
-from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS
+from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS, Rest
 from hudi_operator.launchers.objects import Kind
 from hudi_operator.manifests.pods import OWNER
 from hudi_operator.runtime.operator import Operator
@@ -25,6 +27,9 @@ WATCH_SECONDS = 300
 """How long one watch lasts; a new one goes on from the last version that was heard."""
 KINDS_SECONDS = 10.0
 """How often it is asked which kinds are served; the answer may be some seconds older."""
+RETRY_SECONDS = 5.0
+"""How soon a watch that has ended is begun again."""
+SAID_LENGTH_MAX = 300
 CHUNK = 200
 IDLE_SECONDS = 0.5
 """How many resources one answer of a listing brings, and how long what was heard of one is kept: they bound the memory of a start."""
@@ -131,44 +136,110 @@ def _connection(known: Configuration) -> kopf.ConnectionInfo:
     )
 
 
-def watch(
-    operator: Operator,
-    watchable: Callable[[Sequence[str]], Sequence[Kind]],
-    namespaces: Sequence[str],
-    stop: threading.Event,
-    kubeconfig: str | None = None,
-) -> None:
-    """Listen until `stop` is set; in all namespaces if none is named. Kinds that come or go are noticed after a while."""
+@dataclass
+class _Watch:
+    """That of one namespace, "" for all. `missing`: why it hears nothing; `anew` ends it, to begin again at once."""
 
-    def now() -> Sequence[Kind]:
-        return watchable(namespaces)
-
-    while not stop.is_set():
-        kinds = now()
-        anew = threading.Event()
-        threading.Thread(target=_until_changed, args=(now, kinds, stop, anew), name="kinds", daemon=True).start()
-        kopf.run(
-            standalone=True,
-            registry=registry(operator, kinds, kubeconfig),
-            settings=settings(namespaced=bool(namespaces)),
-            clusterwide=not namespaces,
-            namespaces=list(namespaces),
-            stop_flag=anew,
-        )
-        if not anew.is_set():
-            return  # it has ended by itself: without a watch the operator is of no use
+    place: str
+    kinds: Sequence[Kind] = ()
+    missing: str = ""
+    anew: threading.Event = field(default_factory=threading.Event)
 
 
-def _until_changed(
-    now: Callable[[], Sequence[Kind]], kinds: Sequence[Kind], stop: threading.Event, anew: threading.Event
-) -> None:
-    """Set `anew` once there are other kinds to watch, or `stop` is set."""
-    while not anew.is_set():
-        if stop.wait(KINDS_SECONDS):
-            anew.set()
+class Watches:
+    """One watch for each namespace, or one for all if none is named. Whatever ends one, that its namespace is deleted or rights are
+    taken, ends no other, and is tried again until it is mended.
+
+    `watchable` names the kinds of attempts that may be watched in some namespaces.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        rest: Rest,
+        watchable: Callable[[Sequence[str]], Sequence[Kind]],
+        namespaces: Sequence[str],
+        kubeconfig: str | None = None,
+    ) -> None:
+        self._operator = operator
+        self._rest = rest
+        self._watchable = watchable
+        self._kubeconfig = kubeconfig
+        self._watches = {place: _Watch(place) for place in namespaces or ("",)}
+
+    def missing(self) -> dict[str, str]:
+        """The namespaces of which nothing is heard, and why."""
+        return {place: watch.missing for place, watch in self._watches.items() if watch.missing}
+
+    def again(self, place: str) -> None:
+        """Begin the watch of a namespace anew: it is deaf."""
+        self._watches[place].anew.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Listen until `stop` is set. Kinds that come or go are noticed after a while."""
+        watches = self._watches.values()
+        threads = [
+            threading.Thread(target=self._keep, args=(watch, stop), name=f"watch-{watch.place}", daemon=True)
+            for watch in watches
+        ]
+        for thread in threads:
+            thread.start()
+        while not stop.wait(KINDS_SECONDS):
+            for watch in watches:
+                self._tend(watch)
+        for watch in watches:
+            watch.anew.set()
+        for thread in threads:
+            thread.join()
+
+    def _tend(self, watch: _Watch) -> None:
+        if watch.missing:
             return
         try:
-            if now() != kinds:
-                anew.set()
+            changed = self._kinds(watch) != watch.kinds
         except HudiError as error:
             _log.warning("the kinds to watch are not known: %s", error)
+        else:
+            if changed:
+                watch.anew.set()
+
+    def _kinds(self, watch: _Watch) -> Sequence[Kind]:
+        return self._watchable([watch.place] if watch.place else [])
+
+    def _keep(self, watch: _Watch, stop: threading.Event) -> None:
+        while not stop.is_set():
+            watch.anew = threading.Event()
+            try:
+                self._listen(watch, stop)
+                why = "" if watch.anew.is_set() else "its watch has ended"
+            except HudiError as error:
+                why = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again, and is no other namespace's affair
+                why = f"{type(error).__name__}: {error}"
+            if why and why != watch.missing:
+                _log.warning(
+                    "nothing is heard of %s: %s", watch.place or "any namespace", one_line(why, SAID_LENGTH_MAX)
+                )
+            watch.missing = why
+            if why:
+                stop.wait(RETRY_SECONDS)
+
+    def _listen(self, watch: _Watch, stop: threading.Event) -> None:
+        """Until it is to begin anew, or ends. Raises HudiError where it may not list, and whatever kopf raises."""
+        where = f"/namespaces/{watch.place}" if watch.place else ""
+        for plural in PLURALS.values():
+            self._rest.get(f"/apis/{GROUP}/{VERSION}{where}/{plural}", limit="1")
+        watch.kinds = self._kinds(watch)
+        if watch.missing:
+            _log.info("%s is heard again", watch.place or "every namespace")
+        watch.missing = ""
+        if stop.is_set():
+            return
+        kopf.run(
+            standalone=True,
+            registry=registry(self._operator, watch.kinds, self._kubeconfig),
+            settings=settings(namespaced=bool(watch.place)),
+            clusterwide=not watch.place,
+            namespaces=[watch.place] if watch.place else [],
+            stop_flag=watch.anew,
+        )

@@ -2,16 +2,25 @@
 
 Spark moves and shuffles rows; it decides nothing about the format. `write(df, table, operation)` comes first, since a
 Python data source cannot ask for a distribution; `spark.read.format("hudi")` needs no jar.
+
+Fact (pyspark 4.3): whatever Python a session needs beside the driver's own, planners of data sources among them, is `python3` of the PATH unless
+`PYSPARK_PYTHON` says otherwise when the JVM starts. In a virtual environment that nobody activated that is another Python, without this
+package; so importing this one names the environment's, if nothing else was said.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hudi_spark.engine import SparkEngine
     from hudi_spark.frames import read, register
     from hudi_spark.writer import write
+
+if sys.prefix != sys.base_prefix:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 _HOMES = {
     "SparkEngine": "hudi_spark.engine",

@@ -1,37 +1,40 @@
-"""`spark.read.format("hudi")` without a jar: a Python data source over `hudi_table`.
+"""`format("hudi")` without a jar: a Python data source over `hudi_table`.
 
 Facts (measured on pyspark 4.3): columns are never pruned by Spark, so the option `columns` does it; filters arrive
 only with `spark.sql.python.filterPushdown.enabled`, and a reader that defines `pushFilters` fails without it, hence the
-option `pushFilters`; a table made by `CREATE TABLE … USING hudi` gives a reader no path. A data source cannot ask for
-a distribution by file group, so it writes a few rows only: `hudi_spark.write` takes the others.
+option `pushFilters`; a table of Spark's catalog gives a reader the catalog's columns and no path; the modes `ignore` and
+`errorifexists` are refused by Spark before a source hears of them, see `save_modes`.
 
-Options: `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (true adds Hudi's five columns), `query` with
-`since`, `until`, `fullScan`, and `pushFilters`; and storage options as `storage.<name>`, whose credentials are better left to the environment.
+Options, beside those of Hudi (`format_options`): `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (false leaves Hudi's
+five columns out), `query` with `since`, `until`, `fullScan`, and `pushFilters`; those of writes (`datasource_writes`); and storage
+options as `storage.<name>`, whose credentials are better left to the environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from hudi_spark.datasource_writes import RowsWriter
+from hudi_spark.format_options import Given, ReadAsked, given_options
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
-from hudi_table.errors import InvalidRequestError
+from hudi_table.codec.conform import conform
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError
+from hudi_table.read.change_plan import ChangesPlan
+from hudi_table.read.change_rows import step_batches
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
-from hudi_table.read.scan import Scan
 
 NAME = "hudi"
-_STORAGE = "storage."
-_STREAM_OPTIONS = ("since", "fullscan")
-"""What a stream is told and a snapshot is not."""
+LONG_NAME = "org.apache.hudi"
 
 
 class HudiDataSource(ds.DataSource):
@@ -43,16 +46,19 @@ class HudiDataSource(ds.DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """The schema of the result, after `columns` and `meta`: of today, or of the moment that a batch asks for."""
-        batch = self.options.get("query") is not None
-        kept = {key: value for key, value in self.options.items() if batch or key.lower() not in _STREAM_OPTIONS}
-        return from_arrow_schema(scan_of(ds.CaseInsensitiveDict(kept)).schema)
+        """The schema of the result: of today, or of the moment that a batch asks for."""
+        given = given_options(self.options)
+        asked = ReadAsked.of(given)
+        if asked.query == "snapshot":
+            # Spark asks for the schema before it says whether it reads a batch or a stream, which is told where to begin.
+            asked = replace(asked, since=None, until=None, full_scan=False)
+        return from_arrow_schema(plan_of(asked, table_of(given, asked)).schema)
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
-        """A reader of the snapshot."""
-        del schema
-        pushes = self.options.get("pushFilters", "false").lower() == "true"
-        return PushingReader(self.options) if pushes else SnapshotReader(self.options)
+        """A reader of what the options ask for, in the columns of `schema`."""
+        given = given_options(self.options)
+        asked = ReadAsked.of(given)
+        return PushingReader(given, asked, schema) if asked.pushes else SnapshotReader(given, asked, schema)
 
     def streamReader(self, schema: StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader of what changes. Raises InvalidRequestError on Spark before 4.2."""
@@ -60,83 +66,128 @@ class HudiDataSource(ds.DataSource):
             from hudi_spark.streaming import HudiStreamReader
         except ImportError as error:
             raise InvalidRequestError("readStream.format('hudi') needs Spark 4.2 or newer") from error
-        return HudiStreamReader(self.options, schema, table_of(self.options))
+        given = given_options(self.options)
+        asked = ReadAsked.of(given, streaming=True)
+        return HudiStreamReader(asked, schema, table_of(given, asked))
 
     def writer(self, schema: StructType, overwrite: bool) -> ds.DataSourceWriter:
-        """A writer of a few rows; what is many, `hudi_spark.write` takes."""
-        from hudi_spark.small_writes import SmallWriter
+        """A writer of any number of rows, which commits them once."""
+        return RowsWriter(given_options(self.options), schema, overwrite)
 
-        return SmallWriter(self.options, schema, overwrite, table_of(self.options))
+    def streamWriter(self, schema: StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """A writer of micro-batches, each committed once. Raises InvalidRequestError on Spark before 4.1."""
+        try:
+            from hudi_spark.stream_writes import BatchWriter
+        except ImportError as error:
+            raise InvalidRequestError("writeStream.format('hudi') needs Spark 4.1 or newer") from error
+        return BatchWriter(given_options(self.options), schema, overwrite)
+
+
+class LongNamedSource(HudiDataSource):
+    """The same under the name that older jobs use."""
+
+    @classmethod
+    def name(cls) -> str:
+        """`org.apache.hudi`."""
+        return LONG_NAME
 
 
 @dataclass
-class FilePartition(ds.InputPartition):
-    """One base file of the plan."""
+class PlannedPart(ds.InputPartition):
+    """A slice of a plan, or a step of one of changes, by its number."""
 
     number: int
 
 
 class SnapshotReader(ds.DataSourceReader):
-    """Reads the files of one plan, one Spark partition a file. Pickled to the tasks with its plan."""
+    """Reads the slices of one plan, one Spark partition each. Pickled to the tasks with its plan."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        table = table_of(options)
-        self.plan: ScanPlan = scan_of(options, table=table).plan
+    def __init__(self, given: Given, asked: ReadAsked, schema: StructType) -> None:
+        table = table_of(given, asked)
+        self.schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self.plan = _in_columns(plan_of(asked, table), asked, table, self.schema)
         self.handle = TableHandle.of(table.context)
 
     def partitions(self) -> Sequence[ds.InputPartition]:
-        """One partition a file."""
-        return [FilePartition(number) for number in range(len(self.plan.slices))]
+        """One partition a slice, or a step."""
+        parts: Sequence[object] = self.plan.steps if isinstance(self.plan, ChangesPlan) else self.plan.slices
+        return [PlannedPart(number) for number in range(len(parts))]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of one file."""
-        if not isinstance(partition, FilePartition):
+        """The batches of one part."""
+        if not isinstance(partition, PlannedPart):
             # A table without files: Spark then asks once, with no partition.
             return
         set_up_worker()
-        one = replace(self.plan, slices=(self.plan.slices[partition.number],))
-        yield from stream(self.handle.open(), one)
+        if isinstance(self.plan, ChangesPlan):
+            batches = step_batches(self.handle.open(), self.plan, self.plan.steps[partition.number])
+        else:
+            batches = stream(self.handle.open(), replace(self.plan, slices=(self.plan.slices[partition.number],)))
+        for batch in batches:
+            yield conform(batch, self.schema)
 
 
 class PushingReader(SnapshotReader):
     """Takes Spark's filters for pruning partitions and row groups; Spark applies them again to the rows."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(options)
-        self._options = ds.CaseInsensitiveDict(options)
+    def __init__(self, given: Given, asked: ReadAsked, schema: StructType) -> None:
+        super().__init__(given, asked, schema)
+        self._given, self._asked = given, asked
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         """Narrow the plan by the filters that we can express, and give all back: Spark checks the rows as well."""
         known = [condition for condition in map(as_condition, filters) if condition is not None]
-        if known:
-            self.plan = scan_of(self._options, known).plan
+        if known and self._asked.query != "cdc":
+            table = table_of(self._given, self._asked)
+            self.plan = _in_columns(plan_of(self._asked, table, known), self._asked, table, self.schema, known)
         return filters
 
 
-def table_of(options: Mapping[str, str]) -> HudiTable:
+def table_of(given: Given, asked: ReadAsked) -> HudiTable:
     """The table at the options' path, as of their moment."""
-    return open_table(path_of(options), as_of=options.get("asOf"), storage_options=storage_options(options))
+    return open_table(given.path, as_of=asked.as_of, storage_options=given.storage)
 
 
-def scan_of(
-    options: Mapping[str, str], conditions: Sequence[tuple[str, str, object]] = (), table: HudiTable | None = None
-) -> Scan:
-    """The scan that the options describe. Raises InvalidOptionError."""
-    table = table or table_of(options)
-    names = [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
-    given: object = options.get("filter") or None
-    if given is not None and conditions:
-        # Spark's own filters come on top of the option; rows are filtered by Spark again, so one of the two suffices.
-        conditions = ()
+def plan_of(
+    asked: ReadAsked, table: HudiTable, conditions: Sequence[tuple[str, str, object]] = ()
+) -> ScanPlan | ChangesPlan:
+    """What the options ask for. Raises InvalidOptionError."""
+    if asked.query == "cdc":
+        if asked.filter is not None or asked.meta:
+            raise InvalidOptionError("filter and meta do not go with query='cdc'; leave them out")
+        return table.changes(asked.since, asked.until, columns=asked.columns, full_scan=asked.full_scan).plan
+    # Spark's own filters come on top of the option; rows are filtered by Spark again, so one of the two suffices.
+    given: object = asked.filter if asked.filter is not None else (list(conditions) or None)
+    meta = asked.meta
+    if meta is None:
+        meta = asked.columns is None and table.context.config.populate_meta_fields
     return table.scan(
-        names or None, given if given is not None else (list(conditions) or None),
-        meta=_is_on(options, "meta"), query=options.get("query", "snapshot"),
-        since=options.get("since"), until=options.get("until"), full_scan=_is_on(options, "fullScan"),
-    )  # fmt: skip
+        asked.columns, given, meta=meta, query=asked.query,
+        since=asked.since, until=asked.until, full_scan=asked.full_scan,
+    ).plan  # fmt: skip
 
 
-def _is_on(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "false").lower() == "true"
+def _in_columns(
+    plan: ScanPlan | ChangesPlan,
+    asked: ReadAsked,
+    table: HudiTable,
+    schema: pa.Schema,
+    conditions: Sequence[tuple[str, str, object]] = (),
+) -> ScanPlan | ChangesPlan:
+    """The plan in the columns that Spark asks for, which are others where a catalog or `.schema(…)` names them.
+
+    Raises InvalidSchemaError for one that the table does not have.
+    """
+    if schema.names == plan.schema.names or asked.query == "cdc":
+        return plan
+    known = table.schema(meta=table.context.config.populate_meta_fields).names
+    missing = [name for name in schema.names if name not in known]
+    if missing:
+        raise InvalidSchemaError(
+            f"the table at {table.base_path} has no column '{missing[0]}': columns that Spark's catalog (CREATE TABLE, ALTER TABLE … "
+            "ADD COLUMNS) or .schema(…) names do not change a Hudi table; write rows that have the column"
+        )
+    return plan_of(replace(asked, columns=tuple(schema.names), meta=False), table, conditions)
 
 
 def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
@@ -156,19 +207,3 @@ def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:
         return (attribute[0], "in", list(value))
     operator = operators.get(type(item))
     return None if operator is None else (attribute[0], operator, value)
-
-
-def path_of(options: Mapping[str, str]) -> str:
-    """The table's location. Raises InvalidRequestError where Spark hands over none."""
-    path = options.get("path")
-    if not path:
-        raise InvalidRequestError(
-            "no path: give spark.read.format('hudi').load(path). Spark hands no path to a Python data source for tables "
-            "made by CREATE TABLE … USING hudi; use hudi_table.create_table, and CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)"
-        )
-    return path
-
-
-def storage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that start with `storage.`, without that."""
-    return {key[len(_STORAGE) :]: value for key, value in options.items() if key.lower().startswith(_STORAGE)}

@@ -10,6 +10,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from hudi_spark.errors import as_hudi_errors
 from hudi_spark.worker import set_up_worker
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class SparkEngine:
             return []
         rows = [(ordinal, cloudpickle.dumps((function, item))) for ordinal, item in enumerate(items)]
         frame = self._spark.createDataFrame(rows, _ITEMS).repartitionById(len(rows), "ordinal")
-        results = {row["ordinal"]: row["payload"] for row in frame.mapInArrow(_run, _ITEMS).collect()}
+        with as_hudi_errors():
+            results = {row["ordinal"]: row["payload"] for row in frame.mapInArrow(_run, _ITEMS).collect()}
         return [cloudpickle.loads(bytes(results[ordinal])) for ordinal in range(len(rows))]
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

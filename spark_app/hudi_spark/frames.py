@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_spark.datasource import HudiDataSource
+from hudi_spark.catalog_rules import refuse_idle_statements
+from hudi_spark.datasource import HudiDataSource, LongNamedSource
+from hudi_spark.save_modes import hand_over_modes
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
@@ -26,12 +28,16 @@ _FILE_NUMBER = "number int"
 
 
 def register(spark: SparkSession) -> str:
-    """Register `format("hudi")` by hand; returns a sentence that says which source wins in this session.
+    """Register `format("hudi")` and `format("org.apache.hudi")` by hand; returns a sentence that says which source wins in this session.
 
-    Spark finds it by itself where the package `pyspark_hudi` is on its Python path. A Hudi jar on the class path
-    claims the same short name, and a source of the JVM goes before one of Python.
+    Spark finds them by itself where `pyspark_hudi` and `pyspark_org_apache_hudi` are on its Python path; what it refuses sources
+    in Python, the save modes `ignore` and `errorifexists`, works after this call, and what its catalog would do alone is refused
+    (`catalog_rules`). A Hudi jar on the class path claims the same names, and a source of the JVM goes before one of Python.
     """
-    spark.dataSource.register(HudiDataSource)
+    for source in (HudiDataSource, LongNamedSource):
+        spark.dataSource.register(source)
+    hand_over_modes(_writer_class(spark))
+    refuse_idle_statements(spark)
     if _has_hudi_jar(spark):
         return "a Hudi jar is on the class path: format('hudi') is the jar's; use hudi_spark.read for this library"
     return "format('hudi') is this library's"
@@ -115,6 +121,15 @@ def _is_local(base_path: str) -> bool:
 def _escaped(path: str) -> str:
     """Hadoop takes glob characters in paths literally when they are escaped."""
     return "".join("\\" + char if char in "{}[]*?\\" else char for char in path)
+
+
+def _writer_class(spark: SparkSession) -> type[Any]:
+    """The class whose instances `df.write` gives in this session."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
+
+        return ConnectWriter
+    return DataFrameWriter
 
 
 def _has_hudi_jar(spark: SparkSession) -> bool:

@@ -13,6 +13,7 @@ from hudi_spark import keys
 from hudi_spark.asked_index import asked_places
 from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
+from hudi_spark.unstored import unstored
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Index, Slot
 from hudi_table.index.bloom import BloomIndex
@@ -21,7 +22,7 @@ from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import CustomIndex
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import Operation
+from hudi_table.model.options import DuplicatePolicy, Operation
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import ALWAYS_DELETE
 from hudi_table.table.rings import FixedRings
@@ -121,6 +122,8 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
     """Plan the tasks of an attempt and number the rows by them."""
     prepared = attempt.prepared
     columns = keyed_schema(prepared)
+    if prepared.duplicates is not DuplicatePolicy.NONE:
+        counted = replace(counted, rows=unstored(counted.rows, _searched(counted, attempt), attempt))
     if not prepared.index.reads_snapshot:
         rows = _by_hash(counted, attempt, prepared.index)
         if prepared.operation is Operation.DELETE:

@@ -5,14 +5,14 @@ begins: an offset therefore stops before the earliest write that is still pendin
 earlier instant would be passed over. A write that begins after an offset was given out gets a later instant (commit
 protocol, step 3 of the writer). A batch reads the table as of t2, so replaying it after a crash gives the same rows.
 
-Options beside those of the batch source: `since` (`earliest`, the default; `latest`; an instant), `maxInstantsPerTrigger`,
-`fullScan`. Facts (pyspark 4.3): one process answers for offsets and partitions as long as the query runs, another plans
+Options beside those of the batch source: `since` (`earliest`, the default; `latest`; an instant; Hudi's name is
+`hoodie.datasource.streaming.startOffset`), `maxInstantsPerTrigger`, `fullScan`. Facts (pyspark 4.3): one process answers for offsets and partitions as long as the query runs, another plans
 `read`; a reader that bounds its batches gets one of Spark's own limits back, of which files come closest to instants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,19 +21,22 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from hudi_spark.format_options import ReadAsked
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.codec.conform import conform
-from hudi_table.errors import ExpiredError, InvalidOptionError
+from hudi_table.errors import ExpiredError
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.names import COMMIT_TIME
+from hudi_table.model.option_values import whole
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
 from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, settled_commits
 from hudi_table.read.plan import META_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
 from hudi_table.read.predicates import Filter
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import load_timeline
 
 LATEST = "latest"
@@ -52,14 +55,14 @@ class SlicePartition(ds.InputPartition):
 class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches of one table, in the columns that the query began with."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType, table: HudiTable) -> None:
+    def __init__(self, asked: ReadAsked, schema: StructType, table: HudiTable) -> None:
         check_commit_times(table.context)
         self._handle = TableHandle.of(table.context)
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        self._filter = options.get("filter") or None
-        self._since = options.get("since", EARLIEST)
-        self._full_scan = options.get("fullScan", "false").lower() == "true"
-        self._most = _most(options.get("maxInstantsPerTrigger"))
+        self._filter = asked.filter
+        self._since = asked.since or EARLIEST
+        self._full_scan = asked.full_scan
+        self._most = _most(asked.most_instants)
         self._target: str | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name, as those below
@@ -102,7 +105,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         ctx = self._handle.open()
-        plan = self._plan(ctx, start[INSTANT], end[INSTANT])
+        plan = looking(ctx, lambda: self._plan(ctx, start[INSTANT], end[INSTANT]))
         return [SlicePartition(replace(plan, slices=(each,))) for each in plan.slices]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -136,6 +139,4 @@ def _newest(ctx: TableContext) -> str:
 def _most(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidOptionError(f"maxInstantsPerTrigger is {text!r}: give a whole number from 1")
-    return int(text)
+    return whole("maxInstantsPerTrigger", text, 1)

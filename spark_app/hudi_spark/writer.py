@@ -32,18 +32,28 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY
+from hudi_table.model.options import operation_asked, partitions_asked
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.right import RightToWrite
-from hudi_table.table.timeline import load_timeline
 from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
+from hudi_table.write.composite_keys import KeyCollisions
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.metadata_asked import keep_metadata_for
-from hudi_table.write.operations import BATCH_KEY, DEFAULT_MEMORY, CommitResult, WriteRequest, check, result_of
+from hudi_table.write.operations import (
+    BATCH_KEY,
+    DEFAULT_MEMORY,
+    CommitResult,
+    WriteRequest,
+    begin,
+    result_of,
+    with_retries,
+)
 from hudi_table.write.prepare import Prepared
+from hudi_table.write.sound_rows import refuse_unsound
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import FileGroupTask
 
@@ -54,7 +64,7 @@ _RESULT = "ordinal int, payload binary"
 def write(
     df: DataFrame | None,
     table: HudiTable | str,
-    operation: str = "upsert",
+    operation: str | None = None,
     *,
     options: Mapping[str, str] | None = None,
     extra_metadata: Mapping[str, str] | None = None,
@@ -68,16 +78,16 @@ def write(
     once or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
     """
     opened = open_table(table) if isinstance(table, str) else table
-    request = WriteRequest(
-        operation, dict(options or {}), dict(extra_metadata or {}), batch, partitions, attempt=attempt
-    )
+    given = dict(options or {})
+    operation, partitions = operation_asked(operation, given), partitions_asked(partitions, given)
+    request = WriteRequest(operation, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
     if df is None:
         return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
     ctx = opened.context
     check_inline(ctx, request.options)
-    timeline = load_timeline(ctx)
-    _, prepared = check(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request, timeline)
-    done = find_batch(ctx, timeline, batch, BATCH_KEY)
+    # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
+    df = df.drop(*META_COLUMNS)
+    _, prepared, done = begin(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request)
     if done is not None:
         return CommitResult(done, operation, replayed=True)
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)
@@ -92,13 +102,7 @@ def write(
 def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: WriteRequest) -> CommitResult:
     with as_hudi_errors():
         counted = profile(df, with_timebased(table.context.config, request.options), prepared)
-    for left in range(prepared.options.conflict_retries, -1, -1):
-        try:
-            return _attempt(table, counted, prepared, request)
-        except WriteConflictError:
-            if left == 0:
-                raise
-    raise AssertionError("unreachable")
+    return with_retries(table.context, prepared, lambda: _attempt(table, counted, prepared, request))
 
 
 def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
@@ -158,12 +162,16 @@ class _Rows:
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches in the schema `columns`."""
+        collisions = KeyCollisions()
         for batch in batches:
             if batch.num_rows:
                 keyed = batch
                 if RECORD_KEY not in batch.schema.names:
                     keyed = batch.append_column(RECORD_KEY, self.keys.record_keys(batch))
-                yield conform(keyed, self.columns)
+                    collisions.add(self.keys.doubtful(batch, keyed.column(RECORD_KEY), None))
+                rows = conform(keyed, self.columns)
+                refuse_unsound(rows)
+                yield rows
 
 
 def _write_group(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.services import ServicePlan, ServiceResult
 from hudi_table.model.table_config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment
@@ -19,6 +20,7 @@ from hudi_table.services.upkeep import Upkeep
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
 from hudi_table.table.properties import open_context
+from hudi_table.table.reporting import reporting
 from hudi_table.table.savepoints import Savepoint
 from hudi_table.table.storage import open_storage
 from hudi_table.write.create import TableSpec, create
@@ -47,7 +49,7 @@ class HudiTable(Rewrites, Upkeep):
         self,
         data: Any,
         *,
-        operation: str = "upsert",
+        operation: str | None = None,
         max_memory: int = DEFAULT_MEMORY,
         options: Mapping[str, str] | None = None,
         extra_metadata: Mapping[str, str] | None = None,
@@ -55,6 +57,7 @@ class HudiTable(Rewrites, Upkeep):
         sort_mode: str | None = None,
         partitions: Sequence[str] = (),
         engine: Engine | None = None,
+        progress: ProgressFunction | None = None,
     ) -> CommitResult:
         """Write rows and commit; see `write_hudi`."""
         self._check_writable()
@@ -62,15 +65,15 @@ class HudiTable(Rewrites, Upkeep):
         if sort_mode is not None:
             chosen["hoodie.bulkinsert.sort.mode"] = sort_mode
         request = WriteRequest(
-            operation=operation,
+            operation=operation_asked(operation, chosen),
             options=chosen,
             extra_metadata=dict(extra_metadata or {}),
             batch=batch or "",
-            partitions=tuple(partitions),
+            partitions=partitions_asked(partitions, chosen),
             max_memory=max_memory,
         )
         check_inline(self.context, chosen)
-        engine = engine or LocalEngine()
+        engine = reporting(engine or LocalEngine(), request.operation, progress)
         result = write(self.context, data, request, engine)
         run_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
         return result
@@ -102,19 +105,19 @@ def create_table(
     uri: str | Path,
     schema: pa.Schema,
     *,
-    record_key: str | Sequence[str],
-    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] = (),
-    ordering_fields: str | Sequence[str] = (),
-    type: str = "CopyOnWrite",  # noqa: A002 - the name of the resource's field
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] | None = None,
+    ordering_fields: str | Sequence[str] | None = None,
+    type: str | None = None,  # noqa: A002 - the name of the resource's field
     merge_mode: str | None = None,
     partial_updates: str | None = None,
     merger: str | None = None,
     key_generator: str | None = None,
-    index: str | Mapping[str, Any] | IndexSpec = "Simple",
-    name: str = "",
-    database: str = "",
-    hive_style: bool = False,
-    url_encode: bool = False,
+    index: str | Mapping[str, Any] | IndexSpec | None = None,
+    name: str | None = None,
+    database: str | None = None,
+    hive_style: bool | None = None,
+    url_encode: bool | None = None,
     if_exists: str = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -126,7 +129,8 @@ def create_table(
     value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"`
     (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions
     that `register_merger` and `register_key_generator` made known. `name`: the last
-    part of `uri` unless given. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
+    part of `uri` unless given. What is not given, `options` may tell as Hudi's writers do (`hoodie.datasource.write.recordkey.field`,
+    `hoodie.index.type`, …); without either the table is `"CopyOnWrite"` with a `"Simple"` index. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
     the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
     """
     own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
@@ -152,7 +156,7 @@ def write_hudi(
     table_or_uri: HudiTable | str | Path,
     data: Any,
     *,
-    operation: str = "upsert",
+    operation: str | None = None,
     max_memory: int = DEFAULT_MEMORY,
     options: Mapping[str, str] | None = None,
     extra_metadata: Mapping[str, str] | None = None,
@@ -161,6 +165,7 @@ def write_hudi(
     partitions: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
+    progress: ProgressFunction | None = None,
 ) -> CommitResult:
     """Write rows to a table as one commit: upsert, insert, delete, bulk_insert, insert_overwrite,
     insert_overwrite_table or delete_partition.
@@ -168,6 +173,7 @@ def write_hudi(
     `data`: whatever exports an Arrow stream (pyarrow, polars, pandas, DuckDB); it is read once, in batches, and rows past
     `max_memory` bytes wait on disk. `options`: known `hoodie.*` keys. `extra_metadata` goes into the commit.
     `batch` names these rows: a name that the active timeline holds already changes nothing (`replayed`).
+    `progress` hears how far it is, from threads (`hudi_table.model.progress`).
     `sort_mode` (none, global, partition) is for bulk_insert, `partitions` (paths) for delete_partition, which takes no data.
     Raises InvalidRequestError and its kinds before anything is written, WriteConflictError if another writer
     changed the same file groups, CommitStateUnknownError if it may or may not have committed.
@@ -187,4 +193,5 @@ def write_hudi(
         sort_mode=sort_mode,
         partitions=partitions,
         engine=engine,
+        progress=progress,
     )

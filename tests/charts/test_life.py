@@ -76,7 +76,9 @@ def lived(
     namespace = f"life-{case}"
     spark = {"sparkOperator": {"enabled": True}, "apacheSparkOperator": {"enabled": True}}
     values = {"serviceAccount": {"name": f"operator-{case}"}, "launchers": spark}
-    rendered = helm.template(values | ({"watchNamespaces": [namespace]} if case == ROLE_ONLY else {}))
+    rendered = helm.template(
+        values | ({"watchNamespaces": [namespace], "rbac": {"purge": True}} if case == ROLE_ONLY else {})
+    )
     objects = [each for each in rendered if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
     deployment = next(each for each in objects if each["kind"] == "Deployment")
     server.apply(*map(spark_operators.definition, (KUBEFLOW, APACHE)))
@@ -158,13 +160,15 @@ def test_every_right_is_used(lived: Lived, audit: AuditLog) -> None:
         )
 
 
-def test_with_chosen_namespaces_it_has_rights_in_them_and_on_its_lease_alone(lived: Lived) -> None:
+def test_with_chosen_namespaces_it_has_rights_in_them_on_its_lease_and_to_let_go_of_tables_alone(lived: Lived) -> None:
     if lived.user.endswith(EVERYWHERE):
         assert lived.rights().keys() == {None, NAMESPACE}
         return
-    assert lived.rights().keys() == {lived.namespace, NAMESPACE}
+    assert lived.rights().keys() == {None, lived.namespace, NAMESPACE}
+    assert {right.resource for right in lived.rights()[None]} == {"huditables"}
     assert {right.resource for right in lived.rights()[NAMESPACE]} == {"leases"}
-    assert not [each["kind"] for each in lived.objects if each["kind"].startswith("Cluster")]
+    whole = [each["metadata"]["name"] for each in lived.objects if each["kind"].startswith("Cluster")]
+    assert all(name.endswith("-purge") for name in whole)
 
 
 def test_the_credentials_are_in_no_object_but_their_secret(lived: Lived) -> None:

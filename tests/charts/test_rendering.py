@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from hudi_operator.api import crd
-from hudi_operator.manifests.pods import ATTEMPT
+from hudi_operator.manifests.pod_parts import ATTEMPT
+from hudi_operator.manifests.policies import read_policies
 from scripts import render_manifests
 from tests.support.api_server import ROOT
 from tests.support.audit import granted
-from tests.support.chart_values import CLOSED, DIGEST, MATRIX
+from tests.support.chart_values import CLOSED, DIGEST, JOBS, MATRIX
 from tests.support.helm import CHART, CRDS, KUBERNETES, NAMESPACE, RELEASE, Helm
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -36,6 +37,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"launchers": {"sparkOperator": True}}, "launchers.sparkOperator"),
     ({"jobs": {"driverServiceAccount": {"name": ""}}}, "jobs.driverServiceAccount"),
     ({"terminationGracePeriodSeconds": 5}, "terminationGracePeriodSeconds"),
+    ({"jobs": {"pods": {"hostNetwork": True}}}, "jobs.pods"),
+    ({"jobs": {"podsByNamespace": {"lake": {"maxAttempts": 0}}}}, "jobs.podsByNamespace"),
+    ({"jobs": {"maxAttempts": "ten"}}, "jobs.maxAttempts"),
 ]
 FORBIDDEN_VERBS = {"*", "escalate", "bind", "impersonate"}
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
@@ -136,11 +140,23 @@ def test_the_roles_of_people_add_to_those_of_kubernetes(helm: Helm) -> None:
     assert [each["kind"] for each in helm.template({"aggregateRoles": False}, CRDS)] == ["CustomResourceDefinition"] * 2
 
 
-@pytest.mark.parametrize("case", [name for name, values in MATRIX.items() if values.get("watchNamespaces")])
+@pytest.mark.parametrize(
+    "case", [name for name, values in MATRIX.items() if values.get("watchNamespaces") and not values.get("rbac")]
+)
 def test_with_chosen_namespaces_nothing_belongs_to_the_whole_cluster(helm: Helm, case: str) -> None:
     objects = helm.template(MATRIX[case])
     assert not [each["kind"] for each in objects if each["kind"].startswith("Cluster")]
     assert {each["metadata"]["namespace"] for each in objects} == {NAMESPACE, *MATRIX[case]["watchNamespaces"]}
+
+
+def test_what_outlives_a_chosen_namespace_is_the_right_to_let_go_of_its_tables_alone(helm: Helm) -> None:
+    role = only(helm.template(MATRIX["purge"]), "ClusterRole")
+    assert {(right.resource, right.verb) for right in granted(role["rules"])} == {
+        ("huditables", verb) for verb in ("get", "list", "patch")
+    }
+    assert not [
+        each for each in helm.template({"rbac": {"purge": True}}) if each["metadata"]["name"].endswith("-purge")
+    ]
 
 
 @pytest.mark.parametrize("case", MATRIX)
@@ -209,6 +225,22 @@ def test_a_digest_wins_over_a_tag_and_the_version_is_the_default(helm: Helm) -> 
         container = pods([only(helm.template(values), "Deployment")])[0]["containers"][0]
         assert container["image"] == operator
         assert {"name": "SPARK_IMAGE", "value": spark} in container["env"]
+
+
+def test_what_is_said_of_the_pods_of_jobs_reaches_the_operator(helm: Helm) -> None:
+    objects = helm.template(MATRIX["placed-jobs"])
+    pod = pods([only(objects, "Deployment")])[0]
+    (path,) = (each.partition("=")[2] for each in pod["containers"][0]["args"] if each.startswith("--job-pods="))
+    (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if path.startswith(each["mountPath"] + "/"))
+    (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
+    text = only(objects, "ConfigMap", volume["configMap"]["name"])["data"][path.rpartition("/")[2]]
+    assert json.loads(text) == {name: JOBS[name] for name in ("pods", "podsByNamespace", "maxAttempts")}
+    found = read_policies(text)
+    assert (found.max_attempts, found.of("lake-a").max_attempts, found.of("lake-b").max_attempts) == (10, 2, None)
+    assert found.of("lake-a").allowed_priority_classes == ("low",)
+    assert not any(
+        "--job-pods" in each for each in pods([only(helm.template({}), "Deployment")])[0]["containers"][0]["args"]
+    )
 
 
 def test_two_releases_of_one_namespace_have_a_lease_each(helm: Helm) -> None:

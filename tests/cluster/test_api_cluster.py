@@ -33,7 +33,7 @@ def key(server: ApiServer, namespace: str) -> Key:
 @pytest.fixture
 def cluster(server: ApiServer, key: Key) -> ApiCluster:
     found = ApiCluster(Rest(server.client()), SystemClock(), "pod-1")
-    found.load(key.namespace)
+    found.load(key.kind, key.namespace)
     return found
 
 

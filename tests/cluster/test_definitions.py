@@ -24,6 +24,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"recordKey": ["id", "day"]}, "recordKey cannot change"),
     ({"index": {"type": "Simple"}}, "only buckets can change"),
     ({"index": None}, "only buckets can change"),
+    ({"mergeMode": "CommitTime"}, "mergeMode cannot change"),
+    ({"spark": {"launcher": "Local"}}, "in a cluster use Auto or Job"),
 ]
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_operator.api.resources import API_VERSION, Key
-from hudi_operator.api.table import Launcher as Choice
+from hudi_operator.api.spark import Launcher as Choice
 from hudi_operator.errors import InvalidSpecError, LauncherNotServedError
 from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
@@ -216,7 +216,7 @@ def looked_at(bare: ApiServer, namespace: str, tmp_path: Path) -> Callable[..., 
         rest = Rest(bare.client())
         clock = SystemClock()
         cluster = ApiCluster(rest, clock, "test")
-        cluster.load(namespace)
+        cluster.load("HudiTable", namespace)
         again = Reconciler(cluster, with_launcher, clock).reconcile(Key("HudiTable", namespace, "flights"))
         assert again is None or timedelta(seconds=again.seconds) <= timedelta(minutes=1), "it is looked at again soon"
         path = f"/apis/{API_VERSION}/namespaces/{namespace}/huditables/flights"

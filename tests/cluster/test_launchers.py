@@ -30,6 +30,7 @@ from hudi_table.model.jobspec import JobSpec
 from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
+from tests.support.volumes import PATHS
 from tests.support.ways import SECRET, SETTINGS, ClusterWay, LocalWay, Way
 
 WAYS: dict[str, Any] = {
@@ -227,7 +228,9 @@ def test_executors_are_restricted_and_hold_neither_token_nor_secret(driving: Clu
     assert done.returncode == 0, done.stderr
     admitted = json.loads(done.stdout)["spec"]
     assert admitted["serviceAccountName"] == SETTINGS.service_account
-    assert [volume["name"] for volume in admitted["volumes"]] == ["scratch"]
+    scratch, *claims = admitted["volumes"]
+    assert scratch["name"] == "scratch"
+    assert [volume.keys() - {"name"} for volume in claims] == [{"persistentVolumeClaim"}] * len(PATHS)
     assert "secretKeyRef" not in json.dumps(admitted)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -34,7 +36,7 @@ from hudi_operator.metrics.process import ProcessGauges
 from hudi_operator.metrics.resources import ResourceGauges
 from hudi_operator.metrics.server import CONNECTIONS_MAX, ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_operator.runtime.hearing import Hearing
+from hudi_operator.runtime.hearing import Hearing, Watched
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
@@ -45,9 +47,11 @@ from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
 from tests.support.operator_process import operator as operator_process
 from tests.support.tables import TestClock
+from tests.support.volumes import POLICIES
 
 START_SECONDS = 120.0
-LIMITS = Limits(look=0.3, queue=0.3, behind=0.3, election=5, answer=5)
+OVERDUE_SECONDS = 0.3
+LIMITS = Limits(look=OVERDUE_SECONDS, queue=0.3, behind=0.3, election=5, answer=5)
 
 
 class SlowLauncher(ClusterLauncher):
@@ -56,7 +60,7 @@ class SlowLauncher(ClusterLauncher):
     hangs = False
 
     def __init__(self, rest: Rest) -> None:
-        super().__init__(rest, PodSettings("none"), Served(rest, SystemClock()))
+        super().__init__(rest, PodSettings("none", policies=POLICIES), Served(rest, SystemClock()))
         self.let_go = threading.Event()
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
@@ -187,7 +191,7 @@ def test_a_scrape_parses_and_tells_every_family_of_the_catalog(
     leads(process)
     heard(process, server, key)
     eventually(lambda: "status" in server.get("ht", key.name, "-n", namespace), "it is not looked at")
-    eventually(lambda: not process.health.operator.looks(), "the look does not end")
+    eventually(lambda: not process.health.operator.workers.looks(), "the look does not end")
     found = process.samples()
     assert {each.name.removesuffix("_total") for each in catalog.EVERY} == {
         name for name in found if name.startswith("hudi_")
@@ -234,19 +238,27 @@ def test_the_series_of_a_table_that_is_deleted_vanish(server: ApiServer, namespa
     assert {"kind": "HudiTable", "": "1.0"} in found["hudi_operator_resources"]
 
 
-def test_a_stuck_worker_turns_the_liveness_probe_red(
-    server: ApiServer, namespace: str, process: Process, caplog: pytest.LogCaptureFixture
+def test_a_look_that_hangs_is_told_and_turns_the_liveness_probe_red_only_when_nobody_is_left(
+    server: ApiServer,
+    namespace: str,
+    process: Process,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    key = made(server, namespace)
+    monkeypatch.setattr("hudi_operator.runtime.workers.STANDING_IN_MAX", 0)
+    process.health.operator.workers.overdue_seconds = OVERDUE_SECONDS
+    keys = [made(server, namespace, name) for name in ("flights", "planes")]
     leads(process)
-    assert process.get("/healthz")[0] == 200
     process.launcher.hangs = True
-    heard(process, server, key)
-    eventually(lambda: process.get("/healthz")[0] == 503, "the stuck worker is not seen")
+    heard(process, server, keys[0])
+    told = f"HudiTable {namespace}/flights is being looked at for"
+    eventually(lambda: "1 of 2 are free" in process.get("/healthz")[1], "the look that hangs is not seen")
     code, said = process.get("/healthz")
-    assert (code, f"[-] look: HudiTable {namespace}/flights is being looked at for" in said) == (503, True)
-    assert f"not alive: look: HudiTable {namespace}/flights is being looked at for" in caplog.text
-    assert float(process.samples()["hudi_operator_look_oldest_seconds"][0][""]) > LIMITS.look
+    assert (code, told in said) == (200, True), said
+    heard(process, server, keys[1])
+    eventually(lambda: process.get("/healthz")[0] == 503, "nobody is left, and that is not seen")
+    assert "not alive: workers: 0 of 2 are free" in caplog.text
+    assert float(process.samples()["hudi_operator_look_oldest_seconds"][0][""]) > OVERDUE_SECONDS
     process.launcher.hangs = False
     process.launcher.let_go.set()
     eventually(lambda: process.get("/healthz")[0] == 200, "it does not recover")
@@ -261,9 +273,9 @@ def test_a_queue_that_does_not_move_is_red_and_one_that_is_long_is_not(
     process.health.operator.queue.closed = False
     heard(process, server, key)
     eventually(lambda: "[-] queue: 1 due" in process.get("/healthz")[1], "a queue that stands still is not seen")
-    process.health.operator.last_look = process.health.operator.queue.clock()
+    process.health.operator.workers.last_look = process.health.operator.queue.clock()
     assert "[+] queue: 1 due" in process.get("/healthz")[1], "it moves"
-    assert "[-] workers: 0 of 2 are alive" in process.get("/healthz")[1]
+    assert "[-] workers: 0 of 2 are free or at work" in process.get("/healthz")[1]
 
 
 def test_a_watch_that_is_deaf_turns_the_liveness_probe_red_and_a_silent_one_does_not(
@@ -286,6 +298,27 @@ def test_a_watch_that_is_deaf_turns_the_liveness_probe_red_and_a_silent_one_does
     heard(process, server, key)
     compare()
     assert "[+] watch" in process.get("/healthz")[1]
+
+
+def test_a_watch_that_is_deaf_is_begun_anew(
+    server: ApiServer, namespace: str, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr("hudi_operator.runtime.hearing.DEAF_SECONDS", 0.1)
+    hearing = process.health.hearing
+    hearing.watched = cast("Watched", SimpleNamespace(missing=dict, again=begun.append))
+    key = made(server, namespace)
+    leads(process)
+    heard(process, server, key)
+    eventually(lambda: "status" in server.get("ht", key.name, "-n", namespace), "it is not looked at")
+    # Nobody brings the status that was written: our own writes tell, too, whether the watch hears.
+    hearing.compare()
+    time.sleep(0.2)
+    hearing.compare()
+    assert begun == [namespace]
+    heard(process, server, key)
+    hearing.compare()
+    assert begun == [namespace]
 
 
 def test_a_server_that_does_not_answer_is_no_deafness(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hudi_operator.api.resources import Key
+from hudi_operator.api.resources import KINDS, Key
 from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import ClusterLauncher
@@ -30,8 +30,9 @@ from tests.support.killed import Killed, KilledRest
 from tests.support.manifests import manifest
 from tests.support.operator_process import ROWS_A_FILE, FedTable
 from tests.support.scale import scale
+from tests.support.volumes import POLICIES
 
-SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64)
+SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64, policies=POLICIES)
 LOOKS_MAX = 12
 KINDS_OF = ("ht", "tsvc")
 POINTS = {"odd": (1, 2), "even": (2, 2)} if scale() > 1 else {"some": (7, 41)}
@@ -57,7 +58,8 @@ class Lake:
 
     def _operator(self, rest: Rest) -> None:
         cluster = ApiCluster(rest, SystemClock(), "test")
-        cluster.load(self.table.namespace)
+        for kind in KINDS:
+            cluster.load(kind, self.table.namespace)
         launcher = ClusterLauncher(rest, SETTINGS, Served(rest, SystemClock()))
         reconciler = Reconciler(cluster, launcher, SystemClock(), RetryPolicy(backoff_first_seconds=0))
         for key in self.keys:

@@ -26,12 +26,13 @@ from hudi_table.table.clock import SystemClock
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
+from tests.support.volumes import POLICIES
 
 
 @pytest.fixture
 def launcher(server: ApiServer) -> ClusterLauncher:
     rest = Rest(server.client())
-    return ClusterLauncher(rest, PodSettings("none"), Served(rest, SystemClock()))
+    return ClusterLauncher(rest, PodSettings("none", policies=POLICIES), Served(rest, SystemClock()))
 
 
 @pytest.fixture
@@ -84,8 +85,9 @@ def looks(operator: Operator, patience: float = 0.0) -> list[str]:
 @contextmanager
 def watched(operator: Operator, launcher: ClusterLauncher, server: ApiServer, namespace: str) -> Iterator[None]:
     stop = threading.Event()
-    arguments = (operator, launcher.watchable, [namespace], stop, str(server.kubeconfig))
-    thread = threading.Thread(target=handlers.watch, args=arguments)
+    rest = Rest(server.client())
+    watches = handlers.Watches(operator, rest, launcher.watchable, [namespace], str(server.kubeconfig))
+    thread = threading.Thread(target=watches.run, args=(stop,))
     thread.start()
     try:
         yield
@@ -224,13 +226,12 @@ def test_one_that_may_not_list_looks_at_what_it_was_told_of(
     tables(server, namespace, "flights")
     load = operator.cluster.load
 
-    def refused(where: str) -> None:
-        load(where)
+    def refused(kind: str, where: str) -> None:
+        load(kind, where)
         raise AccessDeniedError("not every kind")
 
     monkeypatch.setattr(operator.cluster, "load", refused)
-    with pytest.raises(AccessDeniedError):
-        operator.load([namespace])
+    assert set(operator.load([namespace])) == {namespace}
     assert looks(operator) == ["flights"]
 
 

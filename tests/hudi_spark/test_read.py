@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
 
 import hudi_spark
 from hudi_spark.datasource import HudiDataSource, as_condition
 from hudi_table.api import HudiTable, create_table
+from hudi_table.model.names import META_COLUMNS
+from tests.support import golden
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +37,12 @@ def table(tmp_path) -> HudiTable:
 def test_read_and_the_format_give_the_rows_of_a_scan(spark, table):
     wanted = {("a", "x", 1), ("b", "y", 2), ("c", "y", 3)}
     assert {tuple(row) for row in hudi_spark.read(spark, table.base_path).collect()} == wanted
-    assert {tuple(row) for row in spark.read.format("hudi").load(table.base_path).collect()} == wanted
+    plain = spark.read.format("hudi").option("meta", "false").load(table.base_path)
+    assert {tuple(row) for row in plain.collect()} == wanted
+    frame = spark.read.format("hudi").load(table.base_path)
+    assert frame.columns == [*META_COLUMNS, *SCHEMA.names]
+    assert {tuple(row)[5:] for row in frame.collect()} == wanted
+    assert {row["_hoodie_record_key"] for row in frame.collect()} == {"a", "b", "c"}
 
 
 def test_columns_filter_and_moment_are_options(spark, table):
@@ -43,8 +51,9 @@ def test_columns_filter_and_moment_are_options(spark, table):
     load = spark.read.format("hudi")
     assert load.option("columns", "id").load(table.base_path).columns == ["id"]
     assert {row.id for row in load.option("filter", "ts >= 3").load(table.base_path).collect()} == {"c", "d"}
-    past = spark.read.format("hudi").option("asOf", first).load(table.base_path)
-    assert {row.id for row in past.collect()} == {"a", "b", "c"}
+    for name in ("asOf", "as.of.instant", "timestampAsOf"):
+        past = spark.read.format("hudi").option(name, first).load(table.base_path)
+        assert {row.id for row in past.collect()} == {"a", "b", "c"}
     assert hudi_spark.read(spark, table.base_path, filter="city = 'x'", columns=["id"]).collect()[0].id == "a"
 
 
@@ -55,6 +64,16 @@ def test_the_format_answers_incremental_queries(spark, table):
     since = spark.read.format("hudi").option("query", "incremental").option("since", first)
     assert {(row.id, row.ts) for row in since.load(table.base_path).collect()} == {("a", 5), ("b", 6)}
     assert {row.id for row in since.option("until", second).load(table.base_path).collect()} == {"a"}
+    as_hudi = spark.read.format("hudi").options(
+        **{
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": first,
+            "hoodie.datasource.read.end.instanttime": second,
+        }
+    )
+    assert [(row.id, row.ts) for row in as_hudi.load(table.base_path).collect()] == [("a", 5)]
+    changes = as_hudi.option("hoodie.datasource.query.incremental.format", "cdc").load(table.base_path)
+    assert [(row.op, row.before.ts, row.after.ts) for row in changes.collect()] == [("u", 1, 5)]
 
 
 def test_a_filter_on_the_partition_reads_the_files_of_that_partition_only(spark, table):
@@ -114,14 +133,28 @@ def test_files_from_before_a_schema_change_read_with_todays_schema(spark, table)
 def test_an_empty_table_is_an_empty_frame_with_its_schema(spark, tmp_path):
     made = create_table(str(tmp_path / "e"), SCHEMA, record_key="id", index="Simple")
     for frame in (hudi_spark.read(spark, made.base_path), spark.read.format("hudi").load(made.base_path)):
-        assert frame.columns == SCHEMA.names
+        assert frame.drop(*META_COLUMNS).columns == SCHEMA.names
         assert frame.count() == 0
+
+
+def test_columns_of_spark_are_those_of_the_table_or_refused(spark, table):
+    few = spark.read.format("hudi").schema("ts int, id string").load(table.base_path)
+    assert {tuple(row) for row in few.collect()} == {(1, "a"), (2, "b"), (3, "c")}
+    with pytest.raises(Exception, match="has no column 'note'"):
+        spark.read.format("hudi").schema("id string, note string").load(table.base_path).collect()
+
+
+def test_a_table_without_hudis_columns_is_read_without_them(tmp_path):
+    base = golden.unpack("nometa", tmp_path).base
+    names = HudiDataSource(CaseInsensitiveDict({"path": str(base)})).schema().names
+    assert names
+    assert not set(META_COLUMNS) & set(names)
 
 
 def test_a_missing_path_and_a_write_to_no_table_are_refused(spark, table, tmp_path):
     with pytest.raises(Exception, match="no path"):
         spark.read.format("hudi").load().collect()
-    with pytest.raises(Exception, match="there is no Hudi table"):
+    with pytest.raises(Exception, match="needs a record key"):
         hudi_spark.read(spark, table.base_path).write.format("hudi").mode("append").save(str(tmp_path / "out"))
     assert not Path(tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""`docs/spark-sql.md` runs as it stands; SELECT through `hudi_spark.sql`; small writes through the data source."""
+"""`docs/spark-sql.md` runs as it stands; SELECT through `hudi_spark.sql`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hudi_spark
-from hudi_spark import small_writes
 from hudi_spark.sql import rows
 from hudi_table import HudiTable, create_table, open_table
 from hudi_table.cli import main
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.services.sql_query import QueriedTable
+from tests.support.page_blocks import sections
 
 pytestmark = pytest.mark.spark
 
@@ -39,18 +39,12 @@ AFTER: dict[str, dict[str, float]] = {
 """id -> fare after each section of the page."""
 
 
-def sections() -> list[tuple[str, list[tuple[str, str]]]]:
-    """(heading, [(kind, text) of each block]) of the page."""
-    parts = re.split(r"^## (.+)$", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
-    block = re.compile(r"^```(\w.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-    return [(parts[i], block.findall(parts[i + 1])) for i in range(0, len(parts), 2)]
-
-
 def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, Any] = {"spark": spark, "lake": str(tmp_path)}
     ran = []
+    hudi_spark.register(spark)
     try:
-        for heading, blocks in sections():
+        for heading, blocks in sections(PAGE):
             for kind, text in blocks:
                 if kind == "python":
                     exec(compile(text, f"{PAGE.name}: {heading}", "exec"), names)
@@ -60,7 +54,9 @@ def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None
                         spark.sql(statement).collect()
                     else:
                         assert kind == "sql refused"
-                        with pytest.raises(Exception, match=r"not support|no path|has to say what it replaces"):
+                        with pytest.raises(
+                            Exception, match=r"not support|no path|without a table behind it|expects a table"
+                        ):
                             spark.sql(statement).collect()
             ran.append(heading)
             found = open_table(f"{tmp_path}/trips").scan(["id", "fare"]).to_arrow().to_pylist()
@@ -68,9 +64,30 @@ def test_the_page_says_what_happens(spark: SparkSession, tmp_path: Path) -> None
     finally:
         for view in ("trips", "trips_by_city", "then", "changes"):
             spark.catalog.dropTempView(view)
-        spark.sql("drop table if exists trips_table")
     assert ran == list(AFTER)
     assert names["changes"].isStreaming
+
+
+def test_a_table_of_sparks_catalog_that_names_hudi_is_not_altered(spark: SparkSession) -> None:
+    hudi_spark.register(spark)
+    plain = type(spark).sql
+    plain(spark, "create table of_a_metastore (id string) using hudi")
+    try:
+        for statement in (
+            "alter table of_a_metastore add columns (tip double)",
+            "ALTER TABLE `default`.`of_a_metastore` -- 'quoted\n DROP COLUMN id",
+        ):
+            with pytest.raises(InvalidRequestError, match="the Hudi table would stay as it is"):
+                spark.sql(statement)
+        assert [row.col_name for row in spark.sql("describe of_a_metastore").collect()] == ["id"]
+        spark.sql("create table plain (id string comment 'using hudi') using parquet")
+        spark.sql("alter table plain add columns (tip double)")
+        assert spark.sql("select * from plain where id = 'create table x using hudi'").columns == ["id", "tip"]
+        with pytest.raises(InvalidRequestError, match="without a table behind it"):
+            spark.range(1).write.format("hudi").saveAsTable("more")
+    finally:
+        for name in ("of_a_metastore", "plain"):
+            spark.sql(f"drop table if exists {name}")
 
 
 @pytest.fixture
@@ -124,45 +141,3 @@ class TestSelect:
         assert main(["query", table.base_path, query, "--engine", "spark", "--format", "jsonl"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [json.loads(line) for line in lines] == [{"city": "x", "n": 1}, {"city": "y", "n": 2}]
-
-
-class TestSmallWrites:
-    """`df.write.format("hudi")` and `INSERT`: rows that fit, and what is refused before anything is written."""
-
-    def test_a_frame_is_one_commit_whatever_its_partitions(self, spark: SparkSession, table: HudiTable) -> None:
-        commits = len(table.history())
-        frame = spark.range(10).selectExpr("concat('n', id) id", "'x' city", "id ts").repartition(4)
-        frame.write.format("hudi").mode("append").option("batch", "one").save(table.base_path)
-        frame.write.format("hudi").mode("append").option("batch", "one").save(table.base_path)
-        assert (table.scan().count(), len(table.history())) == (13, commits + 1)
-        gone = frame.where("id < 'n5'").write.format("hudi").mode("append").option("operation", "delete")
-        gone.save(table.base_path)
-        assert table.scan().count() == 8
-
-    def test_what_cannot_be_written_so_is_refused(self, spark: SparkSession, table: HudiTable) -> None:
-        frame = hudi_spark.read(spark, table.base_path)
-        before = table.history()
-        refused = {
-            "option columns makes this a view of a part": frame.write.option("columns", "id").mode("append"),
-            "option asof makes this a view of a part": frame.write.option("asOf", "20260101").mode("append"),
-            "has to say what it replaces": frame.write.mode("overwrite"),
-            "upset": frame.write.option("operation", "upset").mode("append"),
-        }
-        for told, writer in refused.items():
-            with pytest.raises(Exception, match=told):
-                writer.format("hudi").save(table.base_path)
-        assert table.history().equals(before)
-
-    def test_more_than_a_few_rows_are_refused_with_advice(self, table: HudiTable, monkeypatch: Any) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        monkeypatch.setattr(small_writes, "LIMIT", 4096)
-        writer = small_writes.SmallWriter({}, from_arrow_schema(SCHEMA), False, table)
-        few = pa.record_batch({"id": ["d"], "city": ["x"], "ts": [1]}, SCHEMA)
-        message = writer.write(iter([few]))
-        with pytest.raises(InvalidRequestError, match=r"hudi_spark\.write\(df, table, operation\)"):
-            writer.write(iter([few] * 100))
-        with pytest.raises(InvalidRequestError, match=r"hudi_spark\.write\(df, table, operation\)"):
-            writer.commit([message] * 10)
-        writer.commit([message, None])
-        assert table.scan().count() == 4

@@ -43,7 +43,7 @@ def changed(table: HudiTable, since: str | None = None, until: str | None = None
 
 
 def source(spark: SparkSession, table: HudiTable, **options: str) -> DataFrame:
-    return spark.readStream.format("hudi").option("meta", "true").options(**options).load(table.base_path)
+    return spark.readStream.format("hudi").options(**options).load(table.base_path)
 
 
 def take(spark: SparkSession, table: HudiTable, folder: Path, **options: str) -> list[Row]:
@@ -132,7 +132,7 @@ class TestReader:
     """The reader as Spark calls it, without Spark."""
 
     def reader(self, table: HudiTable, **options: str) -> HudiStreamReader:
-        given = CaseInsensitiveDict({"path": table.base_path, **options})
+        given = CaseInsensitiveDict({"path": table.base_path, "meta": "false", **options})
         data_source = HudiDataSource(given)
         found = data_source.streamReader(data_source.schema())
         assert isinstance(found, HudiStreamReader)
@@ -154,8 +154,12 @@ class TestReader:
         assert self.reader(table).reportLatestOffset() == {"instant": second}
         assert [row["id"] for row in self.batch(self.reader(table, columns="id"), first, second)] == ["k2"]
         assert self.batch(self.reader(table, filter="ts > 5"), "", second) == []
+        hudis = self.reader(table, **{"hoodie.datasource.streaming.startoffset": "latest"})
+        assert hudis.initialOffset() == {"instant": second}
         with pytest.raises(InvalidOptionError, match="'yesterday' is no moment"):
             self.reader(table, since="yesterday").initialOffset()
+        with pytest.raises(InvalidOptionError, match="query=cdc does not go with a stream"):
+            self.reader(table, query="cdc")
 
     def test_an_empty_table_gives_no_batch(self, tmp_path: Path) -> None:
         reader = self.reader(new_table(tmp_path))
@@ -177,7 +181,7 @@ class TestReader:
         table.upsert(rows(9, 9))
         assert reader.latestOffset({"instant": times[2]}, EVERYTHING) == {"instant": times[4]}
         assert reader.latestOffset({"instant": times[4]}, EVERYTHING) == {"instant": times[4]}
-        with pytest.raises(InvalidOptionError, match="maxInstantsPerTrigger is 'all'"):
+        with pytest.raises(InvalidOptionError, match="'maxInstantsPerTrigger': 'all' is not a whole number"):
             self.reader(table, maxInstantsPerTrigger="all")
 
     @pytest.mark.parametrize(

@@ -72,6 +72,29 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     assert rows_of(table) == set(model.values())
 
 
+@pytest.mark.parametrize("index", ["bucket", "simple", "global"])
+def test_an_insert_drops_rows_of_stored_keys_or_fails(spark, tmp_path, index):
+    path = str(tmp_path / "t")
+    table = create_table(
+        path, SCHEMA, record_key="id", partition_by=["city"], index=INDEXES[index], ordering_fields="ts",
+        type="MergeOnRead" if index == "simple" else "CopyOnWrite",
+    )  # fmt: skip
+    policy = "hoodie.datasource.insert.dup.policy"
+    hudi_spark.write(frame(spark, *((f"k{n}", f"c{n % 2}", n) for n in range(9))), path, "insert")
+    hudi_spark.write(frame(spark, ("k0", "c0", 0)), path, "delete")
+    before = rows_of(table)
+    new = [("k0", "c0", 50), ("n", "c1", 50), ("n2", "c3", 50)]
+    incoming = frame(spark, ("k1", "c1", 50), ("k2", "c0", 50), *new)
+    with pytest.raises(InvalidDataError, match="'k1' is stored already, as are 1 more keys"):
+        hudi_spark.write(incoming, path, "insert", options={policy: "fail"})
+    assert rows_of(table) == before
+    result = hudi_spark.write(incoming, path, "insert", options={policy: "drop"})
+    assert (result.rows_inserted, rows_of(table)) == (3, before | set(new))
+    # The key of another partition is stored too if the index is global.
+    hudi_spark.write(frame(spark, ("k1", "c0", 60)), path, "insert", options={policy: "drop"})
+    assert rows_of(table) == before | set(new) | (set() if index == "global" else {("k1", "c0", 60)})
+
+
 @pytest.mark.parametrize("index", ["bucket", "simple", "bloom"])
 def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index):
     path = str(tmp_path / "t")

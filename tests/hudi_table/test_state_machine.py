@@ -235,7 +235,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.kind.logs)
     @rule()
     def execute_compactions(self) -> None:
-        for instant in pending_instants(load_timeline(self.table.context)):
+        for instant in pending_instants(self.table.context, load_timeline(self.table.context)):
             self.table.run_compaction(instant, engine=ENGINE)
         self.agree(self.past[-1][0] if self.past else "")
 

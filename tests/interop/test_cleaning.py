@@ -15,9 +15,10 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import ExpiredError
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.services.planning import saved_plan
+from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.table.cleans import parse_clean, read_plan
 from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -76,6 +77,8 @@ def hudi_cleans(oracle: HudiOracle, base: Path, *arguments: str) -> None:
         f"CALL run_clean({', '.join([f'table => {name!r}', *arguments])}, options => 'hoodie.metadata.enable=false')"
     )
     oracle.run(f"DROP TABLE {name}")
+    # CREATE TABLE of 0.15.0 has written the properties anew, without those that only we know.
+    open_table(str(base)).mend()
 
 
 def cleans(table: HudiTable) -> list[Instant]:
@@ -187,8 +190,11 @@ def test_of_one_history_hudi_deletes_what_we_would_delete(
     planned = table.plan_clean(options)
     mine = set()
     if planned is not None:
-        plan = parse_clean(saved_plan(table.context, planned.digest), "ours")
-        mine = paths_of(plan.files)
+        draft = clean_choice(table.context, options, force=True)(
+            FileSystemView(table.context, load_timeline(table.context))
+        )
+        assert draft is not None
+        mine = paths_of(parse_clean(draft.body, "ours").files)
     before = data_files(base)
     known = cleans(table)
     hudi_cleans(oracle, base, f"clean_policy => '{name}'", argument)
@@ -266,8 +272,7 @@ def test_hudi_respects_our_savepoint_restores_to_it_and_deletes_it(hudis: Hudis,
         ours.assert_all_read(restored, oracle, model.rows())
         oracle.sql(f"CALL delete_savepoint(path => '{copy}', instant_time => '{kept.instant}')")
         assert not mine.savepoints()
-        # Hudi's CREATE TABLE over the table has written its properties anew, without those that only we read.
-        ours.write(copy, "upsert", rows([3], 9), options={"hoodie.index.type": "SIMPLE"})
+        ours.write(copy, "upsert", rows([3], 9))
         upsert(oracle, copy, rows([4], 10), **told(kind))
         mine.clean({"hoodie.clean.commits.retained": "1"}, force=True)
         if kind == "copy-on-write":

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
+from hudi_table.table.kept_properties import KEPT
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.foreign import foreign_table
@@ -220,6 +221,7 @@ def test_the_bloom_index_of_hudi_needs_bloom_filters(hudis: Hudis, tmp_path: Pat
     properties = base / ".hoodie" / "hoodie.properties"
     kept = [line for line in properties.read_text().splitlines() if not line.startswith("hoodie.index.type")]
     properties.write_text("\n".join(kept))
+    (base / KEPT).unlink()
     options = {"hoodie.parquet.bloom.filter.enabled": str(blooms).lower(), "hoodie.index.type": "SIMPLE"}
     first = pa.table({"id": [f"k{n}" for n in range(50)], "v": ["a"] * 50, "ts": [1] * 50}, schema=ORDERED)
     ours.write(base, "insert", first, options=options)

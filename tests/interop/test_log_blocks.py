@@ -22,6 +22,7 @@ from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import next_instant_time
 from tests.interop.conftest import Hudis
 from tests.support import hudi_rs
+from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import assert_same_rows
 from tests.support.scale import scaled
 
@@ -152,3 +153,60 @@ def test_random_blocks_give_the_rows_that_hudi_and_hudi_rs_give(hudis: Hudis, tm
     # (docs/compatibility.md, cases 17 to 19).
     if story.event_time and not any("torn" in line or "flagged" in line for line in story.log):
         assert_same_rows(hudi_rs.read(story.base), mine, columns=SCHEMA.names, of=f"hudi-rs after\n{history}\n")
+
+
+def test_parquet_blocks_that_options_ask_for_are_read_by_all(hudis: Hudis, tmp_path: Path) -> None:
+    """Rows of nested types in ours; then each Hudi, told the same, writes one more."""
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("many", pa.list_(pa.int64())),
+            ("deep", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
+            ("price", pa.decimal128(20, 3)),
+            ("seen", pa.timestamp("us", "UTC")),
+            ("raw", pa.binary()),
+            ("ts", pa.int64()),
+        ]
+    )
+
+    def data(version: int, *keys: str) -> pa.Table:
+        deep = {"a": version, "b": ["p", "q"]}
+        filled = [{"id": key, "many": [1, version], "deep": deep, "raw": b"\xff", "ts": version} for key in keys]
+        return pa.Table.from_pylist([*filled, {"id": "empty", "ts": version}], schema=schema)
+
+    asked = {"hoodie.logfile.data.block.format": "parquet"}
+    told = asked | {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.metadata.enable": "false",
+        "hoodie.write.table.version": "6",
+    }
+    table = create_table(
+        tmp_path / "t",
+        schema,
+        record_key="id",
+        ordering_fields="ts",
+        type="MergeOnRead",
+        name="t",
+        index={"type": "Bucket", "buckets": 1},
+    )
+    table.insert(data(1, "a", "b", "c"))
+    table.upsert(data(2, "a", "b"), options=asked)
+    table.upsert(data(3, "a"), options=asked)
+    expected = table.scan().to_arrow().sort_by("id")
+
+    def check(oracle: HudiOracle, base: Path) -> None:
+        assert oracle.read(base).select(schema.names).sort_by("id").to_pylist() == expected.to_pylist()
+        oracle.write(base, data(4, "b", "d"), told)
+        theirs = oracle.read(base).select(schema.names).sort_by("id").to_pylist()
+        assert len(theirs) == 5
+        assert open_table(str(base)).scan().to_arrow().sort_by("id").to_pylist() == theirs
+
+    hudis.each_on_a_copy(tmp_path / "t", check)

@@ -9,6 +9,7 @@ from tests.model.engine import InFlight, Instance
 from tests.model.metadata_cases import METADATA
 from tests.model.parts import FIRST, ROWS, TWO_GROUPS, Maker, Parts
 from tests.model.plans import PLANS
+from tests.model.rollbacks import ROLLBACKS
 from tests.model.services import SlowReader
 from tests.model.store import Store
 
@@ -226,6 +227,7 @@ INSTANCES: dict[str, Maker] = {
     )
 } | PLANS
 INSTANCES |= METADATA
+INSTANCES |= ROLLBACKS
 
 
 def instance(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.model.engine import Env, Location, Step
-from tests.model.rights import ChainProcess, expired, gap, live, materialise, undo, unmaterialised
+from tests.model.rights import ChainProcess, expired, gap, is_unmaterialised, live, materialise, undo, unmaterialised
 from tests.model.store import (
     TABLE,
     Store,
@@ -14,8 +14,10 @@ from tests.model.store import (
     decided,
     file_of,
     meets,
+    newest,
     pending_restore,
     restores,
+    rollbacks,
     tail,
     timeline,
 )
@@ -44,18 +46,17 @@ class Planner(ChainProcess):
     def may_publish(self, at: Location, store: Store) -> int:
         if at[0] == "help":
             return store.get(("h", at[3]), (0, 0))[1]
-        if at[0] == "walk":
+        if at[0] in ("walk", "assist_plan"):
             return store.get(("h", at[2] + 1), (0, 0))[1]
         return at[1] if at[0] in ("publish_plan", "publish") else 0
 
     def fresh_tail(self, at: Location) -> int | None:
-        if at[0] == "walk":
+        if at[0] in ("walk", "assist_plan"):
             return at[2] + 1
         return at[2] if at[0] in ("plan", "file", "decide") else None
 
     def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        completed, pending = timeline(store)
-        instant = max([*completed, *pending, chain_max(store)]) + 1
+        instant = max(newest(store), chain_max(store)) + 1
         yield Step(f"LIST chain: tail {tail(store)}; draw {instant}", ("claim", instant, tail(store)))
 
     def at_claim(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
@@ -72,8 +73,11 @@ class Planner(ChainProcess):
     def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at
         drop = ((("q", instant), None),)
-        taken = any((kind, instant) in store for kind in "rckpxz")
-        if max([*timeline(store)[0], *restores(store)]) > instant and "freshness" not in self.without:
+        taken = any((kind, instant) in store for kind in (*"rckpxzu", "uc"))
+        if (
+            max([*timeline(store)[0], *restores(store), *rollbacks(store)]) > instant
+            and "freshness" not in self.without
+        ):
             yield Step(f"LIST: newer instant, drop {instant}", ("draw",), drop)
         elif "claims of both kinds seen" not in self.without and taken:
             yield Step(f"LIST: another has {instant} too, drop it", ("draw",), drop)
@@ -112,12 +116,20 @@ class Planner(ChainProcess):
             to = ("publish_plan", instant, slot, draft)
             yield Step(f"PUT chain/{slot}=plan {instant}", to, ((("h", slot), plan),))
             yield from expired(at, ("relisting", instant))
-        elif entry[0] == "A" and entry[1] == instant:
-            yield Step("PUT plan =412: aborted", ("failed", instant))
+        elif entry[1] == instant:
+            yield Step("PUT plan =412: aborted, or another's", ("failed", instant))
         elif self._moved(entry):
             yield Step("PUT plan =412: it moved, plan again", ("relisting", instant))
+        elif "materialise predecessors" not in self.without and is_unmaterialised(store, entry, self.without):
+            yield Step(f"PUT plan =412: entry {slot} is not materialised", ("assist_plan", *at[1:]))
         else:
             yield Step("PUT plan =412", ("plan", instant, slot, draft))
+
+    def at_assist_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
+        _, instant, known, draft = at
+        label, after = f"{self.name} helps entry {known + 1}", ("plan", instant, known + 1, draft)
+        yield from materialise(store, store.get(("h", known + 1)), self, label, after, at)
+        yield from expired(at, ("plan", *at[1:]))
 
     def _moved(self, entry: Any) -> bool:
         if "planners conflict with a restore" in self.without and entry[0] == "P" and entry[-1] == "z":

@@ -2,7 +2,8 @@
 
 Names are tuples: ('r', T) a writer's claim (requested and inflight), ('q', T) a planner's claim, ('c', T) completed -> (files, replaced groups, keys),
 ('k', T) compaction plan -> groups, ('p', T) clustering plan -> groups,
-('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T) restore plan -> what it takes back, ('zc', T) the restore is done, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
+('x', T) clean plan -> files, ('v', T) savepoint -> files, ('z', T) restore plan -> what it takes back, ('zc', T) the restore is done,
+('u', R) rollback of a failed write -> its instant, ('uc', R) the rollback is done, ('d', group, T, token) base file -> mask of operations, ('l', group, base, T) log
 file -> mask, ('h', n) chain entry, ('s', T, i) staged file, ('b', T) staged completed body, ('ct', T, c) a completed
 name with its completion time, ('lock',) and ('de', T) lock and per-instant decision of simpler protocols; those of the metadata table: listing.py.
 A mask has one bit for each operation (a write of some rows) that the file holds.
@@ -32,6 +33,23 @@ def timeline(store: Store) -> tuple[list[int], list[int]]:
 def restores(store: Store) -> set[int]:
     """Instants of completed restores."""
     return {k[1] for k in store if k[0] == "zc"}
+
+
+def rollbacks(store: Store) -> set[int]:
+    """Instants of completed rollbacks of failed writes."""
+    return {k[1] for k in store if k[0] == "uc"}
+
+
+def open_rollback(store: Store, instant: int) -> int:
+    """The oldest rollback of an instant that is not completed, or 0."""
+    return min(
+        (k[1] for k, v in store.items() if k[0] == "u" and v == instant and ("uc", k[1]) not in store), default=0
+    )
+
+
+def newest(store: Store) -> int:
+    """The newest instant that a listing shows, a completed one or a claim of any kind."""
+    return max(k[1] for k in store if k[0] in ("c", "zc", "u", "uc", *CLAIMS) and len(k) == 2)
 
 
 def pending_restore(store: Store) -> int:

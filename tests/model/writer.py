@@ -25,8 +25,10 @@ from tests.model.store import (
     chain_max,
     decided,
     meets,
+    newest,
     pending_restore,
     restores,
+    rollbacks,
     tail,
     timeline,
 )
@@ -110,11 +112,10 @@ class Writer(ChainProcess):
     # -- steps 1 to 3 ----------------------------------------------------------------------------------------------
 
     def at_draw(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        completed, pending = timeline(store)
         floor = at[1] if len(at) > 1 else 0
         chained = max(0 if "chained instants not reused" in self.without else chain_max(store), floor)
-        newest = max([*completed, *pending, chained])
-        for instant in self.clock or range(newest + 1, newest + 1 + self.skew):
+        above = max(newest(store), chained) + 1
+        for instant in self.clock or range(above, above + self.skew):
             if instant > chained:
                 yield Step(f"LIST chain: tail {tail(store)}; draw {instant}", ("claim", instant, tail(store)))
 
@@ -139,13 +140,13 @@ class Writer(ChainProcess):
     def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at[:3]
         completed, pending = timeline(store)
-        newest = max([*completed, *restores(store)], default=0)
-        if newest > instant and "freshness" not in self.without:
-            yield Step(f"LIST: {newest} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
+        done = max([*completed, *restores(store), *rollbacks(store)], default=0)
+        if done > instant and "freshness" not in self.without:
+            yield Step(f"LIST: {done} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
             return
-        planned = any((kind, instant) in store for kind in "qkpxz")
-        if "claims of both kinds seen" not in self.without and planned:
-            yield Step(f"LIST: a planner has {instant} too, drop it", ("draw",), ((("r", instant), None),))
+        shared = any((kind, instant) in store for kind in (*"qkpxzu", "uc"))
+        if "claims of both kinds seen" not in self.without and shared:
+            yield Step(f"LIST: another has {instant} too, drop it", ("draw",), ((("r", instant), None),))
             return
         if ("r", instant) not in store and "redraw without claim" not in self.without:
             yield (
@@ -253,8 +254,8 @@ class Writer(ChainProcess):
             again = "decide" if "fresh tail to decide" in self.without else "fresh"
             yield Step(f"{label}: absent", (again, *at[1:]))
         elif entry[1] == instant:
-            if entry[0] == "A":
-                yield self._lose(f"{label}: own instant aborted", instant)
+            if entry != self.entry(instant, files):
+                yield self._lose(f"{label}: own instant aborted, or another's", instant)
             elif "read-back on 412" in self.without:
                 yield self._fail(f"{label}: taken for refused", instant)
             else:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from hudi_operator.api.resources import Identity, Key
+from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import PodSize, SparkSpec
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.batch import EXECUTOR_TEMPLATE, job_manifest
 from hudi_operator.manifests.pods import Attempt, PodSettings

@@ -27,11 +27,31 @@ PLACED: dict[str, Any] = {
     "podLabels": {"team": "lake"},
 }
 
+JOBS: dict[str, Any] = {
+    "pods": {
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+        "caBundle": {"name": "authorities"},
+        "light": {"cpu": "50m", "memory": "384Mi"},
+        "allowedPriorityClasses": ["low"],
+    },
+    "podsByNamespace": {
+        "lake-a": {
+            "maxAttempts": 2,
+            "volumes": [{"claim": "lake", "path": "/data"}],
+            "allowedServiceAccounts": ["reader"],
+        }
+    },
+    "maxAttempts": 10,
+}
+
 # The namespaces `lake-a` and `lake-b` are there wherever these are installed.
 MATRIX: dict[str, dict[str, Any]] = {
     "default": {},
     "role-only": {"watchNamespaces": ["lake-a"]},
     "two-namespaces": {"watchNamespaces": ["lake-a", "lake-b"]},
+    "purge": {"watchNamespaces": ["lake-a"], "rbac": {"purge": True}},
     "own-namespace": {"watchNamespaces": ["hudi-operator"]},
     "accounts-elsewhere": {"jobs": {"namespaces": ["lake-b"]}},
     "highly-available": {"replicaCount": 3, "podDisruptionBudget": {"maxUnavailable": "50%"}},
@@ -60,6 +80,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "watchNamespaces": ["lake-a"],
     },
     "placed": PLACED,
+    "placed-jobs": {"jobs": JOBS, "watchNamespaces": ["lake-a"]},
     "renamed": {"fullnameOverride": "tables", "nameOverride": "lake"},
     "more": {"extraArgs": ["--workers=2"], "extraEnv": [{"name": "TZ", "value": "UTC"}], "workers": 8},
 }  # fmt: skip

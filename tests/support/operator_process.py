@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from tests.support.api_server import ApiServer
 from tests.support.manifests import ingest, manifest, spec
+from tests.support.volumes import job_pods
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "registry.example/hudi-spark@sha256:" + "0" * 64
@@ -28,7 +29,7 @@ def started(server: ApiServer, namespace: str, log: Path, *more: str) -> subproc
     command = [
         sys.executable, "-m", "hudi_operator", "run", "--image", IMAGE, "--namespace", namespace,
         "--lease-namespace", namespace, "--kubeconfig", str(server.kubeconfig), "--probe-host", "127.0.0.1", "--probe-port", "0",
-        *more,
+        *job_pods(log.parent), *more,
     ]  # fmt: skip
     paths = os.pathsep.join(str(ROOT / name) for name in ("operator", "spark_app"))
     # The option alone tells where the API server is.

@@ -42,6 +42,7 @@ class Attempt:
     claim: str = ""
     tail_at_claim: int = 0
     listed: bool = False
+    looked: bool = False
     inflight: bool = False
     claims_seen: int = 0
     proofs: int = 0
@@ -140,7 +141,7 @@ class ProtocolMonitor:
             self._listed_chain(known, step)
         elif step.call == "list_dir" and step.key == HOODIE:
             for attempt in known.attempts.values():
-                attempt.listed = True
+                attempt.listed = attempt.looked = True
             instants = (parse_instant(path.rpartition("/")[2]) for path in step.keys)
             known.completed = {i.time for i in instants if i is not None and i.completed and i.action in WRITE_ACTIONS}
         elif step.call == "head" and step.result == DONE:
@@ -186,7 +187,7 @@ class ProtocolMonitor:
             return
         attempt = self._own(known, instant, step)
         _require(attempt.listed, step, "the snapshot is listed after the claim (step 3)")
-        attempt.inflight = True
+        attempt.inflight, attempt.looked = True, False
 
     def _marker(self, known: Knowledge, step: Step) -> None:
         instant, _, rest = step.key.removeprefix(f"{TEMP}/").partition("/")
@@ -233,9 +234,13 @@ class ProtocolMonitor:
         first = attempt.tail_at_claim + 1 if attempt is not None else (known.tail or 0)
         unread = [n for n in range(max(first, 1), number) if n not in known.slots]
         _require(not unread, step, f"slots {unread} were skipped unread (step 5)")
+        if step.result == EXISTS:
+            for other in known.attempts.values():
+                other.looked = False
         if step.result != DONE:
             return
         if attempt is not None and entry is not None and entry.kind is Kind.COMMIT:
+            _require(attempt.looked, step, "the timeline is listed again before a decision (step 5)")
             _require(attempt.inflight, step, "the files come before the decision (step 4)")
             missing = {path for path in self._paths(entry) if path not in attempt.files}
             _require(not missing, step, f"decided before {sorted(missing)} was written")

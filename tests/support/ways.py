@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hudi_operator.api.resources import API_VERSION, Identity, identity_of
+from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import PodSize, SparkSpec
 from hudi_operator.kube.rest import Rest
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.launchers.objects import Kind, ObjectLauncher
-from hudi_operator.manifests.pods import ATTEMPT, PodSettings
+from hudi_operator.manifests.pod_parts import ATTEMPT
+from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.plan.effects import Launch
 from hudi_table.model.jobspec import JobResult, JobSpec
 from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.manifests import manifest, spec
+from tests.support.volumes import POLICIES
 
-SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64, service_account="hudi-job")
+SETTINGS = PodSettings("registry.example/hudi-spark@sha256:" + "0" * 64, service_account="hudi-job", policies=POLICIES)
 SECRET = {"AWS_SECRET_ACCESS_KEY": "very-secret-7f3a"}
 STUB = "tests.support.stub_job"
 RESULTS = {

@@ -113,3 +113,16 @@ def test_no_statement_is_built_of_strings() -> None:
 )
 def test_a_statement_that_is_built_is_seen(text: str) -> None:
     assert built_statements(Source("x.py", text))
+
+
+def test_no_digit_is_asked_of_unicode() -> None:
+    """`'²'.isdigit()` holds, and `int('²')` raises."""
+    asked = ("isdigit", "isdecimal", "isnumeric")
+    found = [
+        f"{source.path}:{node.lineno} {node.attr}: use hudi_table.model.digits"
+        for source in production_sources()
+        if source.path != "spark_app/hudi_table/model/digits.py"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and node.attr in asked
+    ]
+    assert not found

@@ -46,5 +46,6 @@ def test_nothing_but_the_packages_is_packed(packed: set[str]) -> None:
         "hudi_table",
         "hudi_spark",
         "pyspark_hudi",
+        "pyspark_org_apache_hudi",
         "hudi_operator",
     }

@@ -47,6 +47,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default .Values.watchNamespaces .Values.jobs.namespaces | toJson -}}
 {{- end -}}
 
+{{/* What is said of the pods of jobs, as JSON; nothing if nothing is. */}}
+{{- define "hudi-operator.jobPods" -}}
+{{- if or .Values.jobs.pods .Values.jobs.podsByNamespace .Values.jobs.maxAttempts -}}
+{{- $said := dict "pods" .Values.jobs.pods "podsByNamespace" .Values.jobs.podsByNamespace -}}
+{{- with .Values.jobs.maxAttempts }}{{ $_ := set $said "maxAttempts" (int .) }}{{ end -}}
+{{- toJson $said -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "hudi-operator.jobAccount" -}}
 {{- if .Values.jobs.serviceAccount.name -}}
 {{- .Values.jobs.serviceAccount.name -}}

@@ -38,6 +38,7 @@ COLUMNS: dict[str, list[dict[str, Any]]] = {
         _condition("Fresh", "Fresh"),
         _column("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason'),
         _column("Lag", "string", ".status.ingest[0].lag", 1),
+        _column("Watermark", "string", ".status.timeline.watermark", 1),
         _condition("Compacted", "Compacted", 1),
         _condition("WellSized", "Well Sized", 1),
         _condition("Clean", "Clean", 1),

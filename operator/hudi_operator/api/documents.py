@@ -54,6 +54,16 @@ def running_of(document: Document) -> list[Document]:
     return [run for run in runs_of(document) if run.get("phase") == "Running"]
 
 
+def unended_of(document: Document) -> list[Document]:
+    """The attempts at work, and the newest one if its job was lost: of these Kubernetes may have more to say."""
+    runs = runs_of(document)
+    return [
+        run
+        for i, run in enumerate(runs)
+        if run.get("phase") == "Running" or (i == 0 and run.get("reason") == "JobLost")
+    ]
+
+
 def plan_of(service: Document) -> Document:
     """The plan that waits for an approval, empty if there is none."""
     found: Document = status_of(service).get("plan") or {}

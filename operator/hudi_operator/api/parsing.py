@@ -122,12 +122,12 @@ class _Parser:
                 self.errors.append(FieldError(path, f"has {_shown(value)} twice"))
         return found
 
-    def _map(self, item: type, raw: object, path: str) -> dict[str, Any]:
+    def _map(self, item: Any, raw: object, path: str) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
             self.errors.append(FieldError(path, f"must be an object, not {_shown(raw)}"))
             return {}
         for key, value in raw.items():
-            if not _is_a(item, value):
+            if item is not Any and not _is_a(item, value):
                 hint = "; quote it" if item is str else ""
                 self.errors.append(FieldError(f"{path}[{key}]", f"must be {_NAMES[item]}, not {_shown(value)}{hint}"))
         return {str(key): value for key, value in raw.items()}

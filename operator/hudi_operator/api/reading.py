@@ -136,8 +136,8 @@ def _list(item: Any, prop: Prop) -> Reader:
     return items
 
 
-def _map(item: type) -> Reader:
-    reader = _scalar(item)
+def _map(item: Any) -> Reader:
+    reader = _scalar(item) if item is not Any else _as_it_is
 
     def entries(raw: Any) -> Any:
         if type(raw) is not dict:
@@ -145,6 +145,10 @@ def _map(item: type) -> Reader:
         return {str(key): reader(value) for key, value in raw.items()}
 
     return entries
+
+
+def _as_it_is(raw: Any) -> Any:
+    return raw
 
 
 def _limits(prop: Prop) -> list[Callable[[Any], object]]:

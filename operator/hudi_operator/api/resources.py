@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, VERSION
+from hudi_operator.api.options import described_errors, option_errors
 from hudi_operator.api.parsing import FieldError, parse
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
-from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options import EARLIER_KEYS, check_keys
 
 API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/purge"
@@ -105,6 +104,8 @@ def desired_table(document: Mapping[str, Any]) -> DesiredTable:
     # The API server prunes a status by the schema; an older release's status may still not parse, then it is rebuilt.
     status, _ = parse(HudiTableStatus, document.get("status") or {}, "status")
     errors += option_errors(document)
+    if spec is not None:
+        errors += described_errors(spec, key_of(document).name)
     return DesiredTable(identity_of(document), spec, errors, status or HudiTableStatus())
 
 
@@ -120,26 +121,3 @@ def with_defaults(kind: str, spec: object) -> object:
     """A spec as an API server stores it, defaults filled in; one with errors as it is."""
     value, errors = parse(SPECS[kind], spec, "spec")
     return spec if errors or value is None else to_document(value)
-
-
-def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """Unknown `hoodie.*` options of a resource, each by name with the nearest known one, and those that contradict each other."""
-    spec = document.get("spec")
-    options = spec.get("options") if isinstance(spec, Mapping) else None
-    found = []
-    for key, value in options.items() if isinstance(options, Mapping) else ():
-        try:
-            check_keys({str(key): str(value)})
-        except InvalidOptionError as error:
-            found.append(FieldError(f"spec.options[{key}]", error.message))
-    return (*found, *_given_twice(options)) if isinstance(options, Mapping) else ()
-
-
-def _given_twice(options: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Options that are given under two names with two values."""
-    given = {str(key): str(value) for key, value in options.items()}
-    for earlier, newest in EARLIER_KEYS.items():
-        if earlier in given and given.get(newest, given[earlier]).strip() != given[earlier].strip():
-            yield FieldError(
-                f"spec.options[{earlier}]", f"is {given[earlier]!r}, and {newest} is {given[newest]!r}: give one"
-            )

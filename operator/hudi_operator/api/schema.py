@@ -1,7 +1,7 @@
 """Declared fields: one declaration gives the parser, the defaults, the limits and the OpenAPI schema.
 
 A resource part is a frozen dataclass whose fields are made by `prop`. Supported types: `str`, `int`, `float`, `bool`,
-`StrEnum`, other parts, `tuple[X, ...]`, `dict[str, str]`, and `X | None` for optional ones. Field names are
+`StrEnum`, other parts, `tuple[X, ...]`, `dict[str, str]`, `dict[str, Any]` (an object that only the API server judges), and `X | None` for optional ones. Field names are
 snake_case here and camelCase in documents.
 """
 
@@ -198,6 +198,8 @@ def _typed(hint: Any, prop: Prop) -> dict[str, Any]:
                 "x-kubernetes-list-map-keys": [prop.list_key],
             }
         return {"type": "array", "items": item, "x-kubernetes-list-type": "set" if prop.unique else "atomic"}
+    if origin is dict and typing.get_args(hint)[1] is Any:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if origin is dict:
         value: dict[str, Any] = {"type": _JSON_TYPES[typing.get_args(hint)[1]]}
         if prop.item_max_length is not None:

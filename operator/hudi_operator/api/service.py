@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.patterns import DURATION, NAME
+from hudi_operator.api.patterns import DURATION, OBJECT_NAME
 from hudi_operator.api.schema import Rule, camel, prop
 from hudi_operator.api.sections import (
     ArchivingSpec,
@@ -49,7 +49,7 @@ class ConcurrencyPolicy(StrEnum):
 class TableRef:
     """A HudiTable of the same namespace."""
 
-    name: str = prop("name of the HudiTable", pattern=NAME, max_length=253)
+    name: str = prop("name of the HudiTable", pattern=OBJECT_NAME, max_length=253)
 
 
 def _one_of(kinds: tuple[ServiceType, ...]) -> str:

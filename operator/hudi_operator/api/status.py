@@ -8,6 +8,7 @@ from hudi_operator.api.schema import prop
 
 RUNS_MAX = 10
 NOTES_MAX = 16
+NOTE_LENGTH_MAX = 4096
 SERVICE_RUNS_MAX = 30
 DETAILS_MAX = 20
 ADVICE_MAX = 8
@@ -37,6 +38,14 @@ class TimelineStatus:
     commits: int = prop("completed writes in the active timeline", 0)
     files: int = prop("files of the active timeline", 0)
     pending: tuple[str, ...] = prop("instants that are not completed, as <time>.<action>.<state>", ())
+    min_event_time: str | None = prop(
+        "smallest event time of the newest write that records any (hoodie.write.track.event.time.watermark), RFC 3339",
+        None,
+        format="date-time",
+    )
+    watermark: str | None = prop(
+        "largest event time that writes of the active timeline record, RFC 3339", None, format="date-time"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,7 @@ class Note:
     """Something a person should know that is no fault."""
 
     reason: str = prop("stable name: hudictl explain REASON")
-    message: str = prop("what is so", max_length=4096)
+    message: str = prop("what is so", max_length=NOTE_LENGTH_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +176,8 @@ class HudiTableStatus:
 
     observed_generation: int = prop("generation that the status speaks of", 0, minimum=0)
     conditions: tuple[Condition, ...] = prop(
-        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable and "
-        "ResizeNeedsApproval where there is something to say",
+        "Ready; Reconciling and Stalled while they are so; Fresh, Compacted, WellSized, Clean, Archived; MetadataTable, "
+        "ForeignWriters, PropertiesLost and ResizeNeedsApproval where there is something to say",
         (),
         list_key="type",
     )

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.identity import IDENTITY
 from hudi_operator.api.indexes import TableIndexSpec
+from hudi_operator.api.locations import overlap
 from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
-from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, ENDPOINT, LOCATION, NAME, QUANTITY
+from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, DURATION, ENDPOINT, LOCATION, NAME, OBJECT_NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
+from hudi_operator.api.spark import SparkSpec
 from hudi_table.model.table_config import IndexType, MergeMode, PartitionType, TableType
 
 
@@ -25,18 +28,12 @@ class IngestMode(StrEnum):
     """When an ingest runs."""
 
     ONCE = "Once"
-    CRON = "Cron"
-    CONTINUOUS = "Continuous"
 
 
 class SourceType(StrEnum):
     """Where rows come from."""
 
     FILES = "Files"
-    HUDI = "Hudi"
-    KAFKA = "Kafka"
-    JDBC = "Jdbc"
-    DEBEZIUM = "Debezium"
 
 
 class FileFormat(StrEnum):
@@ -56,16 +53,6 @@ class Codec(StrEnum):
     UNCOMPRESSED = "uncompressed"
 
 
-class Launcher(StrEnum):
-    """What runs the jobs."""
-
-    AUTO = "Auto"
-    SPARK_OPERATOR = "SparkOperator"
-    APACHE_SPARK_OPERATOR = "ApacheSparkOperator"
-    JOB = "Job"
-    LOCAL = "Local"
-
-
 class DeletionPolicy(StrEnum):
     """What becomes of the table when its resource is deleted: it stays; it stays, and leaves the catalogs that it was entered in (there
     are none yet); it is deleted with all its files."""
@@ -79,7 +66,7 @@ class DeletionPolicy(StrEnum):
 class SecretRef:
     """A Secret of the same namespace."""
 
-    name: str = prop("name of the Secret", pattern=NAME, max_length=253)
+    name: str = prop("name of the Secret", pattern=OBJECT_NAME, max_length=253)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +161,7 @@ class SourceSpec:
         ),
     )
 
-    type: SourceType = prop("kind of source; this release has Files")
+    type: SourceType = prop("kind of source")
     path: str | None = prop(
         "folder of the files, as a URI such as s3://landing/flights/", None, pattern=LOCATION, max_length=1024
     )
@@ -193,42 +180,21 @@ class TransformSpec:
 class IngestSpec:
     """One way of rows into the table."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "(self.mode == 'Cron') == has(self.schedule)",
-            "mode Cron needs a schedule, and only Cron takes one",
-            "schedule",
-            lambda i: (i.mode is IngestMode.CRON) == (i.schedule is not None),
-        ),
-    )
-
     name: str = prop(
         "name of the ingest, unique in the table: it finds its checkpoint by it", pattern=NAME, max_length=40
     )
     source: SourceSpec = prop("where rows come from")
     operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
     mode: IngestMode = prop("Once takes new files whenever they lie there", IngestMode.ONCE)
-    schedule: str | None = prop("five cron fields, in UTC", None, pattern=r"^(\S+ ){4}\S+$", max_length=100)
     transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
+    active_deadline: str | None = prop(
+        "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class PodSize:
-    """Size of a driver or of each executor."""
-
-    instances: int = prop("how many; a driver is one", 1, minimum=0, maximum=10_000)
-    cores: int = prop("cores of each", 1, minimum=1, maximum=1_000)
-    memory: str = prop("memory of each, such as 2Gi", "2Gi", pattern=QUANTITY, max_length=16)
-
-
-@dataclass(frozen=True, slots=True)
-class SparkSpec:
-    """How jobs run on Spark."""
-
-    launcher: Launcher = prop("what runs the jobs; Auto takes what the cluster has", Launcher.AUTO)
-    driver: PodSize = prop("the driver", PodSize)
-    executor: PodSize = prop("the executors", PodSize)
-    conf: dict[str, str] = prop("Spark properties", dict, max_items=256, item_max_length=4096)
+def _within(inner: str, outer: str) -> str:
+    """CEL: whether a location is another one, or lies below it. What spells the same place in two ways is left to the operator."""
+    return f"({inner} + '/').startsWith({outer}.endsWith('/') ? {outer} : {outer} + '/')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +202,7 @@ class HudiTableSpec:
     """A Hudi table, what is ingested into it and how it is kept."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        *(
-            Rule(f"self.{name} == oldSelf.{name}", f"{name} cannot change: make a new table", name, None)
-            for name in ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields")
-        ),
-        Rule(
-            "!has(oldSelf.index) || oldSelf.index.type != 'Bucket' || (has(self.index) && self.index.type == 'Bucket'"
-            " && self.index.hashFields == oldSelf.index.hashFields)",
-            "of a Bucket index only buckets can change: rows lie where it put them",
-            "index",
-            None,
-        ),
+        *IDENTITY,
         Rule(
             "!has(self.mergeMode) || self.mergeMode != 'EventTime' || size(self.orderingFields) > 0",
             "mergeMode EventTime needs orderingFields",
@@ -268,10 +224,11 @@ class HudiTableSpec:
             ),
         ),
         Rule(
-            "self.ingest.all(i, !has(i.source.path) || !i.source.path.startsWith(self.location))",
-            "a source's path must not lie in the table's own location",
+            f"self.ingest.all(i, !has(i.source.path) || (!{_within('i.source.path', 'self.location')} &&"
+            f" !{_within('self.location', 'i.source.path')}))",
+            "a source's path must not lie in the table's own location, nor the table in a source's path",
             "ingest",
-            lambda t: not any(i.source.path and i.source.path.startswith(t.location) for i in t.ingest),
+            lambda t: not any(i.source.path and overlap(i.source.path, t.location) for i in t.ingest),
         ),
         Rule(
             "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",
@@ -304,9 +261,9 @@ class HudiTableSpec:
     partition_by: tuple[PartitionFieldSpec, ...] = prop("partition fields; empty: one partition", (), max_items=8)
     paths: PathStyle = prop("how partition values become folders", PathStyle)
     ordering_fields: tuple[str, ...] = prop(
-        "columns that decide which of two rows with one key is newer",
+        "the column that decides which of two rows with one key is newer",
         (),
-        max_items=4,
+        max_items=1,
         item_max_length=COLUMN_LENGTH_MAX,
     )
     merge_mode: MergeMode | None = prop("which row wins; absent: EventTime with orderingFields, else CommitTime", None)

@@ -12,11 +12,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry
 
 from hudi_operator import handlers
+from hudi_operator.api.pods import PodPolicies
 from hudi_operator.cli.logs import log_to_stderr
 from hudi_operator.kube.access import configuration
 from hudi_operator.kube.lease import Election
@@ -24,6 +26,7 @@ from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import NAMES, ClusterLauncher
 from hudi_operator.manifests.pods import PodSettings
+from hudi_operator.manifests.policies import read_policies
 from hudi_operator.metrics.counters import Counters, new_registry, request_counter
 from hudi_operator.metrics.health import Health
 from hudi_operator.metrics.process import ProcessGauges
@@ -32,8 +35,9 @@ from hudi_operator.metrics.server import ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
-from hudi_operator.runtime.queue import WorkQueue
+from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_operator.runtime.turns import unlimited
 from hudi_table.errors import HudiError
 from hudi_table.table.clock import SystemClock
 
@@ -49,26 +53,32 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     log_to_stderr()
-    # It tells of every event that it was heard, which says nothing and takes time.
+    # It tells of every event that it was heard, which says nothing and takes time; what ends a watch we say ourselves.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    for name in ("orchestration", "running"):
+        logging.getLogger(f"kopf._core.reactor.{name}").setLevel(logging.CRITICAL)
+    policies = _policies(parsed.job_pods)
+    if policies is None:
+        return USAGE
     clock = SystemClock()
     registry = new_registry()
     rest = Rest(ApiClient(configuration(parsed.kubeconfig)), request_counter(registry))
     identity = parsed.identity or f"{socket.gethostname()}-{os.getpid()}"
     cluster = ApiCluster(rest, clock, identity)
-    launcher = ClusterLauncher(rest, _settings(parsed), Served(rest, clock), tuple(parsed.launcher) or NAMES)
-    queue = WorkQueue(clock.boot_seconds)
+    launcher = ClusterLauncher(rest, _settings(parsed, policies), Served(rest, clock), tuple(parsed.launcher) or NAMES)
+    queue = WorkQueue(clock.boot_seconds, share=max(SHARE, parsed.workers))
     meter = Counters(registry, cluster)
-    reconciler = Reconciler(cluster, launcher, clock, meter=meter)
-    operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter)
-    queue.group = operator.group
+    reconciler = Reconciler(cluster, launcher, clock, meter=meter, policies=policies)
     stopping = threading.Event()
+    operator = Operator(cluster, reconciler, queue, parsed.workers, meter=meter, ending=stopping)
+    queue.group = operator.group
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    watches = handlers.Watches(operator, rest, launcher.watchable, parsed.namespace, parsed.kubeconfig)
     health = Health(
         operator=operator,
         election=Election(rest, clock, parsed.lease_namespace, parsed.lease_name, identity),
-        hearing=Hearing(rest, operator, clock, parsed.namespace, (launcher,)),
+        hearing=Hearing(rest, operator, clock, parsed.namespace, (launcher,), watches),
         clock=clock,
     )
     if not _answers(parsed.probe_host, parsed.probe_port, health, registry):
@@ -86,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     beside("lease", lambda: _keep(election, stopping, lost))
     # Before the watch begins, which would bring the same, one event each, at several times the price.
     _load(health, parsed.namespace)
-    beside("watch", lambda: handlers.watch(operator, launcher.watchable, parsed.namespace, stopping, parsed.kubeconfig))
+    beside("watch", lambda: watches.run(stopping))
     beside("hearing", lambda: health.hearing.keep(stopping))
     _know_owners(launcher, parsed.namespace)
     operator.start()
@@ -123,13 +133,11 @@ def _answers(host: str, port: int, health: Health, registry: CollectorRegistry) 
 
 
 def _load(health: Health, namespaces: Sequence[str]) -> None:
-    """List what is there. Where that fails, the watch brings it."""
-    try:
-        health.operator.load(namespaces)
-    except HudiError as error:
-        _log.warning("the resources cannot be listed: %s", error)
-    else:
-        health.hearing.listed = True
+    """List what is there. Where that fails, the watch brings it, or the namespace is missing."""
+    refused = health.operator.load(namespaces)
+    for namespace, error in refused.items():
+        _log.warning("the resources of %s cannot be listed: %s", namespace or "all namespaces", error)
+    health.hearing.listed = not refused
 
 
 def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
@@ -163,14 +171,24 @@ def _keep(election: Election, stopping: threading.Event, lost: threading.Event) 
             return
 
 
-def _settings(parsed: argparse.Namespace) -> PodSettings:
+def _settings(parsed: argparse.Namespace, policies: PodPolicies) -> PodSettings:
     return PodSettings(
         parsed.image,
         parsed.image_pull_policy,
         tuple(parsed.image_pull_secret),
         parsed.job_service_account,
         parsed.driver_service_account,
+        policies=policies,
     )
+
+
+def _policies(path: str) -> PodPolicies | None:
+    """What the file says of the jobs' pods; None, and a line about it, if it cannot be used."""
+    try:
+        return read_policies(Path(path).read_text(encoding="utf-8")) if path else unlimited()
+    except (OSError, HudiError) as error:
+        _log.error("--job-pods %s: %s", path, error)
+        return None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -188,6 +206,12 @@ def _parser() -> argparse.ArgumentParser:
         default="hudi-driver",
         metavar="NAME",
         help="account of drivers that start executors",
+    )
+    parser.add_argument(
+        "--job-pods",
+        default="",
+        metavar="FILE",
+        help="JSON: settings of the jobs' pods, of all namespaces and of some, and how many attempts may be at work",
     )
     parser.add_argument(
         "--launcher", action="append", default=[], choices=NAMES,

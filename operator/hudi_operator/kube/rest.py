@@ -24,6 +24,7 @@ JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "applic
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE, OBJECTS_PAGE = 500, 200
 UNREACHABLE = "unreachable"
+SAID_LENGTH_MAX = 400
 Document = dict[str, Any]
 Told = Callable[[str, str], None]
 """Is told of every call: the HTTP method, and the status of the answer or `unreachable`."""
@@ -142,15 +143,27 @@ class Rest:
         text = answer.data or b""
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, _message(text), path)
-        found: Document = json.loads(text)
+        found = _document(text)
+        if found is None:
+            said = text.decode("utf-8", "replace")[:SAID_LENGTH_MAX]
+            raise UnavailableError(f"what answers is no API server: {said}", path=path)
         return found
+
+
+def _document(text: bytes) -> Document | None:
+    """None for anything else, such as the page of a proxy."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _message(text: bytes) -> str:
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
-        return text.decode("utf-8", "replace")[:400]
+        return text.decode("utf-8", "replace")[:SAID_LENGTH_MAX]
 
 
 def _error(status: int, said: str, path: str) -> HudiError:

@@ -10,7 +10,9 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import camel
 from hudi_operator.api.status import ADVICE_LENGTH_MAX, ADVICE_MAX, DETAILS_MAX, IndexStatus, PlanStatus, RunStatus
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.effects import Launch
+from hudi_operator.plan.observed import Problem
 from hudi_table.model.jobspec import JobResult
 
 PHASE_OF_OUTCOME = {"Succeeded": "Succeeded", "NothingToDo": "NothingToDo", "Failed": "Failed"}
@@ -35,6 +37,10 @@ class Launcher(Protocol):
         `secret`, the values of the wanted Secret, become environment variables of the job and are written nowhere. Raises
         HudiError if it cannot start.
         """
+        ...
+
+    def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
+        """What of a table's manifest this launcher cannot do, before anything is looked at or started."""
         ...
 
     def cancel(self, owner: Identity, name: str) -> None:

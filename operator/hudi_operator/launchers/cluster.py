@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from hudi_operator.api.resources import Identity
+from hudi_operator.api.spark import Launcher as Choice
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import Launcher as Choice
+from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.errors import InvalidSpecError, LauncherNotServedError
 from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
@@ -22,6 +23,7 @@ from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
 from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.manifests.spark_conf import refused
 from hudi_operator.plan.effects import Launch
+from hudi_operator.plan.observed import Problem
 
 KINDS: tuple[Kind, ...] = (SPARK_OPERATOR, APACHE_SPARK_OPERATOR, JOB)
 """In the order in which `Auto` takes them."""
@@ -52,6 +54,17 @@ class ClusterLauncher:
         if any(each.holds(owner, wanted.run.name) for each in others):
             return False  # begun before the choice changed
         return chosen.launch(owner, wanted, secret)
+
+    def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
+        """See `Launcher.objection`: also a launcher that is not there."""
+        found = self._launchers[JOB.name].objection(owner, spec)
+        if found is not None or not spec.spark.executor.instances:
+            return found
+        try:
+            self._named(spec.spark.launcher)
+        except LauncherNotServedError as error:
+            return Problem(error.name(), str(error))
+        return None
 
     def cancel(self, owner: Identity, name: str) -> None:
         """See `Launcher.cancel`."""
@@ -99,8 +112,11 @@ class ClusterLauncher:
 
     def _chosen(self, wanted: Launch) -> ObjectLauncher:
         executors = wanted.spark.executor.instances if wanted.spec.engine == "Spark" else 0
-        choice = wanted.spark.launcher
-        if not executors or choice is Choice.JOB:
+        return self._named(wanted.spark.launcher) if executors else self._launchers[JOB.name]
+
+    def _named(self, choice: Choice) -> ObjectLauncher:
+        """What a manifest names. Raises LauncherNotServedError."""
+        if choice is Choice.JOB:
             return self._launchers[JOB.name]
         if choice is Choice.AUTO:
             return self._there()[0]

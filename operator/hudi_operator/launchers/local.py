@@ -22,9 +22,13 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import RunStatus
+from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.errors import InvalidSpecError
 from hudi_operator.launchers.base import REASON_OF_EXIT_CODE, ended
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
+from hudi_operator.manifests.refusals import refused_on_machine
 from hudi_operator.plan.effects import Launch
+from hudi_operator.plan.observed import Problem
 from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.jobspec import JobResult
 
@@ -64,7 +68,7 @@ class LocalLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=_environment(secret),
+                    env=_environment(secret) | {each.name: each.value or "" for each in wanted.spark.driver.env},
                     start_new_session=True,  # Ctrl-C reaches only us; we stop the job with its JVM
                 )
             except OSError as error:
@@ -72,6 +76,12 @@ class LocalLauncher:
         self._children[run.name] = child
         _write(folder / "process.json", {"pid": child.pid, "born": _born(child.pid)})
         return True
+
+    def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
+        """Settings of pods."""
+        del owner
+        errors = refused_on_machine(spec)
+        return Problem(InvalidSpecError.name(), "; ".join(map(str, errors))) if errors else None
 
     def heard(self, uid: str) -> None:
         """Nothing: its processes are its own."""

@@ -13,11 +13,16 @@ from typing import Any
 
 from hudi_operator.api.resources import Identity
 from hudi_operator.api.status import RunStatus
+from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.errors import InvalidSpecError
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.launchers.base import PHASE_OF_OUTCOME
 from hudi_operator.launchers.seen import Verdict, run_as_seen
-from hudi_operator.manifests.pods import ATTEMPT, OWNER, Attempt, PodSettings
+from hudi_operator.manifests.pod_parts import ATTEMPT
+from hudi_operator.manifests.pods import OWNER, Attempt, PodSettings
+from hudi_operator.manifests.refusals import refused_in_cluster
 from hudi_operator.plan.effects import Launch
+from hudi_operator.plan.observed import Problem
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
 
 OWNERS_MAX = 10_000
@@ -66,6 +71,11 @@ class ObjectLauncher:
                 "delete it or rename the resource"
             ) from None
         return True
+
+    def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
+        """What the policy of its namespace does not allow, and what no pod could do."""
+        errors = refused_in_cluster(spec, self._settings.policies.of(owner.key.namespace))
+        return Problem(InvalidSpecError.name(), "; ".join(map(str, errors))) if errors else None
 
     def holds(self, owner: Identity, name: str) -> bool:
         """Whether an attempt of this name and resource has an object of this kind."""

@@ -89,6 +89,8 @@ def _hindrance(pod: Mapping[str, Any]) -> str:
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason', '')}: {condition.get('message', '')}"[:MESSAGE_LENGTH_MAX]
+        if condition["type"] == "PodReadyToStartContainers" and condition["status"] == "False":
+            return "its pod has no sandbox, network or volumes yet; kubectl hudi why says what keeps them"
     return ""
 
 

@@ -20,7 +20,9 @@ from hudi_operator.manifests.pods import (
     AnnotationFile,
     Attempt,
     PodSettings,
+    cpu_conf,
     driver_pod,
+    executor_account_of,
     executor_pod,
     metadata_of,
     resources_of,
@@ -55,7 +57,7 @@ def _template(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     found = driver_pod(attempt, _spec(attempt, settings), settings, CONTAINER, *files)
     main = found["spec"]["containers"][0]
     main["args"] = ["job", f"{SPEC_FOLDER}/{SPEC_FILE}", RESULT]
-    main["resources"] = resources_of(attempt.spark.driver)
+    main["resources"] = resources_of(attempt, settings)
     if attempt.executors:
         main["env"] += [_own(POD_IP, "status.podIP"), _own(POD_NAME, "metadata.name")]
     return found
@@ -71,7 +73,8 @@ def _spec(attempt: Attempt, settings: PodSettings) -> JobSpec:
             "spark.kubernetes.container.image": settings.image,
             "spark.kubernetes.container.image.pullPolicy": settings.pull_policy,
             "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
-            "spark.kubernetes.authenticate.executor.serviceAccountName": settings.service_account,
+            "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
+            **cpu_conf("executor", attempt.spark.executor, attempt, settings),
         }
         if settings.pull_secrets:
             image["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)

@@ -11,7 +11,7 @@ from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.jobspec import JobSpec
-from hudi_table.model.options import renamed
+from hudi_table.model.known_options import renamed
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_operator.api.crd import GROUP
+from hudi_operator.api.pods import LightSize, PodParts, PodPolicies, PodPolicy
 from hudi_operator.api.resources import API_VERSION, Identity
 from hudi_operator.api.schema import to_document
+from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import PodSize, SparkSpec
+from hudi_operator.manifests.pod_parts import ATTEMPT, dress, joined
 from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.services import ServiceType
 
 OWNER = f"{GROUP}/owner"
 """Label: uid of the resource that an object works for."""
-ATTEMPT = f"{GROUP}/attempt"
-"""Label of a driver and its executors: name of their attempt."""
 RUN = f"{GROUP}/run"
 JOB_SPEC = f"{GROUP}/job-spec"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "hudi-operator"}
@@ -33,6 +34,16 @@ TTL_SECONDS = 24 * 3600
 """How long the object of an attempt stays after its end."""
 _SCRATCH = "/tmp"  # noqa: S108 - a volume of the pod alone
 _USER = 65532
+
+
+LIGHT = frozenset(
+    kind.value
+    for kind in (
+        ServiceType.CLEANING, ServiceType.ARCHIVING, ServiceType.SAVEPOINT, ServiceType.ROLLBACK, ServiceType.RESTORE,
+        ServiceType.PARTITION_TTL,
+    )
+) | {"Purge"}  # fmt: skip
+"""Work that lists, writes and deletes files, and reads no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,7 @@ class PodSettings:
     service_account: str = "default"
     driver_account: str = "hudi-driver"
     scratch: str = "10Gi"
+    policies: PodPolicies = field(default_factory=lambda: PodPolicies(PodPolicy(), {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,16 @@ class Attempt:
     def executors(self) -> int:
         """How many executors it gets: none if its work needs no Spark."""
         return self.spark.executor.instances if self.spec.engine == "Spark" else 0
+
+    @property
+    def namespace(self) -> str:
+        """Where its pods are."""
+        return self.owner.key.namespace
+
+    @property
+    def is_light(self) -> bool:
+        """Whether its work reads no rows."""
+        return self.spec.engine != "Spark" and self.spec.work.get("type") in LIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +126,7 @@ def driver_pod(
     """The pod template of a driver, which sees its JobSpec as a file, and what else is in `files`."""
     seen = (AnnotationFile(JOB_SPEC, SPEC_FILE, spec.to_json()), *files)
     pod = _pod(settings, container)
-    pod["serviceAccountName"] = settings.driver_account if attempt.executors else settings.service_account
+    pod["serviceAccountName"] = account_of(attempt, settings)
     pod["automountServiceAccountToken"] = attempt.executors > 0
     main = pod["containers"][0]
     main["env"] = [*_credentials(spec, attempt.secret), *main["env"]]
@@ -112,18 +134,57 @@ def driver_pod(
     main["volumeMounts"].insert(0, {"name": "job-spec", "mountPath": SPEC_FOLDER, "readOnly": True})
     pod["volumes"].insert(0, {"name": "job-spec", "downwardAPI": {"items": [_item(f) for f in seen]}})
     labels = {**MANAGED_BY, OWNER: attempt.owner.uid, ATTEMPT: attempt.run.name}
-    return {"metadata": {"labels": labels, "annotations": {f.annotation: f.text for f in seen}}, "spec": pod}
+    found = {"metadata": {"labels": labels, "annotations": {f.annotation: f.text for f in seen}}, "spec": pod}
+    return _dressed(found, attempt, settings, attempt.spark.driver)
 
 
 def executor_pod(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     """The pod template of an executor. It has no credentials: the driver hands them to its tasks over an encrypted wire."""
     labels = {**MANAGED_BY, ATTEMPT: attempt.run.name}
-    return {"metadata": {"labels": labels}, "spec": _pod(settings, EXECUTOR_CONTAINER)}
+    pod = _pod(settings, EXECUTOR_CONTAINER)
+    pod["serviceAccountName"] = executor_account_of(attempt, settings)
+    return _dressed({"metadata": {"labels": labels}, "spec": pod}, attempt, settings, attempt.spark.executor)
 
 
-def resources_of(size: PodSize) -> dict[str, Any]:
-    """Requests and limits of a container of this size."""
-    return {"requests": {"cpu": str(size.cores), "memory": size.memory}, "limits": {"memory": size.memory}}
+def _dressed(template: dict[str, Any], attempt: Attempt, settings: PodSettings, asked: PodParts) -> dict[str, Any]:
+    policy = settings.policies.of(attempt.namespace)
+    return dress(template, joined(policy, asked), policy, attempt.run.name)
+
+
+def account_of(attempt: Attempt, settings: PodSettings) -> str:
+    """The account of an attempt's driver."""
+    asked = joined(settings.policies.of(attempt.namespace), attempt.spark.driver).service_account_name
+    return asked or (settings.driver_account if attempt.executors else settings.service_account)
+
+
+def executor_account_of(attempt: Attempt, settings: PodSettings) -> str:
+    """The account of its executors."""
+    asked = joined(settings.policies.of(attempt.namespace), attempt.spark.executor).service_account_name
+    return asked or settings.service_account
+
+
+def cpu_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> tuple[str, str | None]:
+    """CPU that a driver or executor asks for, and at most gets."""
+    parts = joined(settings.policies.of(attempt.namespace), size)
+    return parts.cpu_request or str(size.cores), parts.cpu_limit
+
+
+def cpu_conf(role: str, size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    """The same as properties of Spark, which makes the pod of that role; none where its own defaults say it."""
+    request, most = cpu_of(size, attempt, settings)
+    found = {f"spark.kubernetes.{role}.request.cores": request} if request != str(size.cores) else {}
+    return found | ({f"spark.kubernetes.{role}.limit.cores": most} if most is not None else {})
+
+
+def resources_of(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
+    """Requests and limits of the driver's container. Memory is asked for as much as it may have."""
+    size = attempt.spark.driver
+    (cpu, most), memory = cpu_of(size, attempt, settings), size.memory
+    if attempt.is_light:
+        light = attempt.spark.light or settings.policies.of(attempt.namespace).light or LightSize()
+        cpu, memory = light.cpu, light.memory
+    limits = {"memory": memory} | ({"cpu": most} if most is not None and not attempt.is_light else {})
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": limits}
 
 
 def _item(file: AnnotationFile) -> dict[str, Any]:

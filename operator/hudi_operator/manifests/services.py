@@ -9,16 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_operator.api.maintenance import ServiceMode
-from hudi_operator.api.sections import ClusteringSpec, IndexingSpec, Layout, MetadataPartition, Need, RepairSpec
+from hudi_operator.api.sections import (
+    ArchivingSpec,
+    ClusteringSpec,
+    IndexingSpec,
+    Layout,
+    MetadataPartition,
+    Need,
+    RepairSpec,
+)
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_table.model.options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE, renamed
+from hudi_table.model.known_options import renamed
+from hudi_table.model.options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import IndexType, TableConfig
 
 BUCKETS = "hoodie.bucket.index.num.buckets"
+COMMITS_RETAINED = "hoodie.clean.commits.retained"
 _CLUSTERING = "hoodie.clustering.plan.strategy"
+SORT_COLUMNS = f"{_CLUSTERING}.sort.columns"
+SINGLE_GROUPS = f"{_CLUSTERING}.single.group.clustering.enabled"
 _LAYOUTS = {Layout.LINEAR: "LINEAR", Layout.Z_ORDER: "ZORDER", Layout.HILBERT: "HILBERT"}
 
 
@@ -79,7 +91,7 @@ def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[Serv
     """The services that run by themselves, in the order in which they have their turn; with `disabled` those that do not, too."""
     auto = {
         ServiceType.COMPACTION: (spec.maintenance.compaction.mode, {}),
-        ServiceType.CLUSTERING: (spec.maintenance.clustering.mode, {}),
+        ServiceType.CLUSTERING: (spec.maintenance.clustering.mode, _clustering(None, renamed(spec.options))),
         ServiceType.CLEANING: (spec.maintenance.cleaning.mode, _keep_commits(spec.maintenance.cleaning.keep_commits)),
         ServiceType.ARCHIVING: (spec.maintenance.archiving.mode, _archiving(spec)),
     }
@@ -100,13 +112,13 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
     """The section of the type as Hudi's keys."""
     match spec.type:
         case ServiceType.CLUSTERING:
-            return _clustering(spec.clustering) if spec.clustering is not None else {}
+            return _clustering(spec.clustering, {**renamed(table.options), **renamed(spec.options)})
         case ServiceType.CLEANING:
             return _cleaning(spec, table)
         case ServiceType.ARCHIVING:
             if spec.archiving is None:
                 return {**_archiving(table), **_given(table, _archiving(table))}
-            return _keep(spec.archiving.min_commits, spec.archiving.max_commits)
+            return _keep(table, spec.archiving)
         case ServiceType.REPAIR:
             return _repair(spec.repair) if spec.repair is not None else {}
         case ServiceType.PARTITION_TTL if spec.partition_ttl is not None:
@@ -119,10 +131,18 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
             return {}
 
 
-def _clustering(spec: ClusteringSpec) -> dict[str, str]:
+def _clustering(spec: ClusteringSpec | None, given: Mapping[str, str]) -> dict[str, str]:
+    """The section, and that a file without another one beside it is left: only an order that is asked for makes it better."""
+    found = _clustering_section(spec) if spec is not None else {}
+    if not found.get(SORT_COLUMNS) and not given.get(SORT_COLUMNS):
+        found[SINGLE_GROUPS] = given.get(SINGLE_GROUPS, "false")
+    return found
+
+
+def _clustering_section(spec: ClusteringSpec) -> dict[str, str]:
     found = {"hoodie.layout.optimize.strategy": _LAYOUTS[spec.layout]}
     if spec.sort_columns:
-        found[f"{_CLUSTERING}.sort.columns"] = ",".join(spec.sort_columns)
+        found[SORT_COLUMNS] = ",".join(spec.sort_columns)
     if spec.small_file_limit is not None:
         found[f"{_CLUSTERING}.small.file.limit"] = str(bytes_of(spec.small_file_limit))
     if spec.target_file_size is not None:
@@ -164,15 +184,23 @@ def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
 
 
 def _keep_commits(number: int) -> dict[str, str]:
-    return {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": str(number)}
+    return {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", COMMITS_RETAINED: str(number)}
 
 
 def _archiving(spec: HudiTableSpec) -> dict[str, str]:
-    return _keep(spec.maintenance.archiving.min_commits, spec.maintenance.archiving.max_commits)
+    return _keep(spec, spec.maintenance.archiving)
 
 
-def _keep(least: int, most: int) -> dict[str, str]:
-    return {"hoodie.keep.min.commits": str(least), "hoodie.keep.max.commits": str(most)}
+def _keep(spec: HudiTableSpec, section: ArchivingSpec) -> dict[str, str]:
+    """The job holds them against what cleaning retains, by default 10 commits: it is told what this table's cleaning does. Where
+    `maintenance` does not clean, nobody retains that number."""
+    least, cleaning = section.min_commits, spec.maintenance.cleaning
+    retained = cleaning.keep_commits if cleaning.mode is ServiceMode.AUTO else min(cleaning.keep_commits, least - 1)
+    return {
+        "hoodie.keep.min.commits": str(least),
+        "hoodie.keep.max.commits": str(section.max_commits),
+        COMMITS_RETAINED: str(retained),
+    }
 
 
 def resize_wanted(spec: HudiTableSpec, config: TableConfig) -> tuple[int, int] | None:

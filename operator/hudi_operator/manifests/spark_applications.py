@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hudi_operator.api.spark import PodSize
 from hudi_operator.manifests.pods import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,
@@ -18,7 +19,11 @@ from hudi_operator.manifests.pods import (
     TTL_SECONDS,
     Attempt,
     PodSettings,
+    account_of,
+    cpu_conf,
+    cpu_of,
     driver_pod,
+    executor_account_of,
     executor_pod,
     metadata_of,
 )
@@ -50,7 +55,8 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
             "cores": driver.cores,
             "memory": driver_heap,
             "memoryOverhead": driver_rest,
-            "serviceAccount": settings.driver_account,
+            "serviceAccount": account_of(attempt, settings),
+            **_cores(driver, attempt, settings),
             "template": _driver(attempt, settings),
         },
         "executor": {
@@ -58,7 +64,8 @@ def kubeflow_application(attempt: Attempt, settings: PodSettings) -> dict[str, A
             "cores": executor.cores,
             "memory": heap,
             "memoryOverhead": rest,
-            "serviceAccount": settings.service_account,
+            "serviceAccount": executor_account_of(attempt, settings),
+            **_cores(executor, attempt, settings),
             "template": executor_pod(attempt, settings),
         },
     }
@@ -108,8 +115,10 @@ def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
         "spark.executor.memoryOverhead": rest,
         "spark.kubernetes.container.image": settings.image,
         "spark.kubernetes.container.image.pullPolicy": settings.pull_policy,
-        "spark.kubernetes.authenticate.driver.serviceAccountName": settings.driver_account,
-        "spark.kubernetes.authenticate.executor.serviceAccountName": settings.service_account,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": account_of(attempt, settings),
+        "spark.kubernetes.authenticate.executor.serviceAccountName": executor_account_of(attempt, settings),
+        **cpu_conf("driver", driver, attempt, settings),
+        **cpu_conf("executor", executor, attempt, settings),
         "spark.kubernetes.driver.podTemplateContainerName": DRIVER_CONTAINER,
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         **totals(attempt.spark),
@@ -119,6 +128,13 @@ def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     if settings.pull_secrets:
         found["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
     return found
+
+
+def _cores(size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    """Kubeflow's fields for what `cpu_conf` says; it asks for `cores` by itself."""
+    request, most = cpu_of(size, attempt, settings)
+    found = {"coreRequest": request} if request != str(size.cores) else {}
+    return found | ({"coreLimit": most} if most is not None else {})
 
 
 def _driver(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:

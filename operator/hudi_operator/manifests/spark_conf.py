@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.table import PodSize, SparkSpec
+from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.manifests.quantities import bytes_of
 
 SPARK_VERSION, SCALA_VERSION = "4.3.0", "2.13"

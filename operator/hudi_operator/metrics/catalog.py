@@ -65,10 +65,11 @@ PROCESS = (
     _gauge("hudi_operator_resources", ("kind",), "resources that are known"),
     _gauge("hudi_operator_queue_depth", (), "resources that are due to be looked at"),
     _gauge("hudi_operator_queue_oldest_seconds", (), "for how long the first of them has been due"),
-    _gauge("hudi_operator_workers", (), "workers that are alive"),
+    _gauge("hudi_operator_workers", (), "workers that are free, or whose look has not lasted too long"),
     _gauge("hudi_operator_workers_busy", (), "workers that look at a resource now"),
     _gauge("hudi_operator_look_oldest_seconds", (), "for how long the longest look of now has lasted"),
     _gauge("hudi_operator_watch_behind_seconds", (), "for how long the watch has not brought something that is there"),
+    _gauge("hudi_operator_namespaces_missing", (), "namespaces of which nothing is heard: deleted, or without rights"),
     _gauge("hudi_operator_tables_left_out", (), "tables without series of their own, for there are too many"),
 )
 
@@ -120,7 +121,7 @@ SERVICES = (
 
 TABLE_CONDITIONS = (
     "Ready", "Reconciling", "Stalled", "Fresh", "Compacted", "WellSized", "Clean", "Archived", "ResizeNeedsApproval",
-    "MetadataTable",
+    "MetadataTable", "ForeignWriters", "PropertiesLost",
 )  # fmt: skip
-SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale")
+SERVICE_CONDITIONS = ("Ready", "Reconciling", "Stalled", "PlanStale", "OptionsIgnored")
 EVERY = (*COUNTED, *PROCESS, *TABLES, *SERVICES)

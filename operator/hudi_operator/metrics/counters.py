@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 
 from hudi_operator.api.resources import Key
-from hudi_operator.api.table import Launcher
+from hudi_operator.api.spark import Launcher
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
 from hudi_operator.metrics.resources import Documents

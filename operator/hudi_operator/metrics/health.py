@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from hudi_operator.api.words import one_line
 from hudi_operator.kube.lease import Election
 from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
 from hudi_table.table.ports import Clock
 
+SAID_MAX, SAID_LENGTH_MAX = 20, 300
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """In seconds. One look has calls that are bounded in time, and some hundreds of them at most."""
+    """In seconds."""
 
     look: float = 900.0
     queue: float = 900.0
-    behind: float = 300.0
+    behind: float = 40.0
     election: float = 120.0
     answer: float = 60.0
 
@@ -51,7 +54,7 @@ class Health:
         # Before the first attempt the process is young: that is no fault.
         tried = self._since(self.election.attempted_at, 0.0)
         lead = Check("lead", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
-        return [lead, *([self._workers(), self._look(), self._queue(), self._watch()] if self.leading else [])]
+        return [lead, *([self._workers(), self._queue(), self._watch()] if self.leading else [])]
 
     def ready(self) -> list[Check]:
         """For the readiness probe. One that waits for the lead is ready when it could take it: a Deployment that is rolled out ends
@@ -62,23 +65,29 @@ class Health:
         found = [Check("lead", answered <= self.limits.answer, said)]
         if self.leading:
             found.append(Check("listed", self.hearing.listed, "all resources that were there at the start are known"))
+            found.append(self._namespaces())
         else:
             found.append(Check("permitted", self.hearing.permitted, "the resources may be listed"))
         return found
 
     def _workers(self) -> Check:
-        working, wanted = self.operator.working(), self.operator.workers
-        return Check("workers", working >= wanted, f"{working} of {wanted} are alive")
+        """One that ended is replaced, and one whose look lasts too long is stood in for; only a new process helps when nobody is left."""
+        working, wanted = self.operator.workers.working(self.limits.look), self.operator.workers.wanted
+        key, seconds = max(self.operator.workers.looks(), key=lambda look: look[1], default=(None, 0.0))
+        look = "" if key is None else f"; {key} is being looked at for {seconds:.0f} s"
+        return Check("workers", working > 0, f"{working} of {wanted} are free or at work{look}")
 
-    def _look(self) -> Check:
-        key, seconds = max(self.operator.looks(), key=lambda look: look[1], default=(None, 0.0))
-        said = "none lasts" if key is None else f"{key} is being looked at for {seconds:.0f} s"
-        return Check("look", seconds <= self.limits.look, said)
+    def _namespaces(self) -> Check:
+        """One that is missing is somebody's affair, and no fault of this process."""
+        missing = sorted(self.hearing.missing().items())
+        told = [f"{place or 'any'} is not heard: {one_line(why, SAID_LENGTH_MAX)}" for place, why in missing[:SAID_MAX]]
+        more = [f"and {len(missing) - SAID_MAX} more"] if len(missing) > SAID_MAX else []
+        return Check("namespaces", True, "; ".join([*told, *more]) or "all are heard")
 
     def _queue(self) -> Check:
         """A long queue that moves is load; one that does not is a fault."""
         depth, oldest = self.operator.queue.waiting()
-        still = self.operator.queue.clock() - self.operator.last_look
+        still = self.operator.queue.clock() - self.operator.workers.last_look
         good = oldest <= self.limits.queue or still <= self.limits.queue
         return Check("queue", good, f"{depth} due, the first for {oldest:.0f} s; a look ended {still:.0f} s ago")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,11 @@ from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.runs import RetryPolicy, rfc3339, verdict
 from hudi_table.model.jobspec import JobSpec
+
+QUEUED = "Queued"
+"""Reason of an attempt that was not started because as many are at work as may be."""
+QUEUE_SECONDS = 20.0
+"""How soon it is asked again whether there is a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,11 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The last attempt has failed; the next one is due in so many seconds."""
+    """The last attempt has failed, or others have their turn; the next one is due in so many seconds."""
 
     seconds: float
     message: str
+    reason: str = "Retrying"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +60,15 @@ class Unlaunchable:
 
 
 def next_attempt(
-    wanted: Wanted, runs: tuple[RunStatus, ...], unlaunchable: Problem | None, *, policy: RetryPolicy, now: datetime
+    wanted: Wanted,
+    runs: tuple[RunStatus, ...],
+    unlaunchable: Mapping[str, Problem],
+    *,
+    policy: RetryPolicy,
+    now: datetime,
 ) -> Launch | Stalled | Waits | Unlaunchable:
-    """What is to be done about something that is due, given the runs of the resource, newest first."""
+    """What is to be done about something that is due, given the runs of the resource, newest first; `unlaunchable`: what was refused to
+    start just now, by work."""
     owner, work = wanted.owner, wanted.work
     found = verdict(runs, work, owner.generation, wanted.batch, policy=policy, now=now)
     if found.stalled is not None:
@@ -64,8 +76,9 @@ def next_attempt(
     if found.wait_seconds > 0:
         wait = f"next attempt after {policy.wait_seconds(found.failures):.0f} s"
         return Waits(found.wait_seconds, f"{work} failed {found.failures} times; {wait}")
-    if unlaunchable is not None:
-        return Unlaunchable(unlaunchable)
+    if work in unlaunchable:
+        problem = unlaunchable[work]
+        return Waits(QUEUE_SECONDS, problem.message, problem.reason) if problem.retryable else Unlaunchable(problem)
     number = wanted.number or found.number
     name = attempt_name(owner.key.name, owner.uid, work, owner.generation, number)
     run = RunStatus(name, work, "Running", owner.generation, number, batch=wanted.batch, started=rfc3339(now))

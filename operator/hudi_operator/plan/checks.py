@@ -6,14 +6,8 @@ from hudi_operator.api.maintenance import ServiceMode
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.service import TableServiceSpec
-from hudi_operator.api.table import (
-    HudiTableSpec,
-    IngestMode,
-    IngestSpec,
-    PartitionFieldSpec,
-    SourceType,
-)
-from hudi_operator.errors import InvalidSpecError, UnsupportedSpecError
+from hudi_operator.api.table import HudiTableSpec, PartitionFieldSpec
+from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.services import ServiceType
@@ -31,10 +25,7 @@ def problem_of(desired: DesiredTable, table: TableObservation | None) -> Problem
     if transforms:
         return _problem(InvalidSpecError.name(), transforms)
     contradictions = contradictions_of(desired.spec, table.config) if table is not None else ()
-    if contradictions:
-        return _problem(InvalidSpecError.name(), contradictions)
-    missing = unsupported(desired.spec)
-    return _problem(UnsupportedSpecError.name(), missing) if missing else None
+    return _problem(InvalidSpecError.name(), contradictions) if contradictions else None
 
 
 def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
@@ -68,44 +59,6 @@ def _retention(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError
         said = f"is {keeps}, but maintenance.archiving.minCommits of the table is {least}: {late} "
         return (FieldError("spec.cleaning.keepCommits", f"{said}{least - 1} or less"),)
     return ()
-
-
-def unsupported(spec: HudiTableSpec) -> tuple[FieldError, ...]:
-    """Parts of a spec that this release does not do, each by name."""
-    found = []
-    if len(spec.ordering_fields) > 1:
-        found.append(
-            FieldError("spec.orderingFields", "several ordering fields are not written by this release; give one")
-        )
-    for i, ingest in enumerate(spec.ingest):
-        found += _unsupported_ingest(ingest, f"spec.ingest[{i}]")
-    return tuple(found)
-
-
-def overlap(one: str, other: str) -> bool:
-    """Whether two locations are the same, or one lies below the other."""
-    here, there = _folder(one), _folder(other)
-    return here.startswith(there) or there.startswith(here)
-
-
-def _folder(location: str) -> str:
-    plain = location.removeprefix("file://").replace("s3a://", "s3://", 1)
-    return plain.rstrip("/") + "/"
-
-
-def _unsupported_ingest(ingest: IngestSpec, path: str) -> list[FieldError]:
-    found = []
-    if ingest.source.type is not SourceType.FILES:
-        kind = ingest.source.type.value
-        found.append(FieldError(f"{path}.source.type", f"{kind} is not read by this release; use Files"))
-    if ingest.mode is not IngestMode.ONCE:
-        mode = ingest.mode.value
-        found.append(
-            FieldError(
-                f"{path}.mode", f"{mode} is not run by this release; Once takes new files whenever they lie there"
-            )
-        )
-    return found
 
 
 def _transforms(spec: HudiTableSpec) -> tuple[FieldError, ...]:
@@ -143,6 +96,8 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
         return ()  # the next run exchanges them
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
+    if wanted.type is IndexType.CUSTOM and there.class_name and wanted.class_name != there.class_name:
+        return (_contradiction("index.className", wanted.class_name, there.class_name),)
     if not wanted.type.hashes:
         return ()
     # Another number of buckets is a wish for a resize, which needs an approval; until then the table keeps its own.

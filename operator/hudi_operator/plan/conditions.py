@@ -6,7 +6,7 @@ say how the table is kept and are never the cause of an unready table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,6 +19,9 @@ from hudi_table.model.checkpoint import SourceFile, waiting
 from hudi_table.model.table_properties import METADATA_DROPPED
 
 METADATA_TABLE = "MetadataTable"
+SHARED = "SharedLocation"
+FOREIGN_WRITERS = "ForeignWriters"
+PROPERTIES_LOST = "PropertiesLost"
 _WITHOUT_METADATA = "; readers list the folders; a TableService of type Indexing builds it again"
 
 
@@ -39,7 +42,9 @@ def settle(
     known = {condition.type: condition for condition in previous}
     found = []
     for finding in findings:
-        condition = Condition(finding.type, finding.status, finding.reason, finding.message, rfc3339(now), generation)
+        # Texts of stores, files and people are in it, and a message that is too long would have the whole status refused.
+        message = one_line(finding.message, CONDITION_LENGTH_MAX)
+        condition = Condition(finding.type, finding.status, finding.reason, message, rfc3339(now), generation)
         before = known.get(finding.type)
         if before is not None and before.status == condition.status:
             condition = replace(condition, last_transition_time=before.last_transition_time)
@@ -78,6 +83,30 @@ def metadata_table(table: TableObservation | None) -> tuple[Finding, ...]:
         return ()
     message = one_line(why, CONDITION_LENGTH_MAX - len(_WITHOUT_METADATA)) + _WITHOUT_METADATA
     return (Finding(METADATA_TABLE, "False", "SwitchedOff", message),)
+
+
+def shared(sharers: Sequence[str]) -> tuple[Finding, ...]:
+    """That other resources have their table where this one has, above or below it: both say so."""
+    if not sharers:
+        return ()
+    message = f"{', '.join(sharers)} lie there, too, above or below it: the oldest of them goes on, the others wait; delete all but one"
+    return (Finding(SHARED, "True", "SharedLocation", one_line(message, CONDITION_LENGTH_MAX)),)
+
+
+def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
+    """Other engines that have written the table lately, and what one of them dropped from its properties; nothing where there is none."""
+    if table is None:
+        return ()
+    found = []
+    if table.foreign:
+        made = f"{count(len(table.foreign), 'recent commit')} of other engines, the last at {table.foreign[-1].time}; "
+        message = made + "beside them a row that both write at once can be lost: docs/foreign-writers.md"
+        found.append(Finding(FOREIGN_WRITERS, "True", "Seen", message))
+    if table.lost:
+        rest = "; nothing is written until they are back: hudictl doctor --mend"
+        names = one_line(f"another engine dropped or changed {', '.join(table.lost)}", CONDITION_LENGTH_MAX - len(rest))
+        found.append(Finding(PROPERTIES_LOST, "True", "ByAnotherEngine", names + rest))
+    return tuple(found)
 
 
 def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:

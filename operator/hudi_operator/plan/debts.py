@@ -136,6 +136,9 @@ def _archived(table: TableObservation | None, debts: _Debts) -> Finding:
         return Finding("Archived", "False", "TimelineLong", f"{message}: past 1,000 every look takes longer{told}")
     if debts.why(ServiceType.ARCHIVING) is not None:
         return Finding("Archived", "False", "ArchivingDue", message + told)
+    debt = table.archiving
+    if debt is not None and debt.writes > debt.most and debt.held_by:
+        return Finding("Archived", "False", "HeldBack", f"{message}, {debt.most} may be: {debt.held_by}")
     return Finding("Archived", "True", "TimelineShort", message)
 
 

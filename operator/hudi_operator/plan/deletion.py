@@ -6,6 +6,7 @@ for ever: what could not be deleted is told by a Warning, and left. Another poli
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -24,6 +25,8 @@ from hudi_table.model.jobspec import JobSpec
 
 WORK, BATCH = "Purge", "purge"
 DELETION_SECONDS_MAX = 6 * 3600.0
+UNSEEN_SECONDS_MAX = 60.0
+"""Where attempts cannot be seen, since the rights are gone with the namespace, their end is waited for so long."""
 OTHERS_SECONDS = 10.0
 NOT_PURGED = "NotPurged"
 
@@ -31,12 +34,14 @@ NOT_PURGED = "NotPurged"
 @dataclass(frozen=True, slots=True)
 class ObservedDeletion:
     """`runs` of the table, `others`: attempts of its services that are at work. `sharer`: another resource whose table lies at the
-    same location, above or below it. `unlaunchable`: why no attempt can be started."""
+    same location, above or below it. `unseen`: why attempts cannot be seen now, so that `runs` are those known last. `unlaunchable`: why
+    none can be started, by work."""
 
     runs: tuple[RunStatus, ...] = ()
     others: tuple[RunStatus, ...] = ()
     sharer: str | None = None
-    unlaunchable: Problem | None = None
+    unseen: Problem | None = None
+    unlaunchable: Mapping[str, Problem] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -59,7 +64,8 @@ def plan_deletion(
     news = events.changes(phases, reversed(status.runs), (), ())
     first: list[Effect] = [effect for effect in course.effects if isinstance(effect, Launch | Stop)]
     last = [effect for effect in course.effects if not isinstance(effect, Launch | Stop)]
-    return [*first, *news, SetStatus(to_document(status)), *last]
+    # Letting go comes before the status: in a namespace that is going nothing else may be possible any more.
+    return [*first, *last, *news, SetStatus(to_document(status))]
 
 
 def _course(
@@ -73,9 +79,16 @@ def _course(
         return _Course([Hold(False)])
     if observed.sharer is not None:
         return _left(desired, f"{observed.sharer} has a table there, too")
-    if (now - datetime.fromisoformat(identity.deleted)).total_seconds() > DELETION_SECONDS_MAX:
+    waited = (now - datetime.fromisoformat(identity.deleted)).total_seconds()
+    if waited > DELETION_SECONDS_MAX:
         return _left(desired, f"they are not gone after {DELETION_SECONDS_MAX / 3600:.0f} h")
     running = next((run for run in runs if run.phase == "Running"), None)
+    if running is not None and observed.unseen is not None:
+        if waited > UNSEEN_SECONDS_MAX:
+            return _left(desired, f"whether {running.name} has ended cannot be seen: {observed.unseen.message}")
+        return _Course(
+            [RequeueAfter(OTHERS_SECONDS, "Running")], f"waits for the end of {running.name}, which is not seen"
+        )
     if running is not None:
         stops: list[Effect] = [Stop(running.name)] if running.work != WORK else []
         return _Course(stops, told(running) if running.work == WORK else f"waits for the end of {running.name}")
@@ -99,7 +112,7 @@ def _next(
     match next_attempt(wanted, runs, observed.unlaunchable, policy=policy, now=now):
         case Launch() as launch:
             return _Course([launch], f"deletes what lies at {spec.location}", (launch.run,))
-        case Waits(seconds, message):
+        case Waits(seconds, message, _):
             return _Course([RequeueAfter(seconds, WORK)], message)
         case Stalled(problem) | Unlaunchable(problem):
             return _left(desired, problem.message)

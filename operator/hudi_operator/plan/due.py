@@ -13,6 +13,7 @@ from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.plan.figures import Figures, human_bytes
 from hudi_operator.plan.observed import TableObservation
+from hudi_table.model.digits import whole
 from hudi_table.model.services import ServiceType
 
 CLEAN_EVERY = "hoodie.clean.trigger.max.commits"
@@ -94,8 +95,9 @@ def _rule(work: ServiceWork, table: TableObservation, options: Mapping[str, str]
             enough = trace.commits_since >= _number(merged, CLEAN_EVERY, CLEAN_EVERY_DEFAULT)
             return f"{commits} commits, {kept} are kept" if commits > kept and enough else None
         case ServiceType.ARCHIVING:
-            most = _number(merged, "hoodie.keep.max.commits", 30)
-            return f"{commits} commits in the active timeline, {most} may be" if commits > most else None
+            debt = table.archiving
+            due = debt is not None and debt.due
+            return f"{debt.writes} commits in the active timeline, {debt.most} may be" if debt and due else None
         case _:
             return None
 
@@ -118,5 +120,5 @@ def extent(work: ServiceWork, table: TableObservation) -> tuple[int, int]:
 
 def _number(options: Mapping[str, str], key: str, default: int) -> int:
     """An option that is a whole number; what is none is left to the job to refuse."""
-    text = options.get(key, "")
-    return int(text) if text.isdigit() else default
+    found = whole(options.get(key, ""))
+    return default if found is None else found

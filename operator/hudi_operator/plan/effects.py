@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from hudi_operator.api.spark import SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import SparkSpec
 from hudi_table.model.jobspec import JobSpec
 
 

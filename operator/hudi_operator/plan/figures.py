@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.plan.observed import TableObservation
+from hudi_table.model.digits import whole
 
 SMALL_FILE_RATIO_MAX = 0.5
 SMALL_FILE_COUNT_MIN = 8
@@ -19,10 +21,11 @@ _TABLE_LIMIT = "hoodie.parquet.small.file.limit"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Ratios are 0 without base files. `bytes_to_clean` is None if it is not known."""
+    """Ratios are 0 without base files. `mergeable`: small files of partitions that have more than one. `bytes_to_clean` is None if it is not known."""
 
     files: int
     small_files: int
+    mergeable: int
     small_file_ratio: float
     log_bytes: int
     log_bytes_ratio: float
@@ -32,12 +35,14 @@ class Figures:
     @classmethod
     def of(cls, table: TableObservation, work: ServiceWork, options: Mapping[str, str]) -> Figures:
         """Measured for one service: small by its own limit if it has one, else by the table's."""
-        text = work.options.get(_CLUSTERING_LIMIT) or options.get(_TABLE_LIMIT, "")
-        small = sum(f.size < (int(text) if text.isdigit() else 0) for f in table.files)
+        limit = whole(work.options.get(_CLUSTERING_LIMIT) or options.get(_TABLE_LIMIT, "")) or 0
+        by_partition = Counter(f.partition for f in table.files if f.size < limit)
+        small = by_partition.total()
         total, base, logs = len(table.files), table.base_bytes, table.log_bytes
         return cls(
             files=total,
             small_files=small,
+            mergeable=sum(number for number in by_partition.values() if number > 1),
             small_file_ratio=small / total if total else 0.0,
             log_bytes=logs,
             log_bytes_ratio=logs / base if base else float(logs > 0),
@@ -47,8 +52,8 @@ class Figures:
 
     @property
     def well_sized(self) -> bool:
-        """Whether small files are few, or a small part."""
-        return self.files < SMALL_FILE_COUNT_MIN or self.small_file_ratio <= SMALL_FILE_RATIO_MAX
+        """Whether small files that have another one beside them are few, or a small part."""
+        return self.files < SMALL_FILE_COUNT_MIN or self.mergeable / self.files <= SMALL_FILE_RATIO_MAX
 
 
 def small_files(spec: HudiTableSpec, table: TableObservation) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.checkpoint import Checkpoint, SourceFile
-from hudi_table.model.debt import CompactionDebt
+from hudi_table.model.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.instants import Instant
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import TableConfig
@@ -56,9 +56,11 @@ class Trace:
 class TableObservation:
     """A table as its timeline shows it. `attempts` maps attempt names to the instants that they completed.
 
-    `compaction`: what is owed by the compaction's own trigger. `moments` of instants are in UTC. `colon_keys`: whether some
+    `compaction`: what is owed by the compaction's own trigger; `archiving`: what `maintenance.archiving` would find. `moments` of instants are in UTC. `colon_keys`: whether some
     record key holds ':' (None: not known). `last_write`: the newest write that no service made. `bytes_to_clean`: None where
-    nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder.
+    nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder. `unknown_checkpoints`: why the checkpoint of an ingest
+    cannot be read. `foreign`: those of the newest commits that other engines made; `lost`: properties that one of them dropped or changed.
+    `event_times`: the smallest of the newest commit that records any and the largest of the newest commits, in milliseconds since 1970.
     """
 
     config: TableConfig
@@ -67,14 +69,19 @@ class TableObservation:
     last_moment: datetime | None = None
     files: tuple[FileFact, ...] = ()
     checkpoints: dict[str, CommittedCheckpoint] = field(default_factory=dict)
+    unknown_checkpoints: Mapping[str, Problem] = field(default_factory=dict)
     attempts: dict[str, str] = field(default_factory=dict)
     colon_keys: bool | None = None
     suspects: tuple[str, ...] = ()
     compaction: CompactionDebt | None = None
+    archiving: ArchivingDebt | None = None
     traces: Mapping[ServiceType, Trace] = field(default_factory=dict)
     last_write: str | None = None
     bytes_to_clean: int | None = None
     timeline_files: int = 0
+    foreign: tuple[Instant, ...] = ()
+    lost: tuple[str, ...] = ()
+    event_times: tuple[int, int] | None = None
 
     def trace(self, kind: ServiceType) -> Trace:
         """What a service has left; of one that leaves nothing, every write of the timeline came since."""
@@ -110,8 +117,10 @@ class Observed:
     """Everything that a plan for one HudiTable looks at. `failures`: looks in a row that ended in a problem.
 
     `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
-    resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why no
-    attempt can be started. `measured`: what the newest of all these attempts that measured the index has found.
+    resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why an
+    attempt could not be started just now, by its work. `measured`: what the newest of all these attempts that measured the index has found. `holdable`: we
+    could let go of the resource whatever becomes of its namespace.
+    `refused`: what nobody could do of the manifest. `sharers`: the other HudiTables that lie where this one does, above or below it.
     """
 
     table: TableObservation | None = None
@@ -121,8 +130,11 @@ class Observed:
     failures: int = 0
     others: tuple[RunStatus, ...] = ()
     keepers: Mapping[ServiceType, str] = field(default_factory=dict)
-    unlaunchable: Problem | None = None
+    unlaunchable: Mapping[str, Problem] = field(default_factory=dict)
     measured: IndexStatus | None = None
+    holdable: bool = True
+    refused: Problem | None = None
+    sharers: tuple[str, ...] = ()
 
     def source(self, ingest: str) -> SourceObservation | None:
         """What was seen of an ingest's source."""
@@ -131,8 +143,8 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedService:
-    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none; `unlaunchable`: why no
-    attempt can be started."""
+    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none; `unlaunchable`: why its
+    attempt could not be started just now, by its work; `refused`: what nobody could do of its manifest."""
 
     owner: DesiredTable | None = None
     table: TableObservation | None = None
@@ -140,4 +152,5 @@ class ObservedService:
     runs: tuple[RunStatus, ...] = ()
     others: tuple[RunStatus, ...] = ()
     failures: int = 0
-    unlaunchable: Problem | None = None
+    unlaunchable: Mapping[str, Problem] = field(default_factory=dict)
+    refused: Problem | None = None

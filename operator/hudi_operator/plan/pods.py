@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hudi_operator.api.documents import Document
 
 _ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
+_NO_START = frozenset(
+    {
+        "FailedScheduling", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "FailedMount", "FailedAttachVolume",
+        "FailedBinding", "Failed", "ErrImageNeverPull", "InspectFailed", "BackOff", "Evicted", "OutOfcpu", "OutOfmemory", "Preempting",
+    }
+)  # fmt: skip
+"""Reasons of events by which scheduler and kubelet say that a pod does not start; a sandbox that cannot be made is told nowhere else."""
+
+
+def told_of_starts(events: Iterable[Document]) -> dict[str, Document]:
+    """The newest event of each pod, by name, that says why it does not start. `events`: oldest first."""
+    found = (event for event in events if (event.get("involvedObject") or {}).get("kind") == "Pod")
+    return {str(event["involvedObject"].get("name")): event for event in found if event.get("reason") in _NO_START}
+
+
+def is_starting(pod: Document) -> bool:
+    """Whether none of its containers has run yet."""
+    return (pod.get("status") or {}).get("phase") in ("Pending", None)
 
 
 def troubles(pod: Document) -> Iterator[tuple[str, str]]:

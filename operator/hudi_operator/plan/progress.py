@@ -12,6 +12,7 @@ from hudi_operator.plan import predict
 from hudi_operator.plan.cron import Cron
 from hudi_operator.plan.runs import DONE, rfc3339
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.digits import is_digits
 from hudi_table.model.services import ServiceType
 
 _APPROVAL = "approve-"
@@ -66,7 +67,7 @@ class Progress:
         """A run begins. One for a moment of the schedule takes that moment."""
         self.runs = (run, *self.runs)
         self.attempts = max(self.attempts, run.attempt)
-        if self.schedule is not None and run.batch is not None and run.batch[:1].isdigit():
+        if self.schedule is not None and run.batch is not None and is_digits(run.batch[:1]):
             self.schedule = changed(self.schedule, last=run.batch)
 
     def replace(self, run: RunStatus) -> None:

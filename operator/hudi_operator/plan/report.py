@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from hudi_operator.api.status import RUNS_MAX, DataStatus, IngestStatus, Note, TimelineStatus, UpkeepStatus
+from hudi_operator.api.options import ignored
+from hudi_operator.api.status import (
+    NOTE_LENGTH_MAX,
+    RUNS_MAX,
+    DataStatus,
+    IngestStatus,
+    Note,
+    TimelineStatus,
+    UpkeepStatus,
+)
 from hudi_operator.api.table import HudiTableSpec
+from hudi_operator.api.words import one_line
 from hudi_operator.plan.conditions import waiting_of
 from hudi_operator.plan.figures import human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
@@ -20,6 +30,7 @@ def timeline(table: TableObservation | None) -> TimelineStatus | None:
     if table is None:
         return None
     last = table.commits[-1] if table.commits else None
+    least, most = table.event_times or (None, None)
     return TimelineStatus(
         last_instant=last.time if last else None,
         last_action=last.action.value if last else None,
@@ -27,7 +38,20 @@ def timeline(table: TableObservation | None) -> TimelineStatus | None:
         commits=len(table.commits),
         files=table.timeline_files,
         pending=tuple(f"{i.time}.{i.action.value}.{i.state.value}" for i in table.pending),
+        min_event_time=_event_time(least),
+        watermark=_event_time(most),
     )
+
+
+def _event_time(millis: int | None) -> str | None:
+    """Of what any engine has recorded: nothing for what is no time of four-digit years."""
+    if millis is None:
+        return None
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
+    except OverflowError:
+        return None
+    return rfc3339(moment) if moment.year >= 1000 else None
 
 
 def records_of(table: TableObservation) -> int | None:
@@ -100,7 +124,13 @@ def summary(table: TableObservation) -> str:
     return f"{count} records in {len(table.files)} files, {size}, as of {table.commits[-1].time}"
 
 
-def notes(table: TableObservation | None) -> tuple[Note, ...]:
+def notes(spec: HudiTableSpec | None, table: TableObservation | None) -> tuple[Note, ...]:
+    """What a person should know: options that do nothing, and what other writers must not do."""
+    told = ignored(spec.options) if spec is not None else ""
+    return (*([Note("IgnoredOptions", one_line(told, NOTE_LENGTH_MAX))] if told else []), *_colons(table))
+
+
+def _colons(table: TableObservation | None) -> tuple[Note, ...]:
     """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/compatibility.md)."""
     if table is None or table.config.index is None or not table.config.index.type.hashes:
         return ()

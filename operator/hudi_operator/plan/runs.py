@@ -20,12 +20,17 @@ RETRYABLE = frozenset(
     error.name() for error in (CommitStateUnknownError, UnavailableError, WriteAbortedError, WriteConflictError)
 )
 JOB_LOST = JobLostError.name()
+DOUBLINGS_MAX = 64
+"""A store may be away for days: past some thousand failures the power is no number of a computer any more."""
 DONE = frozenset({"Succeeded", "NothingToDo"})
 
 
 def rfc3339(moment: datetime) -> str:
     """Seconds precision, `Z`."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+UNSAID = "the job ended without a result and without a commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,8 @@ class RetryPolicy:
 
     def wait_seconds(self, failures: int) -> float:
         """The wait after so many failures in a row."""
-        return min(self.backoff_first_seconds * 2.0 ** (failures - 1), self.backoff_max_seconds)
+        doublings = min(failures - 1, DOUBLINGS_MAX)
+        return min(self.backoff_first_seconds * 2.0**doublings, self.backoff_max_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +70,20 @@ def merged(
     for run in launched:
         before = runs.get(run.name)
         if before is None or before.phase in ("Running", "Lost"):
-            runs[run.name] = run
+            runs[run.name] = _with_hindrance(run, before)
     gone = {run.name for run in recorded if run.phase == "Running"} - {run.name for run in launched}
     for name in gone:
         runs[name] = replace(runs[name], phase="Lost")
     settled = [_by_timeline(run, table) for run in runs.values()]
     return tuple(sorted(settled, key=lambda r: (r.started or "", r.attempt, r.name), reverse=True))
+
+
+def _with_hindrance(run: RunStatus, before: RunStatus | None) -> RunStatus:
+    """A run that ended without a word: what held its pod up while that was still to be seen says more than that it is gone."""
+    held = before.message if before is not None and before.phase == "Running" else None
+    if run.phase != "Lost" or not held or held in (run.message or ""):
+        return run
+    return replace(run, message=f"{run.message or UNSAID}; before that: {held}")
 
 
 def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:
@@ -81,7 +95,7 @@ def _by_timeline(run: RunStatus, table: TableObservation | None) -> RunStatus:
         message = f"the timeline holds its commit {instant}"
         return replace(run, phase="Succeeded", reason=None, message=message, instants=(instant,))
     if run.phase == "Lost":
-        message = run.message or "the job ended without a result and without a commit"
+        message = run.message or UNSAID
         return replace(run, phase="Failed", reason=run.reason or JOB_LOST, message=message)
     return run
 

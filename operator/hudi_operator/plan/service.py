@@ -99,7 +99,7 @@ class _Judgement:
             self.outcome.stalled = ("TableMissing", f"{message}; create it")
             self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableMissing"))
             return None
-        problem = checks.problem_of(owner, self.observed.table)
+        problem = checks.problem_of(owner, self.observed.table) or self.observed.refused
         if problem is not None:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
             self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
@@ -247,8 +247,8 @@ class _Judgement:
                     self.outcome.failed = (problem.reason, problem.message)
                 else:
                     self.outcome.stalled = (problem.reason, problem.message)
-            case Waits(seconds, message):
-                self.outcome.busy = ("Retrying", message)
+            case Waits(seconds, message, reason):
+                self.outcome.busy = (reason, message)
                 self.requeues.append(RequeueAfter(seconds, name))
             case Unlaunchable(problem):
                 self.outcome.stalled = (problem.reason, problem.message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from hudi_operator.api.options import ignored
 from hudi_operator.api.resources import DesiredService
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import SERVICE_RUNS_MAX, PlanStatus, RunStatus, TableServiceStatus
@@ -43,6 +44,9 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
         findings.append(Finding("Stalled", "True", *outcome.stalled))
     if outcome.stale is not None:
         findings.append(Finding("PlanStale", "True", "TableMoved", outcome.stale))
+    told = ignored(desired.spec.options) if desired.spec is not None else ""
+    if told:
+        findings.append(Finding("OptionsIgnored", "True", "IgnoredOptions", told))
     ends = [run.finished for run in progress.runs if run.finished is not None]
     return TableServiceStatus(
         observed_generation=generation,

@@ -2,6 +2,9 @@
 
 Order of judgement: the manifest, then whether the table could be seen, then each ingest, then what `maintenance` asks for. At
 most one attempt works on a table, a TableService's or one of ours, so our own jobs never contend with each other.
+
+What fails for good stalls itself: an ingest whose source or checkpoint cannot be read, whose job is refused or fails, keeps neither
+another ingest nor a service of the table from its work.
 """
 
 from __future__ import annotations
@@ -14,16 +17,19 @@ from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
+from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
+from hudi_operator.manifests.quantities import seconds_of
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, conditions, debts, events, index, report
 from hudi_operator.plan.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.conditions import Finding, waiting_of
 from hudi_operator.plan.due import Due, due_now
-from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus
+from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.runs import DONE, RetryPolicy, merged, told
+from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told
+from hudi_table.errors import AccessDeniedError
 from hudi_table.model.checkpoint import batch_id
 from hudi_table.model.jobspec import JobSpec
 
@@ -32,6 +38,10 @@ OTHERS_SECONDS = 30.0
 """How often the end of another resource's run is looked for."""
 SOURCE_SECONDS = 60.0
 """How often a source is listed: files that land there send no word."""
+NOT_HOLDABLE = (
+    "spec.deletionPolicy is Purge, but the operator's right to let go of the table lives in its namespace, which could then never be "
+    "deleted: set rbac.purge of the chart, or give Retain or Unregister; until then the files would stay"
+)
 LAUNCH_SECONDS = 60.0
 """How soon an attempt is tried again that could not be started."""
 
@@ -47,21 +57,30 @@ def plan_table(
     news = events.changes(phases, reversed(status.runs), desired.status.conditions, status.conditions)
     news += events.switched_off(desired.status.conditions, status.conditions)
     news += index.news(desired.status.index, status.index)
-    return [*_held(desired), *judgement.launches, *news, SetStatus(to_document(status)), *judgement.requeues]
+    return [
+        *_held(desired, observed),
+        *judgement.stops,
+        *judgement.launches,
+        *news,
+        SetStatus(to_document(status)),
+        *judgement.requeues,
+    ]
 
 
-def _held(desired: DesiredTable) -> list[Effect]:
-    """A table whose files go with it is held back before it has any."""
+def _held(desired: DesiredTable, observed: Observed) -> list[Effect]:
+    """A table whose files go with it is held back before it has any; but where our rights may go before it, its namespace would
+    never go."""
     spec, identity = desired.spec, desired.identity
     if spec is None or identity.deleted:
         return []
-    wanted = spec.deletion_policy is DeletionPolicy.PURGE
+    wanted = spec.deletion_policy is DeletionPolicy.PURGE and observed.holdable
     return [Hold(wanted)] if wanted != identity.held else []
 
 
 @dataclass(slots=True)
 class _Judgement:
-    """What was seen, and what the judgement has come to so far."""
+    """What was seen, and what the judgement has come to so far. `stalled`: why nothing is done about the table; `halted`: why parts of the
+    work, by name, are not."""
 
     desired: DesiredTable
     observed: Observed
@@ -69,48 +88,83 @@ class _Judgement:
     now: datetime
     policy: RetryPolicy
     stalled: Problem | None = None
+    halted: dict[str, Problem] = field(default_factory=dict)
+    running: RunStatus | None = None
     busy: tuple[str, str] | None = None
+    stops: list[Stop] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     requeues: list[RequeueAfter] = field(default_factory=list)
 
     def judge(self) -> None:
         """Fill in the outcome."""
+        self._end_overdue()
         running = next((run for run in (*self.runs, *self.observed.others) if run.phase == "Running"), None)
+        self.running = running
         if running is not None:
             self.busy = ("Running", told(running))
             if running not in self.runs:
                 self.requeues.append(RequeueAfter(OTHERS_SECONDS, "Running"))
         spec = self.desired.spec
-        self.stalled = checks.problem_of(self.desired, self.observed.table)
+        self.stalled = checks.problem_of(self.desired, self.observed.table) or self.observed.refused
+        if self.stalled is not None and self.stalled is self.observed.refused:
+            self.requeues.append(RequeueAfter(LAUNCH_SECONDS, self.stalled.reason))
         if self.stalled is not None or spec is None:
             return
+        if spec.deletion_policy is DeletionPolicy.PURGE and not self.observed.holdable:
+            self.halted["Purge"] = Problem(AccessDeniedError.name(), NOT_HOLDABLE)
         if self.observed.problem is not None:
-            self._unseen(self.observed.problem)
-        elif running is None and not spec.suspend:
+            self.stalled = self._unseen(self.observed.problem)
+        elif not spec.suspend:
             for ingest in spec.ingest:
                 self._ingest(spec, ingest)
-                if self.launches or self.stalled:
-                    return
             self._maintenance(spec)
-            if spec.ingest:
+            if spec.ingest and running is None and not self.launches:
                 self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
 
-    def _unseen(self, problem: Problem) -> None:
+    def _end_overdue(self) -> None:
+        """Stop the ingest that takes longer than its manifest allows; else look again when it would."""
+        spec = self.desired.spec
+        limits = {f"Ingest/{each.name}": each.active_deadline for each in spec.ingest} if spec is not None else {}
+        for run in self.runs:
+            limit = limits.get(run.work)
+            if run.phase != "Running" or limit is None or run.started is None:
+                continue
+            left = seconds_of(limit) - (self.now - datetime.fromisoformat(run.started)).total_seconds()
+            if left > 0:
+                self.requeues.append(RequeueAfter(left, "activeDeadline"))
+                continue
+            self.stops.append(Stop(run.name))
+            message = f"{run.work}: stopped after {limit}"
+            ended = replace(
+                run, phase="Failed", reason=DeadlineExceededError.name(), message=message, finished=rfc3339(self.now)
+            )
+            self.runs = tuple(ended if each.name == run.name else each for each in self.runs)
+
+    @property
+    def standstill(self) -> Problem | None:
+        """What somebody has to mend: of the table, else of all parts that are halted."""
+        if self.stalled is not None or not self.halted:
+            return self.stalled
+        first = next(iter(self.halted.values()))
+        return Problem(first.reason, "; ".join(f"{work}: {each.message}" for work, each in self.halted.items()))
+
+    def _unseen(self, problem: Problem) -> Problem | None:
         """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
         failures = self.observed.failures
-        if not problem.retryable or failures >= self.policy.attempts_max:
-            self.stalled = problem
         if problem.retryable:
             wait = self.policy.wait_seconds(max(1, failures))
-            self.busy = ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
+            self.busy = self.busy or ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
             self.requeues.append(RequeueAfter(wait, problem.reason))
+        return problem if not problem.retryable or failures >= self.policy.attempts_max else None
 
     def _ingest(self, spec: HudiTableSpec, ingest: IngestSpec) -> None:
-        source = self.observed.source(ingest.name)
+        source, work = self.observed.source(ingest.name), f"Ingest/{ingest.name}"
         if source is None:
             return
         if source.problem is not None:
-            self._unseen(source.problem)
+            halted = self._unseen(source.problem)
+            if halted is not None:
+                self.halted[work] = halted
             return
         files = waiting_of(source, self.observed.table)
         if not files:
@@ -121,12 +175,11 @@ class _Judgement:
             config = self.observed.table.config if self.observed.table is not None else None
             return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config))
 
-        work = f"Ingest/{ingest.name}"
         doing = ("Ingesting", f"{work} takes {len(files)} files, {human_bytes(size)}")
         self._start(spec, work, batch_id(ingest.name, files), doing, job)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
-        """The first service that is due and has not yet done what it could about the table as it is."""
+        """The first service that is due, has not yet done what it could about the table as it is, and can be started."""
         table = self.observed.table
         if table is None:
             return
@@ -137,7 +190,6 @@ class _Judgement:
             due = due_now(work, table, options_of(spec))
             if due is not None and not self._is_done(due):
                 self._service(spec, due)
-                return
 
     def _is_done(self, due: Due) -> bool:
         """Whether a run found all that there was to do. One that was to execute a plan which still waits did not."""
@@ -165,20 +217,22 @@ class _Judgement:
     def _start(
         self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
     ) -> None:
-        """Launch an attempt at `batch`, unless it has to wait or cannot succeed."""
+        """Launch an attempt at `batch`, unless it has to wait for its turn or its repeat, or cannot succeed."""
+        if self.running is not None and self.running.work == work:
+            return
         wanted = Wanted(self.desired.identity, spec, work, batch, job)
         found = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
         match found:
-            case Launch():
+            case Launch() if self.running is None and not self.launches:
                 self.launches.append(found)
                 self.busy = doing
             case Stalled():
-                self.stalled = found.problem
+                self.halted[work] = found.problem
             case Waits():
-                self.busy = ("Retrying", found.message)
+                self.busy = self.busy or (found.reason, found.message)
                 self.requeues.append(RequeueAfter(found.seconds, work))
             case Unlaunchable():
-                self.stalled = found.problem
+                self.halted[work] = found.problem
                 self.requeues.append(RequeueAfter(LAUNCH_SECONDS, found.problem.reason))
 
 
@@ -189,18 +243,22 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     findings = [_ready(judgement)]
     if judgement.busy is not None:
         findings.append(Finding("Reconciling", "True", *judgement.busy))
-    if judgement.stalled is not None:
-        findings.append(Finding("Stalled", "True", judgement.stalled.reason, judgement.stalled.message))
+    standstill = judgement.standstill
+    if standstill is not None:
+        findings.append(Finding("Stalled", "True", standstill.reason, standstill.message))
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
-    unseen = table is None and observed.problem is not None
+    unseen = table is None and (observed.problem is not None or observed.refused is not None)
     if spec is not None and not unseen:
         findings.append(conditions.fresh(spec, table, observed.sources))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
         findings += conditions.metadata_table(table)
+        findings += conditions.foreign_writers(table)
     else:
         # Else it would be told again as soon as the table is seen again.
-        findings += conditions.as_before(before.conditions, conditions.METADATA_TABLE)
+        for kind in (conditions.METADATA_TABLE, conditions.FOREIGN_WRITERS, conditions.PROPERTIES_LOST):
+            findings += conditions.as_before(before.conditions, kind)
+    findings += conditions.shared(observed.sharers)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
@@ -210,14 +268,14 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),
         services=before.services if unseen else report.services(table),
         runs=tuple(replace(run, plan=None, index=None) for run in runs[: report.RUNS_MAX]),
-        notes=report.notes(table),
+        notes=report.notes(spec, table),
     )
 
 
 def _ready(judgement: _Judgement) -> Finding:
     desired, observed = judgement.desired, judgement.observed
-    if judgement.stalled is not None:
-        return Finding("Ready", "False", judgement.stalled.reason, judgement.stalled.message)
+    if judgement.standstill is not None:
+        return Finding("Ready", "False", judgement.standstill.reason, judgement.standstill.message)
     if observed.problem is not None:
         return Finding("Ready", "Unknown", observed.problem.reason, observed.problem.message)
     table, spec = observed.table, desired.spec

@@ -14,7 +14,7 @@ from typing import Any
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.plan import overview
-from hudi_operator.plan.pods import troubles
+from hudi_operator.plan.pods import is_starting, told_of_starts, troubles
 from hudi_table.model.table_config import IndexType
 
 SEEN_SECONDS_MAX = 60
@@ -122,9 +122,15 @@ def _standstill(table: Document) -> Iterator[Cause]:
         yield Cause(Level.BLOCKS, f"it cannot be seen: {ready.get('reason')}", str(ready.get("message")), next_)
     elif ready.get("reason") == "NoTable":
         yield Cause(Level.WAITS, "there is no table yet", str(ready.get("message")), _get(table, "-o yaml"))
-    if busy.get("status") == "True" and busy.get("reason") == "Retrying":
+    if busy.get("status") == "True" and busy.get("reason") in ("Retrying", "Queued"):
         why, began = str(busy.get("message")), busy.get("lastTransitionTime")
-        yield Cause(Level.WAITS, "it is tried again", why, _hudi(table, "logs"), began)
+        yield Cause(
+            Level.WAITS,
+            "it waits for its turn" if busy.get("reason") == "Queued" else "it is tried again",
+            why,
+            _hudi(table, "logs"),
+            began,
+        )
 
 
 def _mend(table: Document, reason: str, message: str) -> str:
@@ -138,7 +144,7 @@ def _mend(table: Document, reason: str, message: str) -> str:
         return f"kubectl describe quota -n {namespace}"
     if reason == "AccessDenied" and REFUSED in message:
         return f"kubectl describe role,rolebinding -n {namespace}"
-    if reason in ("InvalidSpec", "UnsupportedSpec", "InvalidOption", "LauncherNotServed"):
+    if reason in ("InvalidSpec", "InvalidOption", "LauncherNotServed"):
         return f"kubectl edit {_resource(table)}"
     if reason == "AccessDenied" and secret:
         return f"kubectl get secret {secret} -n {namespace}"
@@ -162,12 +168,31 @@ def troubles_of(table: Document, facts: Facts) -> Iterator[Cause]:
             name = documents.name_of(pod)
             next_ = f"kubectl describe pod {name} -n {documents.namespace_of(pod)}"
             yield Cause(Level.BLOCKS, f"pod {name} does not start: {reason}", message, next_)
+    yield from _events_of_pods(table, facts)
     for event in facts.events:
         if event.get("reason") == "FailedCreate":
             of = event.get("involvedObject") or {}
             next_ = f"kubectl describe job {of.get('name')} -n {documents.namespace_of(table)}"
             why = str(event.get("message"))
             yield Cause(Level.BLOCKS, f"Job {of.get('name')} gets no pod", why, next_, event.get("lastTimestamp"))
+
+
+def _events_of_pods(table: Document, facts: Facts) -> Iterator[Cause]:
+    """What only events tell: a sandbox that cannot be made, a volume that is not there, and why a pod that is gone never ran."""
+    pods = {documents.name_of(pod): pod for pod in facts.pods}
+    known = {name for name, pod in pods.items() if any(troubles(pod))}
+    for name, event in told_of_starts(facts.events).items():
+        pod = pods.get(name)
+        if name in known or (pod is not None and not is_starting(pod)):
+            continue
+        why, since = f"{event.get('message')}", documents.moment_of(event)
+        namespace = documents.namespace_of(table)
+        if pod is not None:
+            next_ = f"kubectl describe pod {name} -n {namespace}"
+            yield Cause(Level.BLOCKS, f"pod {name} does not start: {event.get('reason')}", why, next_, since)
+        else:
+            next_ = f"kubectl get events -n {namespace} --field-selector involvedObject.name={name}"
+            yield Cause(Level.FAILED, f"pod {name} did not start: {event.get('reason')}", why, next_, since)
 
 
 def _work(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
@@ -194,7 +219,7 @@ def _service(table: Document, service: Document) -> Iterator[Cause]:
         ready = documents.condition_of(service, "Ready")
         why = str(ready.get("message"))
         yield Cause(Level.FAILED, f"{head} failed: {ready.get('reason')}", why, _hudi(service, "logs"))
-    if busy.get("status") == "True" and busy.get("reason") in ("Waiting", "Retrying", "NoTable"):
+    if busy.get("status") == "True" and busy.get("reason") in ("Waiting", "Queued", "Retrying", "NoTable"):
         why = str(busy.get("message"))
         yield Cause(Level.WAITS, f"{head} waits", why, _hudi(table, "status"), busy.get("lastTransitionTime"))
     if documents.is_true(service, "PlanStale"):
@@ -226,6 +251,10 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         yield Cause(
             Level.OWES, f"{service} is owed: {condition.get('reason')}", str(condition.get("message")), next_, began
         )
+    shared = documents.condition_of(table, "SharedLocation")
+    if shared.get("status") == "True":
+        why, began = str(shared.get("message")), shared.get("lastTransitionTime")
+        yield Cause(Level.FAILED, "its location is not its own", why, "kubectl get ht -A -o wide", began)
     if documents.is_true(table, "ResizeNeedsApproval"):
         resize = documents.condition_of(table, "ResizeNeedsApproval")
         yield Cause(

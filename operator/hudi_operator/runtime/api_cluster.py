@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_operator.api.crd import GROUP, PLURALS, VERSION
-from hudi_operator.api.resources import API_VERSION, FINALIZER, KINDS, Key, key_of, table_of
+from hudi_operator.api.resources import API_VERSION, FINALIZER, Key, key_of, table_of
 from hudi_operator.api.words import one_line
 from hudi_operator.kube.rest import Document, Rest
+from hudi_operator.kube.served import Served
 from hudi_operator.plan.effects import Emit
+from hudi_operator.runtime.places import Places
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
 from hudi_table.table.ports import Clock
 
@@ -28,23 +30,35 @@ class ApiCluster:
 
     def __init__(self, rest: Rest, clock: Clock, instance: str) -> None:
         self._rest = rest
+        self._served = Served(rest, clock)
         self._clock = clock
         self._instance = instance
         self._lock = threading.Lock()
         self._known: dict[Key, Mapping[str, Any]] = {}
         self._tables: dict[tuple[str, str], set[Key]] = {}
         self._uids: dict[str, Key] = {}
+        self._places = Places()
         self._listed: dict[Key, str] = {}
+        self._heard: dict[Key, str] = {}
 
-    def load(self, namespace: str = "") -> None:
-        """List every resource of our kinds, in one namespace or in all, before a watch begins: what this brings is not newer than what
+    def load(self, kind: str, namespace: str = "") -> None:
+        """List every resource of a kind, in one namespace or in all, before a watch begins: what this brings is not newer than what
         a watch has brought. Raises HudiError."""
         where = f"/namespaces/{namespace}" if namespace else ""
-        for kind in KINDS:
-            for item in self._rest.objects(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}"):
-                key = self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
-                with self._lock:
-                    self._listed[key] = item["metadata"]["resourceVersion"]
+        for item in self._rest.objects(f"/apis/{GROUP}/{VERSION}{where}/{PLURALS[kind]}"):
+            key = self.seen({"apiVersion": API_VERSION, "kind": kind, **item})
+            with self._lock:
+                self._listed[key] = self._heard[key] = item["metadata"]["resourceVersion"]
+
+    def told(self, key: Key, version: str) -> None:
+        """The watch has brought this version: that of a write of ours, too, tells that it hears."""
+        with self._lock:
+            self._heard[key] = version
+
+    def heard(self) -> dict[Key, str]:
+        """The version of each known resource that the watch, or the listing before it, has brought last."""
+        with self._lock:
+            return {key: version for key, version in self._heard.items() if key in self._known}
 
     def is_listed(self, key: Key, version: str) -> bool:
         """Whether `load` has brought this version of a resource. The watch tells of it once, so it is asked once."""
@@ -61,12 +75,14 @@ class ApiCluster:
             self._known[key] = document
             self._uids[metadata["uid"]] = key
             self._tables.setdefault(table_of(document), set()).add(key)
+            self._places.add(key, document)
         return key
 
     def gone(self, key: Key) -> None:
         """The watch says that a resource was deleted."""
         with self._lock:
             self._forget(key)
+            self._heard.pop(key, None)
 
     def vanished(self, key: Key, document: Mapping[str, Any]) -> bool:
         """A resource is not there any more that was known by this document; whether nothing was heard of it since."""
@@ -74,12 +90,14 @@ class ApiCluster:
             same = self._known.get(key) is document
             if same:
                 self._forget(key)
+                self._heard.pop(key, None)
         return same
 
     def _forget(self, key: Key) -> None:
         before = self._known.pop(key, None)
         if before is not None:
             self._uids.pop(before["metadata"]["uid"], None)
+            self._places.remove(key)
             table = table_of(before)
             self._tables[table].discard(key)
             if not self._tables[table]:
@@ -99,6 +117,11 @@ class ApiCluster:
         """Every known resource, sorted."""
         with self._lock:
             return sorted(self._known)
+
+    def sharing(self, key: Key) -> list[Key]:
+        """The HudiTables at the place of another, or above or below it."""
+        with self._lock:
+            return self._places.sharing(key)
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The document as it was last seen, or None."""
@@ -135,6 +158,11 @@ class ApiCluster:
         stored = self.get(key)
         if stored is not None:
             self._write(key, stored, set_on)
+
+    def may_let_go(self) -> bool:
+        """A right of one namespace goes with it, before the resources there or after: only one to all of them is sure to stay. Raises
+        HudiError."""
+        return self._served.may("patch", API_VERSION, PLURALS["HudiTable"], "")
 
     def _write(
         self, key: Key, stored: Mapping[str, Any], write: Callable[[Mapping[str, Any]], Document | None]

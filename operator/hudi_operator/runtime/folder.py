@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from hudi_operator.api.resources import KINDS, Key, key_of, table_of, with_defaults
 from hudi_operator.plan.effects import Emit
 from hudi_operator.plan.runs import rfc3339
+from hudi_operator.runtime.places import Places
 from hudi_table.errors import CorruptTableError, WriteConflictError
 from hudi_table.table.ports import Clock
 
@@ -95,6 +96,13 @@ class FolderCluster:
         """The resources of one table, sorted."""
         return [key for key in self.keys() if table_of(self._read(self._path(key))) == (namespace, table)]
 
+    def sharing(self, key: Key) -> list[Key]:
+        """The HudiTables at the place of another, or above or below it."""
+        places = Places()
+        for each in self.keys():
+            places.add(each, self._read(self._path(each)))
+        return places.sharing(key)
+
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document, or None."""
         path = self._path(key)
@@ -108,6 +116,10 @@ class FolderCluster:
 
     def hold(self, key: Key, *, held: bool) -> None:
         """Nothing: no resource of a folder is deleted."""
+
+    def may_let_go(self) -> bool:
+        """Nothing is held here."""
+        return True
 
     def emit(self, key: Key, event: Emit) -> None:
         """Append to `events.jsonl`, and tell whoever watches. The file starts anew past its bound."""

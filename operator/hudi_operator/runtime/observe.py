@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hudi_operator.api.resources import DesiredTable
-from hudi_operator.api.table import HudiTableSpec, IngestSpec, SourceType
+from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.jobs import options_of
-from hudi_operator.plan.observed import (
-    CommittedCheckpoint,
-    FileFact,
-    Problem,
-    SourceObservation,
-    TableObservation,
-)
+from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
+from hudi_operator.runtime.known import KnownTable, problem_of
 from hudi_operator.runtime.traces import traces
+from hudi_operator.runtime.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import (
-    CorruptTableError,
-    HudiError,
-    InvalidRequestError,
-    TableNotFoundError,
-)
-from hudi_table.model.checkpoint import KEY_PREFIX, Checkpoint
-from hudi_table.model.commits import CommitMetadata
+from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
+from hudi_table.model.bounded import Bounded, Shelf
+from hudi_table.model.chain import ChainEntry
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
@@ -33,16 +24,19 @@ from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.context import TableContext
+from hudi_table.table.foreign import foreign_commits
 from hudi_table.table.held import live_clusterings
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import open_context
 from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import BaseFile, FileSystemView
 
-COMMITS_READ_MAX = 200
 FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8
+FACTS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 20_000, 20_000, 32 << 20
+"""What is remembered of all tables together: some 100 MiB at most. Past it, tables that were not looked at for longest are read anew."""
 
 
 @dataclass(slots=True)
@@ -57,12 +51,16 @@ Cleanable = Callable[[FileSystemView, Mapping[str, str]], int]
 
 @dataclass(slots=True)
 class Observer:
-    """Reads tables. What cannot change (completed commits, footers) is remembered by table."""
+    """Reads tables. What cannot change (completed commits, footers) is remembered by table, within bounds that all tables share."""
 
     clock: Clock
     cleanable: Cleanable = bytes_to_clean
-    _contexts: dict[tuple[str, int], TableContext] = field(default_factory=dict)
-    _footers: dict[tuple[str, str], _Footer] = field(default_factory=dict)
+    _tables: Bounded[Hashable, KnownTable] = field(
+        default_factory=lambda: Bounded(FACTS_MAX, lambda known: known.weight)
+    )
+    _bodies: Bounded[tuple[Hashable, str], bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
+    _entries: Bounded[tuple[Hashable, int], ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
+    _footers: Bounded[tuple[Hashable, str], _Footer] = field(default_factory=lambda: Bounded(FOOTERS_MAX))
 
     def table(
         self, desired: DesiredTable, secret: Mapping[str, str], cleaning: Mapping[str, str] | None = None
@@ -75,23 +73,26 @@ class Observer:
         if spec is None:
             return None
         try:
+            check_maintenance(spec)
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
-            context = self._context(spec.location, storage, secret)
-            return None if context is None else self._read(context, spec, cleaning)
+            # One who has other credentials sees nothing that was read with these.
+            owner = (spec.location, hash(tuple(sorted(secret.items()))))
+            context = self._context(owner, storage)
+            if context is None:
+                return None
+            return looking(context, lambda: self._read(owner, context, spec, cleaning))
         except HudiError as error:
-            return _problem(error)
+            return problem_of(error)
 
     def source(self, spec: HudiTableSpec, ingest: IngestSpec, secret: Mapping[str, str]) -> SourceObservation:
         """The files of an ingest's source."""
-        path = ingest.source.path
-        if ingest.source.type is not SourceType.FILES or path is None:
-            return SourceObservation(ingest.name)
+        path = ingest.source.path or ""
         try:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
         except HudiError as error:
-            return SourceObservation(ingest.name, problem=_problem(error))
+            return SourceObservation(ingest.name, problem=problem_of(error))
 
-    def _context(self, location: str, storage: Storage, secret: Mapping[str, str]) -> TableContext | None:
+    def _context(self, owner: Hashable, storage: Storage) -> TableContext | None:
         """The table's context, its caches kept; the properties are read each time, for they may have changed."""
         try:
             context = open_context(storage, self.clock)
@@ -100,22 +101,37 @@ class Observer:
             if files or any(folder.rstrip("/") != HOODIE for folder in folders):
                 raise InvalidRequestError(error.message, base_path=error.base_path) from error
             return None
-        known = self._contexts.setdefault((location, hash(tuple(sorted(secret.items())))), context)
-        context.bodies, context.entries = known.bodies, known.entries
+        context.bodies, context.entries = Shelf(self._bodies, owner), Shelf(self._entries, owner)
         return context
 
-    def _read(self, context: TableContext, spec: HudiTableSpec, cleaning: Mapping[str, str] | None) -> TableObservation:
+    def _read(
+        self, owner: Hashable, context: TableContext, spec: HudiTableSpec, cleaning: Mapping[str, str] | None
+    ) -> TableObservation:
+        known = self._tables.get(owner) or KnownTable()
+        with known.lock:
+            found = self._read_known(owner, known, context, spec, cleaning)
+        self._tables[owner] = known
+        return found
+
+    def _read_known(
+        self,
+        owner: Hashable,
+        known: KnownTable,
+        context: TableContext,
+        spec: HudiTableSpec,
+        cleaning: Mapping[str, str] | None,
+    ) -> TableObservation:
         timeline = load_timeline(context)
-        commits = timeline.commits[-COMMITS_READ_MAX:]
-        metadata = [(i.time, commit_metadata(context, i)) for i in reversed(commits)]
+        unknown = known.learn(context, timeline, [ingest.name for ingest in spec.ingest])
         view = FileSystemView(context, timeline)
         slices = view.latest_slices()
         files = [s.base for s in slices if s.base is not None]
         logged = {s.base.path: sum(log.size for log in s.logs) for s in slices if s.base is not None and s.logs}
-        rows = self._rows(context, files, [m for _, m in metadata])
-        checkpoints, attempts = _checkpoints(metadata)
+        known.keep_rows(f.path for f in files)
+        rows = self._rows(owner, context, files, known.rows)
+        checkpoints, damaged = known.checkpoints(context)
         clusterings = [instant.time for instant in live_clusterings(context, timeline)]
-        left, last_write = traces(timeline, metadata, clusterings)
+        left, last_write = traces(timeline, known.operations(timeline), clusterings)
         return TableObservation(
             config=context.config,
             commits=timeline.commits,
@@ -126,40 +142,47 @@ class Observer:
                 for f in files
             ),
             checkpoints=checkpoints,
-            attempts=attempts,
-            colon_keys=self._colon_keys(context, files),
+            unknown_checkpoints=unknown | damaged,
+            attempts=known.attempts(timeline),
+            event_times=known.event_times(timeline),
+            colon_keys=self._colon_keys(owner, context, files),
             suspects=_suspects(context, timeline, clusterings),
             compaction=compaction_debt(view, options_of(spec)),
+            archiving=archiving_of(context, timeline, spec),
             traces=left,
             last_write=last_write,
             bytes_to_clean=self.cleanable(view, cleaning) if cleaning is not None else None,
             timeline_files=len(timeline.files),
+            foreign=foreign_commits(context, timeline),
+            lost=tuple(sorted(context.lost)),
         )
 
-    def _rows(self, context: TableContext, files: list[BaseFile], commits: list[CommitMetadata]) -> dict[str, int]:
+    def _rows(
+        self, owner: Hashable, context: TableContext, files: list[BaseFile], told: Mapping[str, int]
+    ) -> dict[str, int]:
         """Rows by path: from the commits that wrote the files, else from footers, as far as the bound allows."""
-        rows = {stat.path: stat.num_writes for commit in commits for stat in commit.stats}
-        missing = [f for f in files if f.path not in rows]
-        if len(missing) <= FOOTERS_READ_MAX:
-            rows |= {f.path: self._footer(context, f).rows for f in missing}
-        return rows
+        missing = [f for f in files if f.path not in told]
+        if len(missing) > FOOTERS_READ_MAX:
+            return dict(told)
+        return {**told, **{f.path: self._footer(owner, context, f).rows for f in missing}}
 
-    def _colon_keys(self, context: TableContext, files: list[BaseFile]) -> bool | None:
+    def _colon_keys(self, owner: Hashable, context: TableContext, files: list[BaseFile]) -> bool | None:
         """Whether a sampled file's smallest or greatest key holds ':'. Not seen in the sample is not known."""
         config = context.config
         if config.index is None or not config.index.type.hashes or len(config.record_key) != 1:
             return None
         sample = sorted(files, key=lambda f: f.instant)[-KEY_SAMPLE_FILES:]
-        keys = [key for f in sample for key in self._footer(context, f).keys]
+        keys = [key for f in sample for key in self._footer(owner, context, f).keys]
         return True if any(key is not None and ":" in key for key in keys) else None
 
-    def _footer(self, context: TableContext, file: BaseFile) -> _Footer:
-        key = (context.base_path, file.path)
-        if key not in self._footers:
-            with context.storage.open_read(file.path) as source:
-                footer = read_footer(source)
-            self._footers[key] = _Footer(footer.rows, (footer.min_key, footer.max_key))
-        return self._footers[key]
+    def _footer(self, owner: Hashable, context: TableContext, file: BaseFile) -> _Footer:
+        known = self._footers.get((owner, file.path))
+        if known is not None:
+            return known
+        with context.storage.open_read(file.path) as source:
+            footer = read_footer(source)
+        found = self._footers[owner, file.path] = _Footer(footer.rows, (footer.min_key, footer.max_key))
+        return found
 
 
 def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) -> dict[str, str]:
@@ -169,29 +192,6 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
     given = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in given.items() if value is not None}
     return options | {name.lower(): value for name, value in secret.items() if name != CONNECTION}
-
-
-def _problem(error: HudiError) -> Problem:
-    return Problem(error.name(), str(error), error.retryable)
-
-
-def _checkpoints(
-    metadata: list[tuple[str, CommitMetadata]],
-) -> tuple[dict[str, CommittedCheckpoint], dict[str, str]]:
-    """(newest checkpoint of each ingest, attempt → instant) of commits, newest first."""
-    newest: dict[str, CommittedCheckpoint] = {}
-    attempts: dict[str, str] = {}
-    for time, commit in metadata:
-        for key, text in commit.extra_metadata.items():
-            if not key.startswith(KEY_PREFIX):
-                continue
-            try:
-                checkpoint = Checkpoint.from_text(text)
-            except (ValueError, KeyError, TypeError) as error:
-                raise CorruptTableError(f"{key} of this commit {error}", instant=time) from error
-            newest.setdefault(key.removeprefix(KEY_PREFIX), CommittedCheckpoint(checkpoint, time))
-            attempts.setdefault(checkpoint.attempt, time)
-    return newest, attempts
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.resources import Key, key_of, table_of
+from hudi_operator.api.resources import KINDS, Key, key_of, table_of
+from hudi_operator.plan.observed import Problem
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.ports import Meter, NoMeter
 from hudi_operator.runtime.queue import JITTER, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_operator.runtime.workers import Workers
 from hudi_table.errors import HudiError, InvariantError, UnavailableError
 
-PATIENCE_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 """How soon a look is repeated that the API server did not answer: stores that do not answer raise nothing here."""
 RESYNC_SECONDS = 600.0
@@ -26,35 +28,46 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Operator:
-    """Looks at resources with some threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads.
-
-    `last_look`: when a look last ended, or the work began, on the queue's clock.
-    """
+    """Looks at resources with `count` threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads. `ending` is
+    set by a look that asks the process to end."""
 
     cluster: ApiCluster
     reconciler: Reconciler
     queue: WorkQueue
-    workers: int = 4
+    count: int = 4
     resync_seconds: float = RESYNC_SECONDS
     meter: Meter = field(default_factory=NoMeter)
-    last_look: float = 0.0
-    _looks: dict[str, tuple[Key, float]] = field(default_factory=dict)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    ending: threading.Event = field(default_factory=threading.Event)
+    last_heard: dict[tuple[str, str], float] = field(default_factory=dict)
+    """When the watch last brought anything of a kind in a namespace, on the queue's clock."""
+    workers: Workers = field(init=False)
 
-    def load(self, namespaces: Sequence[str]) -> None:
+    def __post_init__(self) -> None:
+        self.workers = Workers(self.queue, self._work, self.count, self.ending)
+
+    def load(self, namespaces: Sequence[str]) -> dict[str, HudiError]:
         """List what is there, in all namespaces if none is named, before the watch begins, and look at all of it: what belongs to one
-        table, one after the other. Raises HudiError; what was listed before that is looked at."""
-        try:
-            for namespace in namespaces or ("",):
-                self.cluster.load(namespace)
-        finally:
-            for key in sorted(self.cluster.keys(), key=lambda key: (self.group(key), key)):
-                self.queue.add(key)
+        table, one after the other. The namespaces that cannot be listed, and why: they keep nobody from the others."""
+        refused: dict[str, HudiError] = {}
+        for namespace, kind in ((namespace, kind) for namespace in namespaces or ("",) for kind in KINDS):
+            try:
+                self.cluster.load(kind, namespace)
+            except HudiError as error:
+                refused[namespace] = error
+        for key in sorted(self.cluster.keys(), key=lambda key: (self.group(key), key)):
+            self.queue.add(key)
+        return refused
 
     def heard(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
+        """The watch has brought a resource of ours, which is there, has changed, or is gone."""
+        key, version = key_of(document), document["metadata"]["resourceVersion"]
+        self.last_heard[key.kind, key.namespace] = self.queue.clock()
+        self.cluster.told(key, version)
+        if deleted or not self.cluster.is_listed(key, version):
+            self.take_in(document, deleted=deleted)
+
+    def take_in(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
         """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
-        if self.cluster.is_listed(key_of(document), document["metadata"]["resourceVersion"]) and not deleted:
-            return
         before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
@@ -88,52 +101,58 @@ class Operator:
 
     def start(self) -> None:
         """Begin to work."""
-        self.last_look = self.queue.clock()
-        self._threads = [threading.Thread(target=self._work, name=f"worker-{n}") for n in range(self.workers)]
-        for thread in self._threads:
-            thread.start()
+        self.workers.start()
 
     def stop(self, seconds: float) -> bool:
         """Take up nothing more; whether all that was at work has ended after so many seconds."""
-        self.queue.close()
-        for thread in self._threads:
-            thread.join(seconds / max(1, len(self._threads)))
-        return not any(thread.is_alive() for thread in self._threads)
+        return self.workers.stop(seconds)
 
-    def looks(self) -> list[tuple[Key, float]]:
-        """What is being looked at, and for how many seconds."""
-        now = self.queue.clock()
-        return [(key, now - began) for key, began in list(self._looks.values())]
-
-    def working(self) -> int:
-        """How many workers are alive."""
-        return sum(thread.is_alive() for thread in self._threads)
-
-    def _work(self) -> None:
-        while not self.queue.closed:
-            key = self.queue.take(PATIENCE_SECONDS)
-            if key is not None:
-                began = self.queue.clock()
-                self._looks[threading.current_thread().name] = (key, began)
-                error = self._look(key)
-                del self._looks[threading.current_thread().name]
-                self.last_look = self.queue.clock()
-                self.meter.looked(key, self.last_look - began, error)
+    def _work(self, key: Key) -> None:
+        began = self.queue.clock()
+        error: str | None = InvariantError.name()
+        try:
+            error = self._look(key)
+        finally:
+            self.meter.looked(key, self.queue.clock() - began, error)
 
     def _look(self, key: Key) -> str | None:
-        """One look; the name of the error in which it ended."""
+        """One look; the name of the error in which it ended. Exits are passed on, and nothing else is."""
         try:
             again = self.reconciler.reconcile(key)
+            known = self.cluster.get(key) is not None
         except HudiError as error:
             away = isinstance(error, UnavailableError)
             wait = self.queue.failed(key, AWAY_SECONDS * (1 + JITTER * random.random()) if away else float("inf"))  # noqa: S311 - spreads moments
             _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
+            if not error.retryable:
+                self._tell(key, Problem(error.name(), str(error)), wait)
             return error.name()
-        except Exception:  # noqa: BLE001 - a bug in one look must not end the worker, or all tables would stand still
-            _log.exception("%s: next look in %.0f s", key, self.queue.failed(key))
+        except (KeyboardInterrupt, SystemExit):
+            self.queue.failed(key)
+            raise
+        except BaseException as error:  # noqa: BLE001 - a fault in one look, a panic below it too, must not end the worker
+            wait = self.queue.failed(key)
+            # What it says may hold a value of a Secret.
+            _log.error("%s: %s; next look in %.0f s\n%s", key, type(error).__name__, wait, _frames(error))
+            self._tell(key, Problem(InvariantError.name(), _fault(error)), wait)
             return InvariantError.name()
-        else:
-            known = self.cluster.get(key) is not None
-            wait = min(self.resync_seconds, again.seconds) if again is not None else self.resync_seconds
-            self.queue.done(key, wait if known else None)
-            return None
+        wait = min(self.resync_seconds, again.seconds) if again is not None else self.resync_seconds
+        self.queue.done(key, wait if known else None)
+        return None
+
+    def _tell(self, key: Key, problem: Problem, wait: float) -> None:
+        """The resource says why it is not looked after. Where that cannot be written, the log has said it."""
+        try:
+            self.reconciler.unlooked(key, problem, wait)
+        except Exception as error:  # noqa: BLE001 - the look has failed already
+            _log.warning("%s: its condition cannot be written: %s", key, type(error).__name__)
+
+
+def _frames(error: BaseException) -> str:
+    return "Traceback (most recent call last):\n" + "".join(traceback.format_tb(error.__traceback__))
+
+
+def _fault(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].name}" if frames else ""
+    return f"a look at it ended in {type(error).__name__}{where}: a fault of the operator, whose log says where"

@@ -21,6 +21,10 @@ class Cluster(Protocol):
         """The HudiTable of this name, if there is one, and the TableServices that refer to it, sorted."""
         ...
 
+    def sharing(self, key: Key) -> list[Key]:
+        """The other HudiTables that lie where this one does, or above or below it, sorted."""
+        ...
+
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The stored document with uid and generation, or None."""
         ...
@@ -31,6 +35,10 @@ class Cluster(Protocol):
 
     def hold(self, key: Key, *, held: bool) -> None:
         """Hold a resource back when it is deleted, or let go of it; nothing happens if it is so, or if the resource is gone."""
+        ...
+
+    def may_let_go(self) -> bool:
+        """Whether we can let go of a resource whatever becomes of its namespace, the rights that we have there among it."""
         ...
 
     def emit(self, key: Key, event: Emit) -> None:

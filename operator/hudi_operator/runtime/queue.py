@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hudi_operator.api.resources import Key
 from hudi_operator.plan.runs import RetryPolicy
 
+SHARE = 8
 JITTER = 0.2
 """Share by which an appointed time is spread, so that resources that came together do not stay together."""
 
@@ -19,12 +21,14 @@ JITTER = 0.2
 class WorkQueue:
     """Keys and when they are due, on a clock in seconds. For several threads at once.
 
-    `group` names what a key is about: of the keys of one group, one at a time is worked on.
+    `group` names what a key is about: of the keys of one group, one at a time is worked on. Of one namespace no more than `share` are: one
+    whose stores do not answer leaves workers to the others.
     """
 
     clock: Callable[[], float]
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     group: Callable[[Key], Hashable] = lambda key: key
+    share: int = SHARE
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _due: dict[Key, float] = field(default_factory=dict)
     _heap: list[tuple[float, Key]] = field(default_factory=list)
@@ -100,14 +104,14 @@ class WorkQueue:
 
     def _next(self) -> tuple[float, Key | None]:
         """The earliest key that is free. Entries of the heap that an earlier moment has overtaken are dropped."""
-        busy = set(self._taken.values())
+        busy, shares = set(self._taken.values()), Counter(key.namespace for key in self._taken)
         held: list[tuple[float, Key]] = []
         found: tuple[float, Key | None] = (float("inf"), None)
         while self._heap:
             moment, key = self._heap[0]
             if self._due.get(key) != moment:
                 heapq.heappop(self._heap)
-            elif self.group(key) in busy:
+            elif self.group(key) in busy or shares[key.namespace] >= self.share:
                 held.append(heapq.heappop(self._heap))
             else:
                 found = (moment, key)

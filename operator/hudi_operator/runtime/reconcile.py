@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.resources import DesiredService, DesiredTable, Identity, Key, desired_service, desired_table
+from hudi_operator.api.pods import PodPolicies
+from hudi_operator.api.resources import (
+    DesiredService,
+    DesiredTable,
+    Identity,
+    Key,
+    desired_service,
+    desired_table,
+    identity_of,
+)
 from hudi_operator.api.service import RunMode
+from hudi_operator.api.spark import SparkSpec
 from hudi_operator.api.status import IndexStatus, RunStatus
+from hudi_operator.api.table import DeletionPolicy
+from hudi_operator.errors import InvalidSpecError
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
-from hudi_operator.plan.checks import overlap
+from hudi_operator.plan.attempts import QUEUED
+from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.failed import failed_status
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
@@ -23,10 +39,14 @@ from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
 from hudi_operator.runtime.parsed import Parsed
 from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
-from hudi_table.errors import HudiError
+from hudi_operator.runtime.turns import Turns, unlimited
+from hudi_table.errors import HudiError, InvariantError
+from hudi_table.model.bounded import Bounded
 from hudi_table.model.services import ServiceType
 from hudi_table.table.ports import Clock
 
+_log = logging.getLogger(__name__)
+FAILURES_MAX = 20_000
 SECRET_LENGTH_MIN = 4
 """Shorter values are not masked in messages: they would mask ordinary words."""
 
@@ -40,13 +60,16 @@ class Reconciler:
     clock: Clock
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     meter: Meter = field(default_factory=NoMeter)
+    policies: PodPolicies = field(default_factory=unlimited)
     observer: Observer = field(init=False)
+    turns: Turns = field(init=False)
     _tables: Parsed[DesiredTable] = field(default_factory=lambda: Parsed(desired_table))
     _services: Parsed[DesiredService] = field(default_factory=lambda: Parsed(desired_service))
-    _failures: dict[Key, int] = field(default_factory=dict)
+    _failures: Bounded[Key, int] = field(default_factory=lambda: Bounded(FAILURES_MAX))
 
     def __post_init__(self) -> None:
         self.observer = Observer(self.clock)
+        self.turns = Turns(self.cluster, self.clock.boot_seconds, self.policies)
 
     def reconcile(self, key: Key) -> RequeueAfter | None:
         """Bring one resource nearer to what its manifest says."""
@@ -56,6 +79,12 @@ class Reconciler:
             return None
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
+    def unlooked(self, key: Key, problem: Problem, wait_seconds: float) -> None:
+        """A look has failed for a reason that is no finding of its plan: that becomes the resource's condition. Raises HudiError."""
+        document = self.cluster.get(key)
+        if document is not None:
+            self.cluster.set_status(key, failed_status(document, problem, wait_seconds, self.clock.now()))
+
     def _table(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = self._tables(document)
         if desired.identity.deleted and desired.identity.held:
@@ -63,14 +92,17 @@ class Reconciler:
         secret, desired = self._secret(desired)
         siblings = self._siblings(desired.identity.key)
         attempts = self._attempts(desired.identity, desired.status.runs, [s.identity for s in siblings])
+        sharers = self._sharers(desired.identity.key)
         observed = replace(
-            self._observe(desired, secret, attempts),
+            self._observe(desired, secret, attempts, self._refusal(desired, sharers)),
+            sharers=tuple(str(each.key) for each in sharers),
             others=attempts.others,
             keepers=_keepers(siblings),
             measured=attempts.measured,
+            holdable=self._holdable(desired),
         )
 
-        def plan(unlaunchable: Problem | None) -> list[Effect]:
+        def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
             seen = replace(observed, unlaunchable=unlaunchable)
             return plan_table(desired, seen, self.clock.now(), policy=self.policy)
 
@@ -80,26 +112,41 @@ class Reconciler:
         identity = desired.identity
         others = [service.identity for service in self._siblings(identity.key)]
         attempts = self._attempts(identity, desired.status.runs, others)
-        observed = ObservedDeletion(attempts.runs, attempts.others, self._sharer(desired))
+        sharers = self._sharers(identity.key)
+        observed = ObservedDeletion(
+            attempts.runs, attempts.others, str(sharers[0].key) if sharers else None, attempts.problem
+        )
+        # A purge is one pod without Spark: of the manifest only its places matter.
+        spec = replace(desired.spec, spark=SparkSpec()) if desired.spec is not None else None
+        objection = self.launcher.objection(identity, spec) if spec is not None else None
 
-        def plan(unlaunchable: Problem | None) -> list[Effect]:
+        def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
             seen = replace(observed, unlaunchable=unlaunchable)
             return plan_deletion(desired, seen, self.clock.now(), policy=self.policy)
 
+        if objection is not None:
+            return self._execute(identity, plan({PURGE: objection}), {})
         return self._carry_out(identity, plan, {})
 
-    def _sharer(self, desired: DesiredTable) -> str | None:
-        """Another HudiTable that stays, and whose files lie where this one's do."""
-        if desired.spec is None:
+    def _holdable(self, desired: DesiredTable) -> bool:
+        """Asked of those alone that are to be held."""
+        spec = desired.spec
+        return spec is None or spec.deletion_policy is not DeletionPolicy.PURGE or self.cluster.may_let_go()
+
+    def _sharers(self, key: Key) -> list[Identity]:
+        """Other HudiTables that stay, and whose files lie where this one's do, above or below them; the oldest first."""
+        found = [document for each in self.cluster.sharing(key) if (document := self.cluster.get(each)) is not None]
+        stay = [identity_of(document) for document in found if "deletionTimestamp" not in document["metadata"]]
+        return sorted(stay, key=_age)
+
+    def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
+        """What keeps a table from being looked at: its manifest, or an older table at its place."""
+        if desired.spec is None or desired.errors:
             return None
-        for key in self.cluster.keys():  # noqa: SIM118 - it is no mapping
-            document = self.cluster.get(key)
-            if key.kind != "HudiTable" or key == desired.identity.key or document is None:
-                continue
-            stays = "deletionTimestamp" not in document["metadata"]
-            if stays and overlap(str(document["spec"]["location"]), desired.spec.location):
-                return str(key)
-        return None
+        if sharers and _age(sharers[0]) < _age(desired.identity):
+            said = f"spec.location: {sharers[0].key}, which is older, has its table there, above or below it"
+            return Problem(InvalidSpecError.name(), f"{said}; give another location, or delete one of the two")
+        return self.launcher.objection(desired.identity, desired.spec)
 
     def _service(self, document: Mapping[str, Any]) -> RequeueAfter | None:
         desired = self._services(document)
@@ -115,19 +162,20 @@ class Reconciler:
         attempts = self._attempts(identity, desired.status.runs, [owner.identity, *siblings])
         cleaning = options_of(owner.spec) | dict(work_of(spec, owner.spec).options) if owner.spec is not None else None
         wanted = cleaning if spec.when is not None and spec.when.bytes_to_clean is not None else None
-        seen = self.observer.table(owner, secret, wanted) if not owner.errors else None
+        refused = self._refusal(owner, self._sharers(table_key))
+        seen = self.observer.table(owner, secret, wanted) if not owner.errors and refused is None else None
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
-        self._failures[identity.key] = self._failures.get(identity.key, 0) + 1 if problem is not None else 0
         observed = ObservedService(
             owner=owner,
             table=None if isinstance(seen, Problem) else seen,
             problem=problem,
             runs=tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs),
             others=attempts.others,
-            failures=self._failures[identity.key],
+            failures=self._failed(identity.key, bad=problem is not None),
+            refused=refused,
         )
 
-        def plan(unlaunchable: Problem | None) -> list[Effect]:
+        def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
             told = replace(observed, unlaunchable=unlaunchable)
             return plan_service(desired, told, self.clock.now(), policy=self.policy)
 
@@ -166,38 +214,70 @@ class Reconciler:
             return {}, replace(desired, errors=(*desired.errors, FieldError(path, message)))
         return usable, desired
 
-    def _observe(self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts) -> Observed:
+    def _observe(
+        self, desired: DesiredTable, secret: Mapping[str, str], attempts: _Attempts, refused: Problem | None
+    ) -> Observed:
         key = desired.identity.key
         runs = tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs)
-        if desired.spec is None or desired.errors:
-            return Observed(runs=runs)
+        if desired.spec is None or desired.errors or refused is not None:
+            return Observed(runs=runs, refused=refused)
         seen = self.observer.table(desired, secret)
         problem = masked_problem(seen, secret) if isinstance(seen, Problem) else attempts.problem
         table = None if isinstance(seen, Problem) else seen
         sources: tuple[SourceObservation, ...] = ()
         if problem is None:
             sources = tuple(self.observer.source(desired.spec, ingest, secret) for ingest in desired.spec.ingest)
+            unknown = table.unknown_checkpoints if table is not None else {}
+            # What is waiting there cannot be told without the checkpoint.
+            sources = tuple(replace(s, problem=s.problem or unknown.get(s.ingest)) for s in sources)
             sources = tuple(
                 replace(s, problem=masked_problem(s.problem, secret)) if s.problem is not None else s for s in sources
             )
         bad = problem is not None or any(s.problem is not None for s in sources)
-        self._failures[key] = self._failures.get(key, 0) + 1 if bad else 0
-        return Observed(table, problem, sources, runs, self._failures[key])
+        return Observed(table, problem, sources, runs, self._failed(key, bad=bad))
+
+    def _failed(self, key: Key, *, bad: bool) -> int:
+        """Looks in a row that ended in a problem, this one with them."""
+        before = self._failures.pop(key, 0)
+        failures = before + 1 if bad else 0
+        if bad:
+            self._failures[key] = failures
+        return failures
 
     def _carry_out(
-        self, identity: Identity, plan: Callable[[Problem | None], list[Effect]], secret: Mapping[str, str]
+        self,
+        identity: Identity,
+        plan: Callable[[Mapping[str, Problem]], list[Effect]],
+        secret: Mapping[str, str],
     ) -> RequeueAfter | None:
-        """Execute a plan. If its attempt cannot be started, that is told in the status, by a plan that knows of it."""
-        try:
-            return self._execute(identity, plan(None), secret)
-        except _NotLaunchedError as failed:
-            return self._execute(identity, plan(failed.problem), secret)
+        """Execute a plan. If an attempt cannot be started, that is told in the status, by a plan that knows of it, and goes on with what
+        else there is to do."""
+        refused: dict[str, Problem] = {}
+        while True:
+            try:
+                return self._execute(identity, plan(refused), secret)
+            except _NotLaunchedError as failed:
+                if failed.work in refused:
+                    raise InvariantError(
+                        f"{failed.work} was planned though it was refused: {failed.problem.message}"
+                    ) from failed
+                refused[failed.work] = failed.problem
 
     def _execute(self, identity: Identity, effects: list[Effect], secret: Mapping[str, str]) -> RequeueAfter | None:
+        """Carry effects out in their order. An attempt holds its turn until the status names it."""
+        with ExitStack() as turns:
+            return self._executed(identity, effects, secret, turns)
+
+    def _executed(
+        self, identity: Identity, effects: list[Effect], secret: Mapping[str, str], turns: ExitStack
+    ) -> RequeueAfter | None:
         again: RequeueAfter | None = None
         for effect in effects:
             match effect:
                 case Launch():
+                    why = turns.enter_context(self.turns.taken(identity.key, effect.run))
+                    if why:
+                        raise _NotLaunchedError(effect.run.work, Problem(QUEUED, why, retryable=True))
                     self._launch(identity, effect, secret)
                 case Stop():
                     self.launcher.cancel(identity, effect.name)
@@ -208,12 +288,23 @@ class Reconciler:
                 case Hold():
                     self.cluster.hold(identity.key, held=effect.held)
                 case Emit():
-                    self.cluster.emit(identity.key, effect)
+                    self._emit(identity, effect)
                 case RequeueAfter():
                     # What is left to do comes before an appointment, however far away.
                     order = (effect.appointment, effect.seconds)
                     again = effect if again is None or order < (again.appointment, again.seconds) else again
         return again
+
+    def _emit(self, identity: Identity, event: Emit) -> None:
+        """What cannot be told, as in a namespace that is going, keeps nobody from what else there is to do."""
+        try:
+            self.cluster.emit(identity.key, event)
+        except HudiError as error:
+            if error.retryable:
+                raise
+            _log.warning(
+                "%s: %s: %s; the event is refused: %s", identity.key, event.reason, event.message, error.name()
+            )
 
     def _launch(self, identity: Identity, wanted: Launch, secret: Mapping[str, str]) -> None:
         try:
@@ -221,7 +312,9 @@ class Reconciler:
         except HudiError as error:
             if error.retryable:
                 raise
-            raise _NotLaunchedError(masked_problem(Problem(error.name(), str(error)), secret)) from error
+            raise _NotLaunchedError(
+                wanted.run.work, masked_problem(Problem(error.name(), str(error)), secret)
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +331,14 @@ class _Attempts:
 class _NotLaunchedError(Exception):
     """An attempt could not be started, and the same call would fail again."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, work: str, problem: Problem) -> None:
         super().__init__(problem.message)
+        self.work = work
         self.problem = problem
+
+
+def _age(identity: Identity) -> tuple[str, str]:
+    return identity.created, identity.uid
 
 
 def _measured(runs: list[RunStatus]) -> IndexStatus | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hudi_operator.plan.observed import Trace
-from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceType
 from hudi_table.table.timeline import Timeline
@@ -30,11 +29,11 @@ _PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUS
 
 
 def traces(
-    timeline: Timeline, metadata: Iterable[tuple[str, CommitMetadata]], clusterings: Iterable[str] = ()
+    timeline: Timeline, operations: Mapping[str, str], clusterings: Iterable[str] = ()
 ) -> tuple[dict[ServiceType, Trace], str | None]:
-    """(traces of the services that leave one, the newest write that no service made). `metadata` of the newest commits;
+    """(traces of the services that leave one, the newest write that no service made). `operations`: types of the newest commits by instant;
     `clusterings`: instants of pending replacecommits that hold the plan of one."""
-    made = {time: _BY_OPERATION.get(commit.operation_type or "") for time, commit in metadata}
+    made = {time: _BY_OPERATION.get(operation) for time, operation in operations.items()}
     # A commit that is too old for its metadata to be read counts as a write.
     writes = [i.time for i in timeline.commits if made.get(i.time) is None]
     last: dict[ServiceType, str] = {}

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_spark.jobs.target import find_table
+from hudi_table.model.index_facts import IndexAdvice
+from hudi_table.model.instants import Instant
 from hudi_table.model.jobspec import MEASURE_INDEX, JobSpec
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 
@@ -17,8 +20,13 @@ def measure_index(spec: JobSpec) -> dict[str, Any]:
     table = find_table(spec) if spec.work.get(MEASURE_INDEX) else None
     if table is None:
         return {}
-    view = FileSystemView(table.context, load_timeline(table.context))
-    advice, last = index_advice(view, options=spec.table.get("options", {})), view.timeline.last_commit
+    ctx, options = table.context, spec.table.get("options", {})
+
+    def measured() -> tuple[IndexAdvice | None, Instant | None]:
+        view = FileSystemView(ctx, load_timeline(ctx))
+        return index_advice(view, options=options), view.timeline.last_commit
+
+    advice, last = looking(ctx, measured)
     if advice is None or last is None:
         return {}
     return {

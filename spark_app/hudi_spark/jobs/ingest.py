@@ -16,7 +16,7 @@ from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, batch_id, key_of, waiting
 from hudi_table.model.jobspec import JobResult, JobSpec
-from hudi_table.services.file_ingest import current_checkpoint, list_source
+from hudi_table.services.file_ingest import current_checkpoint, list_source, settled
 from hudi_table.services.select_check import check_select
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.storage import open_storage
@@ -84,6 +84,9 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     if not files:
         return None
     checkpoint = advance(before, name, spec.attempt, files, listing)
+    if table is not None:
+        # The first commit of a table holds all of it: before it nothing may lie there.
+        checkpoint = settled(table.context, name, before, checkpoint)
     return Batch(
         path=path,
         format=str(source["format"]),

@@ -17,6 +17,7 @@ from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConf
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.services.asked import check_asked
 from hudi_table.services.base import Service, Unplanned
 from hudi_table.services.planning import digest_of
 from hudi_table.services.registry import SERVICES
@@ -52,6 +53,7 @@ def run_service(spec: JobSpec, progress: Progress) -> JobResult:
     if table is None:
         raise TableNotFoundError(f"there is no table for {work.kind.value}", base_path=str(spec.table["location"]))
     ctx = table.context
+    check_asked(ctx, work.request.options)
     if work.mode == "Plan":
         plan = service.preview(ctx, work.request)
         return _nothing(spec, work) if plan is None else _planned(spec, plan, clock.boot_seconds() - start)
@@ -101,14 +103,11 @@ def _instants(ctx: TableContext, service: Service, work: _Work) -> tuple[list[st
 
 
 def _approved(ctx: TableContext, service: Service, work: _Work) -> tuple[list[str], ServicePlan | None]:
-    """The approved plan as an instant. An attempt that was lost may have published it: then it is kept no more."""
-    try:
-        plan = service.schedule(ctx, work.request)
-    except InvalidRequestError:
-        published = _published(ctx, work.request.plan)
-        if published is None:
-            raise
+    """The approved plan as an instant. An attempt that was lost may have published it."""
+    published = _published(ctx, work.request.plan)
+    if published is not None:
         return [published], None
+    plan = service.schedule(ctx, work.request)
     return ([plan.instant] if plan is not None else []), plan
 
 

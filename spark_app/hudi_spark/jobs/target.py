@@ -14,6 +14,7 @@ from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.model.names import PROPERTIES
+from hudi_table.table.kept_properties import KEPT
 
 
 def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
@@ -65,7 +66,9 @@ def _unmake(table: HudiTable, error: BaseException) -> None:
     """Remove the properties of a table to which nobody has written: no instant, no decision, no file."""
     storage = table.context.storage
     try:
-        if {info.path for info in storage.list()} <= {PROPERTIES}:
+        if {info.path for info in storage.list()} <= {PROPERTIES, KEPT}:
+            # The copy first: properties without one are those of a table that has none yet.
+            storage.delete(KEPT)
             storage.delete(PROPERTIES)
     except HudiError as failure:
         error.add_note(f"the empty table at {table.base_path} could not be removed: {failure}")
@@ -84,7 +87,7 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         ordering_fields=list(table.get("orderingFields", ())),
         type=str(table.get("type", "CopyOnWrite")),
         merge_mode=table.get("mergeMode"),
-        index=table.get("index") or "Simple",
+        index=table.get("index"),
         name=str(table["name"]),
         hive_style=bool(paths.get("hiveStyle", False)),
         url_encode=bool(paths.get("urlEncode", False)),

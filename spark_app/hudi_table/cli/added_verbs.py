@@ -7,6 +7,7 @@ the time that `hudictl --help` has.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,20 +16,35 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "hudictl.verbs"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class AddedVerb:
-    """One entry point: `module` holds the function `function`; a verb's takes the arguments after the verb and returns an exit code."""
+    """One entry point: `module` holds the function `function`; a verb's takes the arguments after the verb and returns an exit code.
+
+    `extra`: what of its package must be installed too (`module:function [extra]`); `metadata`: the folder that tells about the package.
+    """
 
     name: str
     module: str
     function: str
+    extra: str = ""
+    metadata: str = ""
 
     @property
     def value(self) -> str:
         """As it stands in the package's metadata."""
         return f"{self.module}:{self.function}"
+
+    def missing(self) -> list[str]:
+        """Packages of its extra that are not installed: without them it cannot run."""
+        return _missing(self.metadata, self.extra) if self.extra else []
+
+    @property
+    def install(self) -> str:
+        """The command that installs its extra."""
+        return f"pip install '{_told(self.metadata, 'Name')[0]}[{self.extra}]'"
 
     def load(self) -> Callable[..., Any]:
         """The function. Raises what its import raises."""
@@ -44,28 +60,58 @@ def added_verbs() -> dict[str, AddedVerb]:
 def entry_points(wanted: str) -> dict[str, AddedVerb]:
     """The entry points of a group by name; of two packages that add the same one, the first on the path wins."""
     found: dict[str, AddedVerb] = {}
-    for text in _entry_point_files(wanted):
-        for verb in _verbs_in(text, wanted):
+    for folder, text in _entry_point_files(wanted):
+        for verb in _verbs_in(text, wanted, folder):
             found.setdefault(verb.name, verb)
     return found
 
 
-def _entry_point_files(wanted: str) -> Iterator[str]:
+def _entry_point_files(wanted: str) -> Iterator[tuple[str, str]]:
+    """(folder of the package's metadata, text of its entry points)."""
+    for folder in _metadata_folders():
+        text = _read(folder, "entry_points.txt")
+        if wanted in text:
+            yield folder, text
+
+
+def _metadata_folders() -> Iterator[str]:
     for folder in dict.fromkeys(sys.path):
         try:
             names = sorted(name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info")))
         except OSError:
             continue
-        for name in names:
-            try:
-                text = Path(folder, name, "entry_points.txt").read_text("utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-            if wanted in text:
-                yield text
+        yield from (os.path.join(folder, name) for name in names)
 
 
-def _verbs_in(text: str, wanted: str) -> Iterator[AddedVerb]:
+def _read(folder: str, name: str) -> str:
+    try:
+        return Path(folder, name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _told(folder: str, field: str) -> list[str]:
+    """The values of a field of a package's METADATA."""
+    head = f"{field}: "
+    return [line.removeprefix(head) for line in _read(folder, "METADATA").splitlines() if line.startswith(head)]
+
+
+def _missing(folder: str, extra: str) -> list[str]:
+    wanted = [
+        _NAME.match(needed)[0]  # type: ignore[index]
+        for needed in _told(folder, "Requires-Dist")
+        if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", needed)
+    ]
+    there = {_plain(os.path.basename(path).partition("-")[0]) for path in _metadata_folders()}
+    return [name for name in wanted if _plain(name) not in there]
+
+
+def _plain(name: str) -> str:
+    """A package's name as PEP 503 compares them."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _verbs_in(text: str, wanted: str, folder: str) -> Iterator[AddedVerb]:
     group = ""
     for raw in text.splitlines():
         line = raw.strip()
@@ -74,4 +120,5 @@ def _verbs_in(text: str, wanted: str) -> Iterator[AddedVerb]:
         elif group == wanted and "=" in line and not line.startswith("#"):
             name, _, value = line.partition("=")
             module, _, function = value.strip().partition(":")
-            yield AddedVerb(name.strip(), module.strip(), function.strip().partition(" ")[0])
+            function, _, extra = function.partition("[")
+            yield AddedVerb(name.strip(), module.strip(), function.strip(), extra.strip(" ]"), folder)

@@ -10,6 +10,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import storage_options
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import parse_instant_time
+from hudi_table.model.known_options import admit
 
 
 def opened(args: argparse.Namespace) -> HudiTable:
@@ -18,13 +19,14 @@ def opened(args: argparse.Namespace) -> HudiTable:
 
 
 def given_options(given: list[str]) -> dict[str, str]:
-    """`--option` arguments as options. Raises InvalidOptionError."""
+    """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
     found = {}
     for text in given:
         key, separator, value = text.partition("=")
         if not separator:
             raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")
         found[key.strip()] = value.strip()
+    admit(found)
     return found
 
 

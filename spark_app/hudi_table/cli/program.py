@@ -20,7 +20,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.added_verbs import AddedVerb, added_verbs
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
-from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.model.cdc import Images
 from hudi_table.model.queries import QUERIES
 
@@ -32,6 +32,7 @@ VERBS = {
     "query": "the answer of one SELECT over tables",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "explain": "what an error means and what to do",
+    "completion": "a script by which the shell completes verbs and options",
 }
 
 
@@ -73,6 +74,11 @@ def _run(arguments: list[str]) -> int:
     known = arguments and arguments[0] in VERBS
     added = {} if known else {name: verb for name, verb in added_verbs().items() if name not in VERBS}
     if arguments and arguments[0] in added:
+        needed = added[arguments[0]]
+        if missing := needed.missing():
+            raise InvalidRequestError(
+                f"hudictl {arguments[0]} needs {', '.join(missing)}, not installed here: {needed.install} brings it"
+            )
         verb: Callable[[list[str]], int] = added[arguments[0]].load()
         return verb(arguments[1:])
     parser = _parser(added)
@@ -83,6 +89,7 @@ def _run(arguments: list[str]) -> int:
             return exits.USAGE if arguments else exits.GOOD
     except SystemExit as stop:  # argparse has printed help, version or a usage error
         return stop.code if isinstance(stop.code, int) else exits.USAGE
+    parsed.parser = parser
     run: Callable[[argparse.Namespace], int] = import_module(f"hudi_table.cli.verb_{parsed.verb}").run
     return run(parsed)
 
@@ -111,7 +118,8 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
         for name, text in VERBS.items()
     }
     for name, entry in added.items():
-        verbs.add_parser(name, help=_first_line(entry))
+        if not entry.missing():
+            verbs.add_parser(name, help=_first_line(entry))
     for name in ("info", "timeline", "files", "read", "query", *SERVICE_VERBS):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
@@ -137,6 +145,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["explain"].add_argument(
         "name", metavar="NAME", nargs="?", help="such as WriteConflict; without it, all names"
     )
+    parsers["completion"].add_argument("shell", choices=("bash", "zsh", "fish"), help="whose script")
     return parser
 
 
@@ -183,7 +192,10 @@ def _snapshot_arguments(parser: argparse.ArgumentParser, *more: str) -> None:
 def _rows_arguments(parser: argparse.ArgumentParser) -> None:
     """How rows are shown."""
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows (100 for --format table)")
-    parser.add_argument("--format", choices=("table", "jsonl", "parquet"), default="table", help="of the rows (table)")
+    parser.add_argument(
+        "--format", "-o", "--output", choices=("table", "json", "jsonl", "parquet"), default="table",
+        help="of the rows (table); json is one document, jsonl a line for each row",
+    )  # fmt: skip
     parser.add_argument("--to", metavar="FILE", help="write there instead of to stdout; appears when it is whole")
 
 

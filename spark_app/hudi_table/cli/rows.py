@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from hudi_table.cli.json_lines import json_lines
-from hudi_table.cli.output import Column, Document, note, styled
+from hudi_table.cli.output import API_VERSION, Column, Document, note, styled
 from hudi_table.errors import InvalidOptionError
 
 TABLE_ROWS = 100
@@ -24,7 +24,7 @@ _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How rows are to be shown: `form` is `table`, `jsonl` or `parquet`, `to` a file, `limit` the most rows that were asked for."""
+    """How rows are to be shown: `form` is `table`, `json`, `jsonl` or `parquet`, `to` a file, `limit` the most rows that were asked for."""
 
     form: str
     to: str | None = None
@@ -47,11 +47,26 @@ class Shown:
         with _sink(self.to) as sink:
             if self.form == "table":
                 _table(rows.read_all(), sink, cut=self.limit is None)
+            elif self.form == "json":
+                _json(rows, sink)
             elif self.form == "jsonl":
                 for batch in rows:
                     sink.write(json_lines(batch))
             else:
                 _parquet(rows, sink)
+
+
+def _json(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
+    """One document, as every verb prints it; the rows stream."""
+    sink.write(f'{{"apiVersion": "{API_VERSION}", "kind": "RowList", "items": ['.encode())
+    before = b"\n"
+    for batch in rows:
+        # Lines end where rows do: a newline inside a text is written as \\n.
+        lines = json_lines(batch)
+        if lines:
+            sink.write(before + lines[:-1].replace(b"\n", b",\n"))
+            before = b",\n"
+    sink.write(b"\n]}\n")
 
 
 def _table(found: pa.Table, sink: BinaryIO, *, cut: bool) -> None:

@@ -73,7 +73,14 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keys", action="store_true", help="read every key too, to find those that come twice")
+    parser.add_argument(
+        "--keys",
+        action="store_true",
+        help="read every key too, to find those that come twice, or are not those of their rows",
+    )
+    parser.add_argument(
+        "--mend", action="store_true", help="first put back what another engine dropped from the properties"
+    )
     parser.add_argument(
         "--quarantine", action="store_true", help="list the files that no reader uses; with --yes, move them"
     )

@@ -57,7 +57,7 @@ def _dry_run(table: HudiTable, options: dict[str, str], args: argparse.Namespace
         files = plan.files_before - plan.files_after
         note(
             f"{files:,} files would be deleted and {size(plan.bytes_freed)} freed ({plan.why}); --yes deletes what is due "
-            f"then, --yes --plan {plan.digest} exactly these"
+            f"then, --yes --plan {plan.digest} with the same options exactly these"
         )
     return exits.GOOD
 

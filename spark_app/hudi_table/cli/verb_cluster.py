@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from hudi_table.cli import exits
+from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.services import ServicePlan, ServiceResult
@@ -29,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     table, options = opened(args), given_options(args.option)
     found: list[dict[str, Any]] = []
     if args.yes and not args.schedule:
-        found = [_executed(result) for result in table.cluster(options, force=args.now)]
+        with bar() as progress:
+            found = [_executed(result) for result in table.cluster(options, force=args.now, progress=progress)]
     else:
         if not args.schedule:
             found = [{"instant": instant, "done": "waits for its execution"} for instant in table.pending_clusterings()]

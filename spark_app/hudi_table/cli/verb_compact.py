@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_table.api import HudiTable
 from hudi_table.cli import exits
+from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
@@ -55,7 +56,9 @@ def _executed(table: HudiTable, options: dict[str, str], args: argparse.Namespac
     names = {"file_groups": "fileGroups", "log_files": "logFiles", "rows_written": "rowsWritten"}
     names |= {"bytes_written": "bytesWritten", "instant": "instant"}
     found = []
-    for result in work(options, force=args.now):
+    with bar() as progress:
+        results = work(options, force=args.now, progress=progress)
+    for result in results:
         fields = asdict(result)
         item = {names[name]: fields[name] for name in names}
         found.append(item | {"done": "logs compacted" if args.logs else "compacted"})

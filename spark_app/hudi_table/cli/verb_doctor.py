@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_table.api import HudiTable
 from hudi_table.cli import exits
+from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.cli.program import storage_options
@@ -16,6 +17,7 @@ from hudi_table.model.findings import Finding, Severity
 from hudi_table.read.human import size
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, put_back, quarantine
+from hudi_table.services.doctor.run import checked
 from hudi_table.services.doctor.timeline import properties
 from hudi_table.table.storage import open_storage
 
@@ -45,7 +47,14 @@ def run(args: argparse.Namespace) -> int:
     except CorruptTableError:
         # Properties that cannot be read are a finding; everything else needs them.
         return _report(tuple(properties(open_storage(args.base, storage_options(args.storage)))), args)
-    findings = table.doctor(keys=args.keys)
+    if args.mend:
+        keys = table.mend()
+        note(
+            f"put back: {', '.join(keys)}" if keys else "hoodie.properties lacks nothing that the table has kept of it"
+        )
+    with bar() as progress:
+        findings = table.doctor(keys=args.keys, progress=progress)
+    note(checked(table.context, keys=args.keys))
     return _put_aside(table, findings, args) if args.quarantine else _report(findings, args)
 
 

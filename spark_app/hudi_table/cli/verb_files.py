@@ -11,6 +11,7 @@ from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import number, size
 from hudi_table.read.tables import slice_rows
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
 
@@ -29,7 +30,7 @@ _COLUMNS = (
 def run(args: argparse.Namespace) -> int:
     """Print one line for each file group with its newest slice; JSON and YAML hold all slices."""
     context = opened(args).context
-    found = slice_rows(FileSystemView(context, load_timeline(context)))
+    found = looking(context, lambda: slice_rows(FileSystemView(context, load_timeline(context))))
     if args.partition is not None:
         found = [row for row in found if row["partition"] == args.partition.strip("/")]
     rows: list[dict[str, Any]] = []

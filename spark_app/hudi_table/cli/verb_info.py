@@ -18,6 +18,8 @@ from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILE
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
+from hudi_table.table.foreign import COMMITS_MAX, foreign_commits
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
 
@@ -27,6 +29,12 @@ def _lookups_text(cost: dict[str, int] | None) -> str:
         return "-"
     rows, files = (f"{number(cost[key])} {word}" for key, word in (("rows", "row(s)"), ("filesOpened", "file(s)")))
     return f"a write of {rows} opens {files} and reads {size(cost['bytesRead'])}"
+
+
+def _foreign_text(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return "-"
+    return f"{told['commits']} of the newest {told['among']} commits, the last at {told['last']}"
 
 
 _COLUMNS = (
@@ -47,6 +55,8 @@ _COLUMNS = (
     Column("timezone", "Timeline zone", wide=True),
     Column("metadataTable", "Metadata table", wide=True),
     Column("commits", "Commits", number),
+    Column("foreignWriters", "Foreign writers", _foreign_text),
+    Column("lostProperties", "Lost properties", lambda keys: ", ".join(keys) or "-"),
     Column("lastInstant", "Last instant"),
     Column("lastAction", "Last action"),
     Column("ageSeconds", "Age", age),
@@ -68,7 +78,7 @@ _LOG_COLUMNS = (
 def run(args: argparse.Namespace) -> int:
     """Print the table's identity, newest commit and size."""
     table = opened(args)
-    facts = _facts(table)
+    facts = looking(table.context, lambda: _facts(table))
     logged = table.context.config.type is TableType.MERGE_ON_READ
     emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
     if facts["timelineFiles"] >= TIMELINE_FILES_WARN:
@@ -107,6 +117,8 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "timezone": config.timezone,
         "metadataTable": list(config.metadata_partitions),
         "commits": len(timeline.commits),
+        "foreignWriters": _foreign(table, timeline),
+        "lostProperties": sorted(table.context.lost),
         "lastInstant": last.time if last else None,
         "lastAction": last.action.value if last else None,
         "ageSeconds": round(age_seconds(table, last.time) or 0) if last else None,
@@ -119,6 +131,13 @@ def _facts(table: HudiTable) -> dict[str, Any]:
         "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema()],
         **(_logs(view, slices) if config.type is TableType.MERGE_ON_READ else {}),
     }
+
+
+def _foreign(table: HudiTable, timeline: Timeline) -> dict[str, Any] | None:
+    """How many of the newest commits other engines made (docs/foreign-writers.md); None if none."""
+    found = foreign_commits(table.context, timeline)
+    among = min(len(timeline.commits), COMMITS_MAX)
+    return {"commits": len(found), "among": among, "last": found[-1].time} if found else None
 
 
 def _index_facts(view: FileSystemView) -> dict[str, Any]:

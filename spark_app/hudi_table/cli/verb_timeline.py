@@ -10,6 +10,8 @@ from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
+from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import load_timeline
 
 _COLUMNS = (
@@ -29,13 +31,18 @@ _COLUMNS = (
 )
 
 
+def _instants(ctx: TableContext, args: argparse.Namespace) -> tuple[list[Row], dict[str, Row]]:
+    """(the newest instants, what the writes among them did)."""
+    timeline = load_timeline(ctx)
+    before, wrote = archived_rows(ctx, timeline) if args.archived else ([], [])
+    instants = [*before, *timeline_rows(timeline)][::-1][: args.limit]
+    return instants, {row["instant"]: row for row in [*wrote, *history_rows(ctx, timeline, args.limit)]}
+
+
 def run(args: argparse.Namespace) -> int:
     """Print one line for each instant; completed writes say what they did."""
     table = opened(args)
-    timeline = load_timeline(table.context)
-    before, wrote = archived_rows(table.context, timeline) if args.archived else ([], [])
-    instants = [*before, *timeline_rows(timeline)][::-1][: args.limit]
-    writes = {row["instant"]: row for row in [*wrote, *history_rows(table.context, timeline, args.limit)]}
+    instants, writes = looking(table.context, lambda: _instants(table.context, args))
     rows: list[dict[str, Any]] = []
     for found in instants:
         done: Row = writes.get(found["instant"], {}) if found["state"] == "completed" else {}

@@ -17,8 +17,8 @@ from typing import Any
 
 import fastavro
 
-from hudi_table.codec.avro_guard import load_schema
-from hudi_table.codec.log_blocks import SCHEMA, BlockType, LogBlock, encode_block, scan_blocks
+from hudi_table.codec.avro_guard import parsed_schema
+from hudi_table.codec.log_blocks import SCHEMA, BlockType, LogBlock, check_content, scan_blocks, sealed_block
 from hudi_table.codec.log_rows import CONTENT_VERSION
 from hudi_table.errors import CorruptTableError
 
@@ -39,7 +39,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
         fastavro.schemaless_writer(record, schema, entry)
         sink.write(_INT.pack(record.tell()))
         sink.write(record.getvalue())
-    return encode_block(BlockType.AVRO, {SCHEMA: text}, sink.getvalue())
+    return sealed_block(BlockType.AVRO, {SCHEMA: text}, sink.getvalue())
 
 
 def read_entries(data: bytes, *, path: str) -> Iterator[Entry]:
@@ -48,10 +48,13 @@ def read_entries(data: bytes, *, path: str) -> Iterator[Entry]:
     Raises CorruptTableError that names the file.
     """
     source = io.BytesIO(data)
+    if not data:
+        raise CorruptTableError(f"archive file {path} has no bytes: what it held of the history is lost", path=path)
     for block in scan_blocks(source, path=path):
         try:
             if block.type is not BlockType.AVRO or block.schema is None:
                 raise ValueError(f"it holds a {block.type.name} block")
+            check_content(block, memoryview(data)[block.content_offset : block.content_offset + block.content_length])
             yield from _records(memoryview(data), block)
         except (ValueError, EOFError, KeyError, IndexError, TypeError, struct.error) as error:
             raise CorruptTableError(
@@ -80,7 +83,7 @@ def _records(data: memoryview, block: LogBlock) -> Iterator[Entry]:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(text: str) -> Any:
-    return fastavro.parse_schema(load_schema(text, sized=True))
+    return parsed_schema(text)
 
 
 @functools.cache

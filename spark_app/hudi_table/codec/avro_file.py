@@ -1,22 +1,27 @@
 """Avro object containers of one record: the bodies of rollback, clean and requested replacecommit instants.
 
 Facts (measured on Hudi 0.15.0): codec null, one record, `avro.schema` the only header key. The schemas in `avsc/`
-are those of Hudi 0.15.0, without comments. No other codec is read: a few bytes could unpack to more than memory holds.
+are those of Hudi 0.15.0, without comments. The sync marker, any 16 bytes, is in ours a check sum. No other codec is read: a few bytes could unpack to more than memory holds.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import json
+from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
 import fastavro
 
-from hudi_table.codec.avro_guard import load_schema
+from hudi_table.codec.avro_guard import parsed_schema
 
 _MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_SEALED = b"seal"
+"""With which a sync marker begins that is a check sum; to other readers a marker is any 16 bytes."""
 
 
 def _frame(**fields: Any) -> Any:
@@ -24,7 +29,7 @@ def _frame(**fields: Any) -> Any:
     return fastavro.parse_schema({"type": "record", "name": "Frame", "fields": columns})
 
 
-_SYNC = {"type": "fixed", "name": "Sync", "size": 16}
+_SYNC = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
 _HEADER = _frame(
     magic={"type": "fixed", "name": "Magic", "size": 4}, told={"type": "map", "values": "bytes"}, sync=_SYNC
 )
@@ -37,23 +42,44 @@ def read_container(data: bytes) -> list[dict[str, Any]]:
     try:
         header: Any = fastavro.schemaless_reader(source, _HEADER, None)
         schema = _schema_of(header)
-        records = []
+        records, contents = [], [header["told"]["avro.schema"]]
         while source.tell() < len(data):
             block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
             if not 0 <= block["count"] <= len(block["content"]) or block["sync"] != header["sync"]:
                 raise ValueError(f"a block of {len(block['content'])} bytes tells of {block['count']} records")
             content = io.BytesIO(block["content"])
+            contents.append(block["content"])
             records += [fastavro.schemaless_reader(content, schema, None) for _ in range(block["count"])]
+        if header["sync"].startswith(_SEALED) and header["sync"] != _seal(contents):
+            raise ValueError("its check sum is wrong: bytes of it have changed since it was written")
         return [record for record in records if isinstance(record, dict)]
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not an Avro container: {error}") from error
 
 
 def write_container(schema_name: str, record: dict[str, Any]) -> bytes:
-    """A container of one record of the named schema of `avsc/`; absent nullable fields take their defaults."""
-    sink = io.BytesIO()
-    fastavro.writer(sink, _schema(schema_name), [record], codec="null")
-    return sink.getvalue()
+    """A container of one record of the named schema of `avsc/`; absent nullable fields take their defaults.
+
+    The same record makes the same bytes: the marker between blocks is a check sum of schema and record, not a random number.
+    """
+
+    def written(sync: bytes) -> bytes:
+        sink = io.BytesIO()
+        fastavro.writer(sink, _schema(schema_name), [record], codec="null", sync_marker=sync)
+        return sink.getvalue()
+
+    source = io.BytesIO(written(bytes(_SYNC_BYTES)))
+    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
+    block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
+    return written(_seal([header["told"]["avro.schema"], block["content"]]))
+
+
+def _seal(contents: Iterable[bytes]) -> bytes:
+    """A sync marker that is a check sum of the schema and the records."""
+    digest = hashlib.blake2b(digest_size=_SYNC_BYTES - len(_SEALED))
+    for content in contents:
+        digest.update(content)
+    return _SEALED + digest.digest()
 
 
 def _schema_of(header: Any) -> Any:
@@ -61,7 +87,7 @@ def _schema_of(header: Any) -> Any:
     told = header["told"]
     if header["magic"] != _MAGIC or told.get("avro.codec", b"null") != b"null":
         raise ValueError(f"it begins with {header['magic']!r}, codec {told.get('avro.codec', b'null')!r}")
-    return fastavro.parse_schema(load_schema(told["avro.schema"], sized=True))
+    return parsed_schema(told["avro.schema"])
 
 
 @functools.cache

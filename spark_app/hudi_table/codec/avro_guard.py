@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import fastavro
+
 from hudi_table.model.json_text import parse_json
 
 DEPTH_MAX = 128
@@ -27,6 +29,15 @@ def load_schema(text: str | bytes, *, sized: bool = False) -> Any:
     found = parse_json(text)
     _Walk(sized).size(found, "", 0)
     return found
+
+
+def parsed_schema(text: str | bytes) -> Any:
+    """A `sized` schema as fastavro reads by it. Raises ValueError, also for what fastavro takes for none."""
+    document = load_schema(text, sized=True)
+    try:
+        return fastavro.parse_schema(document)
+    except fastavro.schema.SchemaParseException as error:
+        raise ValueError(f"its schema is none: {error}") from error
 
 
 @dataclass(slots=True)

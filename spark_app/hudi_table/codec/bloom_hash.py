@@ -21,6 +21,8 @@ from hudi_table.codec.utf8 import Utf8
 
 BLOCK_KEYS: Final = 32 * 1024
 """Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing (docs/performance.md)."""
+_FEW: Final = 8
+_PIECE: Final = 1 << 18
 _MIX: Final = np.uint32(0x5BD1E995)
 
 Words = npt.NDArray[np.uint32]
@@ -112,10 +114,13 @@ class HashChain:
 
     def _step(self) -> None:
         (words, tail), hashed, shifted = self._mixed(), self._hashed, self._shifted
-        np.bitwise_xor(hashed, np.uint32(self._block.length), out=hashed)
-        for word in words:
-            np.multiply(hashed, _MIX, out=hashed)
-            np.bitwise_xor(hashed, word, out=hashed)
+        np.bitwise_xor(hashed, np.uint32(self._block.length & 0xFFFFFFFF), out=hashed)
+        if len(hashed) <= _FEW:
+            _mix_few(hashed, words)
+        else:
+            for word in words:
+                np.multiply(hashed, _MIX, out=hashed)
+                np.bitwise_xor(hashed, word, out=hashed)
         if tail is not None:
             np.bitwise_xor(hashed, tail, out=hashed)
             np.multiply(hashed, _MIX, out=hashed)
@@ -124,6 +129,18 @@ class HashChain:
         np.multiply(hashed, _MIX, out=hashed)
         np.right_shift(hashed, 15, out=shifted)
         np.bitwise_xor(hashed, shifted, out=hashed)
+
+
+def _mix_few(hashed: Words, words: Words) -> None:
+    """The words mixed into a few hashes, in place, by Python's own numbers: a long key of its own length would cost a call of numpy
+    for every four bytes and every hash."""
+    mix = int(_MIX)
+    for key in range(len(hashed)):
+        value = int(hashed[key])
+        for start in range(0, len(words), _PIECE):
+            for word in words[start : start + _PIECE, key].tolist():
+                value = (value * mix & 0xFFFFFFFF) ^ word
+        hashed[key] = value
 
 
 class Positions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -15,6 +16,7 @@ import pyarrow.types as pt
 from hudi_table.codec.arrow_types import is_any_list
 from hudi_table.errors import InvalidDataError
 
+_OFFSET_MAX = (1 << 31) - 1
 Data = TypeVar("Data", pa.RecordBatch, pa.Table)
 
 
@@ -137,12 +139,30 @@ def _check_nulls(children: list[pa.Array], fields: list[pa.Field], mask: pa.Arra
 
 
 def _list(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pt.is_list_view(values.type) or pt.is_large_list_view(values.type):
+        return _list(_without_views(values), target)
     if not pt.is_list(values.type):
         values = values.cast(pa.list_(values.type.value_field))
     items = cast_array(values.values, target.value_type)
     if not target.value_field.nullable and values.flatten().null_count:
         raise pa.ArrowInvalid("its items are required and some are null")
     return _from_offsets(values, [items], target)
+
+
+def _without_views(values: pa.Array) -> pa.Array:
+    """A list of the items of each view in turn. Arrow's own cast (26.0) takes offsets and sizes of views for offsets of lists: it
+    loses values, or reads beyond them."""
+    sizes = pc.list_value_length(values).fill_null(0).to_numpy().astype(np.int64)
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] > _OFFSET_MAX:
+        raise pa.ArrowInvalid(f"{offsets[-1]} items in one batch of rows are too many: give smaller batches")
+    starts, items = values.offsets.to_numpy()[: len(values)].astype(np.int64), values.values
+    held = sizes > 0
+    if ((starts[held] < 0) | (starts[held] + sizes[held] > len(items))).any():
+        raise pa.ArrowInvalid("a list reaches beyond the values")
+    mask = values.is_null() if values.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values.flatten(), mask=mask)
 
 
 def _map(values: pa.Array, target: pa.DataType) -> pa.Array:

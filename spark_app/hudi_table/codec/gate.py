@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 
@@ -13,12 +14,25 @@ class Gate:
     def __init__(self, sink: BinaryIO) -> None:
         self._sink: BinaryIO | None = sink
         self._at = 0
+        self._held: list[bytes] | None = None
+
+    def hold(self) -> None:
+        """From now on keep what is written."""
+        self._held = []
+
+    def release(self, change: Callable[[bytes], bytes]) -> None:
+        """Write what was kept, changed to as many bytes."""
+        if self._held is not None and self._sink is not None:
+            self._sink.write(change(b"".join(self._held)))
+        self._held = None
 
     def shut(self) -> None:
         self._sink = None
 
     def write(self, data: Any) -> int:
-        if self._sink is not None:
+        if self._held is not None:
+            self._held.append(bytes(data))
+        elif self._sink is not None:
             self._sink.write(data)
         self._at += len(data)
         return len(data)

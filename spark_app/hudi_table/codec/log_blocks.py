@@ -4,7 +4,8 @@ Facts (table version 6, measured on Hudi 0.15.0), all numbers big-endian: magic 
 it, trailer included; format version (4), 1; type (4); header: count (4), then ordinal (4), length (4), UTF-8 text each;
 content length (8); content; footer: a header map that is always empty; trailer (8): size + 6. A block is corrupt if its
 end lies past the file's, if its trailer is not size + 6, or if six bytes follow it that are no magic (fewer are passed over); the next
-magic is then searched byte by byte, and what lies before it is skipped as one corrupt stretch.
+magic is then searched byte by byte, and what lies before it is skipped as one corrupt stretch. The format has no check sum: ours
+stands among the properties of the schema in the header, and a header that it does not fit is corrupt too.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
+from zlib import crc32
+
+from hudi_table.model.seals import header_seal, with_header_seal, without_header_seal
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 INSTANT_TIME, TARGET_INSTANT_TIME, SCHEMA, COMMAND_TYPE, COMPACTED_BLOCK_TIMES = range(5)
 ROLLBACK_COMMAND = "0"
+_NO_SCHEMA = '{"type":"null"}'
 
 _SIZE = struct.Struct(">q")
 _TWO_INTS = struct.Struct(">ii")
@@ -64,7 +69,8 @@ class LogBlock:
     @property
     def schema(self) -> str | None:
         """Avro schema of the content, as JSON text."""
-        return self.header.get(SCHEMA)
+        text = self.header.get(SCHEMA)
+        return None if text is None else without_header_seal(text)
 
     @property
     def compacted(self) -> tuple[str, ...]:
@@ -87,20 +93,53 @@ def scan_blocks(source: Any, *, path: str = "") -> list[LogBlock]:
 
 
 def encode_block(kind: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
-    """One whole block."""
-    texts = [(ordinal, text.encode()) for ordinal, text in header.items()]
-    parts = [_TWO_INTS.pack(FORMAT_VERSION, kind), _INT.pack(len(texts))]
-    for ordinal, text in texts:
-        parts += [_TWO_INTS.pack(ordinal, len(text)), text]
-    parts += [_SIZE.pack(len(content)), content, _INT.pack(0)]
+    """One whole block, as it is told."""
+    parts = [_header(kind, header), _SIZE.pack(len(content)), content, _INT.pack(0)]
     size = sum(map(len, parts)) + _SIZE.size
     return b"".join([MAGIC, _SIZE.pack(size), *parts, _SIZE.pack(size + len(MAGIC))])
+
+
+def sealed_block(kind: BlockType, header: Mapping[int, str], content: bytes) -> bytes:
+    """One whole block with check sums of its header and content."""
+    return encode_block(kind, _with_seal(kind, header, content), content)
 
 
 def rollback_block(instant: str, target: str) -> bytes:
     """A command block by which `instant` takes back the blocks of `target`."""
     header = {INSTANT_TIME: instant, TARGET_INSTANT_TIME: target, COMMAND_TYPE: ROLLBACK_COMMAND}
     return encode_block(BlockType.COMMAND, header, b"")
+
+
+def check_content(block: LogBlock, content: Any) -> None:
+    """Raise ValueError if these are not the bytes that were written as the block's content, where it tells."""
+    seal = header_seal(block.header.get(SCHEMA, ""))
+    if seal is not None and crc32(content) != seal[1]:
+        raise ValueError("its check sum is wrong: bytes of it have changed since it was written")
+
+
+def _with_seal(kind: BlockType, header: Mapping[int, str], content: bytes) -> Mapping[int, str]:
+    """The header with check sums in its schema. Blocks of deletes need none of their own: Hudi does not read theirs."""
+    schema = header.get(SCHEMA, _NO_SCHEMA if kind is BlockType.DELETE else "")
+    if not schema.endswith("}"):
+        return header
+    told = {**header, SCHEMA: with_header_seal(schema, 0, 0)}
+    return told | {SCHEMA: with_header_seal(schema, crc32(_header(kind, told)), crc32(content))}
+
+
+def _header(kind: BlockType, header: Mapping[int, str]) -> bytes:
+    texts = [(ordinal, text.encode()) for ordinal, text in header.items()]
+    parts = [_TWO_INTS.pack(FORMAT_VERSION, kind), _INT.pack(len(texts))]
+    for ordinal, text in texts:
+        parts += [_TWO_INTS.pack(ordinal, len(text)), text]
+    return b"".join(parts)
+
+
+def _is_sound(kind: BlockType, header: Mapping[int, str]) -> bool:
+    schema = header.get(SCHEMA, "")
+    seal = header_seal(schema)
+    if seal is None:
+        return True
+    return crc32(_header(kind, {**header, SCHEMA: with_header_seal(without_header_seal(schema), 0, 0)})) == seal[0]
 
 
 def _blocks(source: Any, path: str, end: int) -> Iterator[LogBlock]:
@@ -140,7 +179,7 @@ def _block(source: Any, path: str, start: int, end: int) -> tuple[LogBlock, int]
         raise _DamagedError
     header = inside.header()
     (length,) = _SIZE.unpack(inside.take(_SIZE.size))
-    if not 0 <= length <= stop - inside.at:
+    if not 0 <= length <= stop - inside.at or not _is_sound(BlockType(number), header):
         raise _DamagedError
     return LogBlock(BlockType(number), path, start, inside.at, length, header), stop
 

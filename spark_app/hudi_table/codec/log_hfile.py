@@ -12,7 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.hfile import HFile, write_hfile
-from hudi_table.codec.log_blocks import COMPACTED_BLOCK_TIMES, INSTANT_TIME, SCHEMA, BlockType, LogBlock, encode_block
+from hudi_table.codec.log_blocks import (
+    COMPACTED_BLOCK_TIMES,
+    INSTANT_TIME,
+    SCHEMA,
+    BlockType,
+    LogBlock,
+    check_content,
+    sealed_block,
+)
 from hudi_table.errors import CorruptTableError
 
 
@@ -23,6 +31,10 @@ def read_hfile(source: Any, block: LogBlock) -> HFile:
     where = f"{block.path or 'a log file'} (block at {block.offset})"
     if len(data) < block.content_length:
         raise CorruptTableError(f"{where} ends within its content", path=block.path)
+    try:
+        check_content(block, data)
+    except ValueError as error:
+        raise CorruptTableError(f"{where} cannot be read: {error}", path=block.path) from error
     return HFile.open(pa.BufferReader(data), path=where)
 
 
@@ -40,4 +52,4 @@ def hfile_block(
     header = {INSTANT_TIME: instant, SCHEMA: schema}
     if compacted:
         header[COMPACTED_BLOCK_TIMES] = ",".join(sorted(compacted, reverse=True))
-    return encode_block(BlockType.HFILE, header, content)
+    return sealed_block(BlockType.HFILE, header, content)

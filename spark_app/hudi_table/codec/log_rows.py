@@ -26,7 +26,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.avro_decode import MalformedError, decode_flat
 from hudi_table.codec.avro_encode import encode_flat, join, varints
-from hudi_table.codec.avro_guard import load_schema
+from hudi_table.codec.avro_guard import parsed_schema
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.codec.avro_types import flat_fields
 from hudi_table.codec.conform import conform
@@ -36,9 +36,11 @@ from hudi_table.codec.log_blocks import (
     SCHEMA,
     BlockType,
     LogBlock,
-    encode_block,
+    check_content,
+    sealed_block,
 )
 from hudi_table.codec.log_hfile import read_hfile
+from hudi_table.codec.parquet import BaseFileWriter
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3
@@ -136,15 +138,26 @@ def avro_block(
     )
     data = _joined(join(ahead, records)) if len(rows) else b""
     content = _TWO_INTS.pack(CONTENT_VERSION, len(rows)) + data
-    return encode_block(kind, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, content)
+    return sealed_block(kind, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, content)
 
 
-def parquet_block(rows: pa.Table, avro_schema: str, instant: str) -> bytes:
-    """The same rows as a Parquet block."""
+def parquet_block(
+    rows: pa.Table,
+    avro_schema: str,
+    instant: str,
+    *,
+    compacted: Sequence[str] = (),
+    codec: str = "zstd",
+    level: int | None = 1,
+) -> bytes:
+    """The same rows as a Parquet block, which is written as base files are; `codec` and `level` as theirs."""
     sink = io.BytesIO()
     rows = conform(rows, avro_to_arrow(avro_schema))
-    pq.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
-    return encode_block(BlockType.PARQUET, {INSTANT_TIME: instant, SCHEMA: avro_schema}, sink.getvalue())
+    with BaseFileWriter(sink, rows.schema, avro_schema=avro_schema, codec=codec, level=level) as writer:
+        writer.write(rows)
+    return sealed_block(
+        BlockType.PARQUET, {INSTANT_TIME: instant, SCHEMA: avro_schema, **_replaced(compacted)}, sink.getvalue()
+    )
 
 
 def delete_block(
@@ -164,7 +177,7 @@ def delete_block(
     count = varints(np.array([len(keys)]))[0].as_py() if len(keys) else b""
     body = count + (_joined(items) if len(keys) else b"") + b"\x00"
     header = {INSTANT_TIME: instant, **_replaced(compacted)}
-    return encode_block(BlockType.DELETE, header, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
+    return sealed_block(BlockType.DELETE, header, _TWO_INTS.pack(CONTENT_VERSION, len(body)) + body)
 
 
 def _replaced(instants: Sequence[str]) -> dict[int, str]:
@@ -274,7 +287,7 @@ def _records(content: pa.Buffer, starts: Any, stops: Any, schema: str, columns: 
     if fields is not None:
         wanted = {field.name for field in fields} if columns is None else set(columns)
         return decode_flat(content, starts, stops, fields, wanted)
-    parsed = fastavro.parse_schema(load_schema(schema, sized=True))
+    parsed = parsed_schema(schema)
     data = io.BytesIO(content)
     records = []
     for start in starts.tolist():
@@ -321,6 +334,10 @@ def _content(source: Any, block: LogBlock) -> pa.Buffer:
     data = source.read(block.content_length)
     if len(data) < block.content_length:
         raise CorruptTableError(f"{_where(block)} ends within its content", path=block.path)
+    try:
+        check_content(block, data)
+    except ValueError as error:
+        raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
     return pa.py_buffer(data)
 
 

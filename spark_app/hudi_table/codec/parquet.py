@@ -10,7 +10,7 @@ a table holds are told by Parquet alone, and with it dictionary columns would co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_table.codec import footer_seal
 from hudi_table.codec.avro_schema import with_meta_text
 from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
 from hudi_table.codec.gate import Gate
@@ -175,12 +176,14 @@ class BaseFileWriter:
             raise InvariantError("The base file writer is closed already.")
         self._flush()
         writer = self._open()
-        footer = {AVRO_SCHEMA: self._avro_schema, MODEL_NAME: "avro"}
+        footer = {AVRO_SCHEMA: self._avro_schema, MODEL_NAME: "avro", **footer_seal.PAIR}
         if self._range is not None:
             footer |= {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
             footer |= self._bloom_footer()
         writer.add_key_value_metadata(footer)
+        self._gate.hold()
         writer.close()
+        self._gate.release(footer_seal.sealed_end)
         self._closed = True
         return _footer(writer.writer.metadata, {**footer}, self._schema)
 
@@ -240,6 +243,7 @@ class BaseFileWriter:
                 compression_level=level,
                 use_dictionary=self._choose_dictionaries(first),
                 store_schema=False,
+                write_page_checksum=True,
             )
         return self._writer
 
@@ -266,7 +270,12 @@ def _pays(kind: pa.DataType) -> bool:
 
 def read_footer(source: Any, *, path: str = "") -> BaseFileFooter:
     """The footer of a base file (a path or a seekable binary file). Raises CorruptTableError that names `path`."""
-    with _open_file(source, path) as file:
+    with (
+        _corruption(path or str(source)),
+        open(source, "rb") if isinstance(source, str) else nullcontext(source) as file,
+    ):
+        end = footer_seal.read_end(file)
+    with _open_file(pa.BufferReader(end), path or str(source)) as file:
         metadata = file.metadata
         pairs = {_text(key): value for key, value in (metadata.metadata or {}).items()}
         return _footer(metadata, {key: _text(value) for key, value in pairs.items()}, file.schema_arrow)
@@ -342,7 +351,7 @@ def _next(batches: Iterator[pa.RecordBatch], path: str) -> pa.RecordBatch | None
 @contextmanager
 def _open_file(source: Any, path: str, **options: Any) -> Iterator[pq.ParquetFile]:
     with _corruption(path or str(source)):
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True, **options)
     with file:
         yield file
 
@@ -351,7 +360,14 @@ def _open_file(source: Any, path: str, **options: Any) -> Iterator[pq.ParquetFil
 def _corruption(path: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowKeyError,
+        pa.ArrowIndexError,
+        OSError,
+        ValueError,
+    ) as error:
         # Arrow reports broken Thrift and broken pages as OSError; one of the operating system has a number.
         if isinstance(error, OSError) and error.errno is not None:
             raise

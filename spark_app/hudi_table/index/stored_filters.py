@@ -24,7 +24,7 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.reading import PartitionSlices
-from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.table.ports import Storage
 from hudi_table.table.storage_below import StorageBelow
 from hudi_table.table.timeline import Timeline
@@ -111,7 +111,7 @@ class _Batches(Generic[T]):
         names = pa.array([base.name for base in bases], pa.string())
         try:
             return self._fetch(StorageBelow(storage, METADATA_TABLE), partitions, names)
-        except (CorruptTableError, UnsupportedTableError):
+        except UNTOLD:
             return {}
 
 

@@ -11,8 +11,11 @@ import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from hudi_table.model.digits import is_digits
+from hudi_table.model.instants import next_instant_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import CHAIN
+from hudi_table.model.seals import sealed, unsealed
 
 SEQUENCE_DIGITS = 20
 
@@ -57,13 +60,22 @@ class ChainEntry:
 
     def to_json(self) -> bytes:
         """UTF-8 JSON of this entry."""
-        return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False).encode()
+        return sealed(json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False).encode())
 
     @classmethod
     def from_json(cls, data: bytes) -> ChainEntry:
-        """Parse an entry. Raises ValueError (or KeyError, TypeError) for anything else."""
-        raw = parse_json(data)
-        return cls(**{**raw, "kind": Kind(raw["kind"]), "touches": tuple(raw["touches"])})
+        """Parse an entry, whose instants others can come after. Raises ValueError (or KeyError, TypeError) for anything else."""
+        raw = parse_json(unsealed(data))
+        if not isinstance(raw, dict) or not isinstance(raw.get("touches"), list):
+            raise ValueError("it is no entry of a decision chain")
+        texts = [*raw["touches"], *(value for name, value in raw.items() if name != "touches")]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a value of it is no text")
+        entry = cls(**{**raw, "kind": Kind(raw["kind"]), "touches": tuple(raw["touches"])})
+        for time in (entry.instant, entry.max_instant):
+            if time:
+                next_instant_time(time[:17])
+        return entry
 
 
 def entry_path(sequence: int) -> str:
@@ -74,4 +86,4 @@ def entry_path(sequence: int) -> str:
 def sequence_of(path: str) -> int | None:
     """The number of a chain entry's path, or None for another file."""
     stem, _, suffix = path.rpartition("/")[2].partition(".")
-    return int(stem) if suffix == "json" and len(stem) == SEQUENCE_DIGITS and stem.isdigit() else None
+    return int(stem) if suffix == "json" and len(stem) == SEQUENCE_DIGITS and is_digits(stem) else None

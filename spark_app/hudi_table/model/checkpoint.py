@@ -1,8 +1,12 @@
 """Which files of a source are in the table: the checkpoint of an ingest from files, and the next batch.
 
 The checkpoint stands in the extra metadata of the commit that consumed the files, under `lakeops.ingest.<name>`, so
-files and rows become visible in one step and a replay finds nothing left to do. It holds a 64-bit digest of every
+files and rows become visible in one step and a replay finds nothing left to do. It knows a 64-bit digest of every
 consumed file (path, size, version), so it is exact for late files of any age, and the files of its own batch by name.
+
+A commit holds the digests of the newest files alone. Whenever they are more than RECENT_MAX, all digests settle in a file below
+`.hoodie/.ingest` that never changes, and that the commits name from then on: so a commit is as small after a million files as after some.
+Format 1, which is still written until the first such file, has no settled digests.
 """
 
 from __future__ import annotations
@@ -11,17 +15,20 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hudi_table.model.json_text import parse_json
+from hudi_table.model.names import INGEST
 
 KEY_PREFIX = "lakeops.ingest."
-FORMAT = 1
+FORMAT, SETTLED_FORMAT = 1, 2
 NAMED_FILES_MAX = 1_000
+RECENT_MAX = 2_000
+"""Digests that a commit holds itself: 21 KB of its metadata."""
 CONSUMED_MAX = 100_000
-"""Digests kept; past it, those of files that left the source are dropped."""
+"""Digests kept; past it, those of files that left the source are dropped when digests settle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +48,97 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Settled:
+    """Digests that lie in a file of the table, `path` relative to its base."""
+
+    path: str
+    digests: frozenset[int]
+
+
+Load = Callable[[str], bytes]
+"""Brings the file of settled digests, by its path relative to the table's base."""
+
+
+def _no_file(path: str) -> bytes:
+    raise ValueError(f"refers to {path}, and no file is expected here")
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What an ingest has consumed, as of the commit that holds this."""
+    """What an ingest has consumed, as of the commit that holds this. `consumed`: all digests, those of `settled` among them."""
 
     batch: str
     attempt: str
     files: tuple[str, ...]
     consumed: frozenset[int]
+    settled: Settled | None = None
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        packed = b"".join(struct.pack(">Q", digest) for digest in sorted(self.consumed))
-        document = {
-            "format": FORMAT,
+        settled = self.settled
+        recent = self.consumed - settled.digests if settled is not None else self.consumed
+        document: dict[str, object] = {
+            "format": FORMAT if settled is None else SETTLED_FORMAT,
             "batch": self.batch,
             "attempt": self.attempt,
             "fileCount": len(self.files),
             "files": list(self.files[:NAMED_FILES_MAX]),
-            "consumed": base64.b64encode(packed).decode(),
+            "consumed": base64.b64encode(pack(recent)).decode(),
         }
+        if settled is not None:
+            document["settled"] = {"path": settled.path, "count": len(settled.digests)}
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
-    def from_text(cls, text: str) -> Checkpoint:
-        """Parse. Raises ValueError for anything that `to_text` did not write."""
+    def from_text(cls, text: str, load: Load = _no_file) -> Checkpoint:
+        """Parse. Raises ValueError for anything that `to_text` did not write, and for a file of digests that is not what it was."""
         raw = parse_json(text)
-        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-            raise ValueError(f"is no checkpoint of format {FORMAT}: {text[:80]!r}")
-        packed = base64.b64decode(str(raw["consumed"]), validate=True)
-        if len(packed) % 8:
-            raise ValueError(f"holds {len(packed)} bytes of digests, not a multiple of 8")
-        consumed = frozenset(value for (value,) in struct.iter_unpack(">Q", packed))
-        return cls(str(raw["batch"]), str(raw["attempt"]), tuple(raw["files"]), consumed)
+        if not isinstance(raw, dict) or raw.get("format") not in (FORMAT, SETTLED_FORMAT):
+            raise ValueError(f"is no checkpoint of format {FORMAT} or {SETTLED_FORMAT}: {text[:80]!r}")
+        consumed = unpack(base64.b64decode(str(raw["consumed"]), validate=True))
+        settled = None
+        if raw["format"] == SETTLED_FORMAT:
+            path, count = str(raw["settled"]["path"]), int(raw["settled"]["count"])
+            data = load(path)
+            if len(data) != 8 * count or not path.endswith(f"/{_name_of(data)}"):
+                raise ValueError(f"refers to {count} digests in {path}, which holds others: restore that file")
+            settled = Settled(path, unpack(data))
+            consumed |= settled.digests
+        return cls(str(raw["batch"]), str(raw["attempt"]), tuple(raw["files"]), consumed, settled)
+
+
+def pack(digests: Iterable[int]) -> bytes:
+    """Digests in order, 8 bytes each, the greatest byte first."""
+    return b"".join(struct.pack(">Q", digest) for digest in sorted(digests))
+
+
+def unpack(data: bytes) -> frozenset[int]:
+    """What was packed. Raises ValueError for another length."""
+    if len(data) % 8:
+        raise ValueError(f"holds {len(data)} bytes of digests, not a multiple of 8")
+    return frozenset(value for (value,) in struct.iter_unpack(">Q", data))
+
+
+def _name_of(data: bytes) -> str:
+    return f"{hashlib.sha256(data).hexdigest()[:32]}.digests"
+
+
+def settled_path(text: str) -> str | None:
+    """The file of digests that a checkpoint refers to, if any; None for what is no checkpoint."""
+    try:
+        return str(parse_json(text)["settled"]["path"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def settle(checkpoint: Checkpoint, ingest: str) -> tuple[Checkpoint, bytes] | None:
+    """The checkpoint with all its digests settled, and the bytes of their file; None while the commit can hold them itself."""
+    before = checkpoint.settled.digests if checkpoint.settled is not None else frozenset()
+    if len(checkpoint.consumed - before) <= RECENT_MAX:
+        return None
+    data = pack(checkpoint.consumed)
+    path = f"{INGEST}/{ingest}/{_name_of(data)}"
+    return replace(checkpoint, settled=Settled(path, checkpoint.consumed)), data
 
 
 def key_of(ingest: str) -> str:
@@ -105,14 +171,17 @@ def advance(
     batch: tuple[SourceFile, ...],
     listing: Iterable[SourceFile],
 ) -> Checkpoint:
-    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone are forgotten."""
+    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone are forgotten when digests settle."""
     consumed = (checkpoint.consumed if checkpoint is not None else frozenset()) | {f.digest for f in batch}
-    if len(consumed) > CONSUMED_MAX:
+    settled = checkpoint.settled if checkpoint is not None else None
+    recent = len(consumed) - (len(settled.digests) if settled is not None else 0)
+    if recent > RECENT_MAX and len(consumed) > CONSUMED_MAX:
         consumed &= {f.digest for f in listing} | {f.digest for f in batch}
-    return Checkpoint(batch_id(ingest, batch), attempt, tuple(f.path for f in batch), frozenset(consumed))
+        settled = None
+    return Checkpoint(batch_id(ingest, batch), attempt, tuple(f.path for f in batch), frozenset(consumed), settled)
 
 
-def find(extra_metadata: Mapping[str, str], ingest: str) -> Checkpoint | None:
+def find(extra_metadata: Mapping[str, str], ingest: str, load: Load = _no_file) -> Checkpoint | None:
     """The checkpoint that a commit holds for an ingest, if any. Raises ValueError if it is damaged."""
     text = extra_metadata.get(key_of(ingest))
-    return None if text is None else Checkpoint.from_text(text)
+    return None if text is None else Checkpoint.from_text(text, load)

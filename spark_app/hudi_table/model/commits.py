@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hudi_table.model.json_text import parse_json
+from hudi_table.model.seals import sealed, unsealed
 
 SCHEMA_KEY = "schema"
 CDC_STATS = "cdcStats"
@@ -41,11 +42,14 @@ class WriteStat:
         return tuple(self.extra.get(CDC_STATS) or ())
 
 
+MIN_EVENT_TIME, MAX_EVENT_TIME = "minEventTime", "maxEventTime"
+"""Of the rows that a task wrote, in milliseconds since 1970."""
 _STAT_KEYS = {
     f.name: "".join(word if i == 0 else word.capitalize() for i, word in enumerate(f.name.split("_")))
     for f in fields(WriteStat)
     if f.name != "extra"
 }
+_TEXTS = frozenset({"file_id", "path", "partition_path", "prev_commit"})
 _STAT_DEFAULTS: dict[str, Any] = {
     CDC_STATS: None,
     "tempPath": None,
@@ -56,8 +60,8 @@ _STAT_DEFAULTS: dict[str, Any] = {
     "totalLogBlocks": 0,
     "totalCorruptLogBlock": 0,
     "totalRollbackBlocks": 0,
-    "minEventTime": None,
-    "maxEventTime": None,
+    MIN_EVENT_TIME: None,
+    MAX_EVENT_TIME: None,
     "runtimeStats": None,
 }
 
@@ -91,6 +95,13 @@ class CommitMetadata:
         """The table's Avro schema as JSON text, if this commit carries one."""
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
+    @property
+    def event_times(self) -> tuple[int, int] | None:
+        """The smallest and the largest event time of its rows, in milliseconds since 1970; None if none is recorded."""
+        least = [found for stat in self.stats if isinstance(found := stat.extra.get(MIN_EVENT_TIME), int)]
+        most = [found for stat in self.stats if isinstance(found := stat.extra.get(MAX_EVENT_TIME), int)]
+        return (min(least), max(most)) if least and most else None
+
     def to_json(self) -> bytes:
         """Compact UTF-8 JSON as Hudi 0.15 reads it."""
         partitions: dict[str, list[dict[str, Any]]] = {}
@@ -107,12 +118,12 @@ class CommitMetadata:
         }
         if self.replaced is not None:
             document["partitionToReplaceFileIds"] = {p: list(ids) for p, ids in self.replaced.items()}
-        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+        return sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
 
     @classmethod
     def from_json(cls, body: bytes) -> CommitMetadata:
         """Parse a body; an empty one is a commit of no files. Raises ValueError if it is not such a document."""
-        document = parse_json(body) if body.strip() else {}
+        document = parse_json(unsealed(body)) if body.strip() else {}
         if not isinstance(document, dict):
             raise ValueError("commit metadata is not a JSON object")
         stats = [
@@ -134,6 +145,9 @@ class CommitMetadata:
 def _stat(partition: str, raw: dict[str, Any]) -> WriteStat:
     known = {name: raw.pop(key, None) for name, key in _STAT_KEYS.items()}
     given = {name: value for name, value in known.items() if value is not None}
+    for name, value in given.items():
+        if not isinstance(value, str if name in _TEXTS else int) or isinstance(value, bool):
+            raise ValueError(f"{_STAT_KEYS[name]} of a write stat is {value!r}")
     given.setdefault("file_id", "")
     given.setdefault("path", "")
     given["partition_path"] = known["partition_path"] if known["partition_path"] is not None else partition

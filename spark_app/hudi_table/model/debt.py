@@ -19,3 +19,15 @@ class CompactionDebt:
     def due(self) -> bool:
         """Whether there is something to do now."""
         return bool(self.pending) or self.why is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivingDebt:
+    """Of `most` completed writes that may be on the timeline, `writes` are; `leaving` of them may leave now. `due`: that is enough to
+    begin. `held_by`: what holds back the next one, '' if nothing does."""
+
+    writes: int = 0
+    most: int = 0
+    leaving: int = 0
+    due: bool = False
+    held_by: str = ""

@@ -22,15 +22,18 @@ class Check(StrEnum):
     MISSING_FILE = "MissingFile"
     WRONG_SIZE = "WrongSize"
     INVALID_PARQUET = "InvalidParquet"
+    DAMAGED_LOG = "DamagedLog"
     PARTITION_METADATA = "PartitionMetadata"
     WRONG_BUCKET = "WrongBucket"
     DUPLICATE_BUCKET = "DuplicateBucket"
     DUPLICATE_KEY = "DuplicateKey"
+    WRONG_KEY = "WrongKey"
     UNREADABLE_INSTANT = "UnreadableInstant"
     PENDING_INSTANT = "PendingInstant"
     PROPERTIES = "Properties"
     LEFTOVER = "Leftover"
     METADATA_TABLE = "MetadataTable"
+    INCOMPLETE = "Incomplete"
 
 
 QUARANTINED_CHECKS = frozenset({Check.ORPHAN_FILE, Check.INVALID_PARQUET})

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.model.options import INDEX_SETTINGS
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.known_options import INDEX_SETTINGS
+from hudi_table.model.option_values import whole
 from hudi_table.model.partition_buckets import parse_rules, render_rules
 from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig
 
@@ -98,6 +100,7 @@ def _count(options: Mapping[str, str], key: str) -> int | None:
     text = options.get(key)
     if not text:
         return None
-    if not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{key} is {text!r}, not a whole number from 1")
-    return int(text)
+    try:
+        return whole(key, text, 1)
+    except InvalidOptionError as error:
+        raise ValueError(error.message) from None

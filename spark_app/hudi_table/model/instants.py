@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from hudi_table.model.digits import is_digits
+
 
 class Action(StrEnum):
     """What an instant does."""
@@ -48,7 +50,7 @@ PLANNED_ACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 
 _COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
 _STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
-_NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})\.(?P<rest>[a-z.]+)$")
+_NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})\.(?P<rest>[a-z.]+)$", re.ASCII)
 _PLANNER_CLAIM = ".claim"
 _TIME_FORMAT = "%Y%m%d%H%M%S"
 
@@ -116,7 +118,7 @@ def planner_claim(time: str) -> str:
 def planner_claim_time(file_name: str) -> str | None:
     """The instant time that a planner's claim holds, None for another file."""
     time = file_name.removesuffix(_PLANNER_CLAIM)
-    return time if time != file_name and time.isdigit() else None
+    return time if time != file_name and is_digits(time) else None
 
 
 def comparable_time(time: str) -> str:
@@ -132,11 +134,14 @@ def format_instant_time(moment: datetime) -> str:
 def parse_instant_time(time: str) -> datetime:
     """The naive moment of an instant time, in the timeline's zone. Raises ValueError for anything else."""
     full = comparable_time(time)
-    if len(full) != 17 or not full.isdigit():
+    if len(full) != 17 or not is_digits(full):
         raise ValueError(f"{time!r} is not an instant time: expected 17 digits yyyyMMddHHmmssSSS")
     return datetime.strptime(full[:14], _TIME_FORMAT) + timedelta(milliseconds=int(full[14:]))
 
 
 def next_instant_time(time: str) -> str:
-    """The instant time one millisecond later."""
-    return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))
+    """The instant time one millisecond later. Raises ValueError if there is none: years have four digits."""
+    try:
+        return format_instant_time(parse_instant_time(time) + timedelta(milliseconds=1))
+    except OverflowError as error:
+        raise ValueError(f"no instant can come after {time}") from error

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hudi_table.model.digits import is_digits
 from hudi_table.model.names import escape_partition_value, unescape_partition_value
 
 ALL_PARTITIONS = "__all_partitions__"
@@ -34,8 +35,8 @@ other, and one for all: writers that begin a partition at the same moment write 
 PARTITIONED_RECORD_INDEX = "partitioned_record_index"
 """What the partition `record_index` is asked for by where it is to be by partition: Hudi 1.1's RECORD_LEVEL_INDEX."""
 
-_HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$")
-_SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$")
+_HFILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.hfile$", re.ASCII)
+_SHARD = re.compile(r"^record-index-(?P<partition>[^-/]*)-\d{4,}-0$", re.ASCII)
 _INSTANT_DIGITS = 17
 _SUFFIX_DIGITS = 3
 _MAINTENANCE = range(1, 7)
@@ -161,7 +162,7 @@ def is_own_instant(instant: str) -> bool:
     """
     if instant.startswith(SOLO):
         return True
-    if len(instant) != _INSTANT_DIGITS + _SUFFIX_DIGITS or not instant.isdigit():
+    if len(instant) != _INSTANT_DIGITS + _SUFFIX_DIGITS or not is_digits(instant):
         return False
     suffix = int(instant[_INSTANT_DIGITS:])
     return suffix in _MAINTENANCE or suffix >= FIRST_INITIAL

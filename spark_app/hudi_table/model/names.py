@@ -13,12 +13,17 @@ import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hudi_table.model.digits import is_digits
+
 HOODIE = ".hoodie"
 TEMP = f"{HOODIE}/.temp"
 CHAIN = f"{HOODIE}/.txn"
+INGEST = f"{HOODIE}/.ingest"
 ARCHIVED = f"{HOODIE}/archived"
 HEARTBEAT = f"{HOODIE}/.heartbeat"
 QUARANTINE = f"{HOODIE}/.quarantine"
+STAGED = f"{HOODIE}/.staged"
+"""Rows that tasks have handed over and nobody has committed yet."""
 METADATA_TABLE = f"{HOODIE}/metadata"
 PROPERTIES = f"{HOODIE}/hoodie.properties"
 PROPERTIES_BACKUP = f"{HOODIE}/hoodie.properties.backup"
@@ -35,9 +40,11 @@ FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 IS_DELETED = "_hoodie_is_deleted"
 
-_BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$")
-_LOG_FILE = re.compile(r"^\.(?P<id>[^_/]+)_(?P<time>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>[^./]+))?(?P<cdc>\.cdc)?$")
-_OUR_LOG_TOKEN = re.compile(r"^(\d{8})-(\d{9})-\d+$")
+_BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$", re.ASCII)
+_LOG_FILE = re.compile(
+    r"^\.(?P<id>[^_/]+)_(?P<time>\d+)\.log\.(?P<version>\d+)(?:_(?P<token>[^./]+))?(?P<cdc>\.cdc)?$", re.ASCII
+)
+_OUR_LOG_TOKEN = re.compile(r"^(\d{8})-(\d{9})-\d+$", re.ASCII)
 _MARKER = re.compile(r"^(?P<data>.+)\.marker\.(?P<type>CREATE|MERGE|APPEND)$")
 _ESCAPED = frozenset([chr(c) for c in range(0x20)] + ["\x7f"] + list("\"#%'*/:=?[\\]^{"))
 
@@ -139,7 +146,7 @@ def bucket_file_id(seed: uuid.UUID, partition: str, bucket: int) -> str:
 
 def bucket_of_file_id(file_id: str) -> int | None:
     """Bucket number of a bucket table's file id, or None if the id does not start with 8 digits."""
-    return int(file_id[:8]) if len(file_id) > 8 and file_id[:8].isdigit() and file_id[8] == "-" else None
+    return int(file_id[:8]) if len(file_id) > 8 and is_digits(file_id[:8]) and file_id[8] == "-" else None
 
 
 def escape_partition_value(value: str) -> str:

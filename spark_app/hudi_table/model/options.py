@@ -1,20 +1,22 @@
-"""Options: the `hoodie.*` keys that a write accepts, their defaults and their values as Python types.
-
-`data/hoodie-keys.tsv` lists the keys of Apache Hudi 1.1.1 with their defaults; a key in neither that list nor
-`OWN_KEYS` is refused, with the nearest known one named. A known key that this release does not act on is
-accepted, so that one set of options serves Hudi and us.
-"""
+"""Options that a write acts on: their keys, and their values as Python types. `known_options` has what becomes of each key."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model import option_values
+from hudi_table.model.known_options import (
+    boolean_option,
+    check_options,
+    choice_option,
+    default_of,
+    given,
+    option_text,
+    renamed,
+)
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, ShardLimits
 
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
@@ -31,54 +33,16 @@ REPAIR_QUARANTINE = "hoodie.lakeops.repair.quarantine"
 INDEXING_PARTITIONS = "hoodie.lakeops.indexing.partitions"
 WRITERS_STOPPED = "hoodie.lakeops.writers.stopped"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
-INDEX_SETTINGS = "hoodie.lakeops.index."
-"""What begins so is a setting of a custom index, which alone knows which ones there are."""
-
-OWN_KEYS: Mapping[str, str] = {
-    COLON_RULE: "0.15",
-    QUARANTINE: "3600",
-    SUSPECT: "900",
-    CUSTOM_MERGER: "",
-    CUSTOM_KEYS: "",
-    ROW_GROUP_ROWS: "250000",
-    COMPRESSION_LEVEL: "1",
-    REPAIR_KEYS: "false",
-    REPAIR_QUARANTINE: "false",
-    INDEXING_PARTITIONS: "files",
-    WRITERS_STOPPED: "false",
-}
-"""Keys of our own and their defaults."""
-
-EARLIER_KEYS: Mapping[str, str] = {
-    "hoodie.cleaner.policy": "hoodie.clean.policy",
-    "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
-    "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
-    "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
-    "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
-    "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
-    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
-    "hoodie.cleaner.delete.bootstrap.base.file": "hoodie.clean.delete.bootstrap.base.file",
-    "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
-    "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
-    "hoodie.clean.async": "hoodie.clean.async.enabled",
-    "hoodie.metadata.record.index.enable": "hoodie.metadata.global.record.level.index.enable",
-    "hoodie.metadata.record.index.min.filegroup.count": "hoodie.metadata.global.record.level.index.min.filegroup.count",
-    "hoodie.metadata.record.index.max.filegroup.count": "hoodie.metadata.global.record.level.index.max.filegroup.count",
-}
-"""Names that Hudi 0.15.0 has for keys of 1.1.1."""
-_DROPPED_KEYS: Mapping[str, str] = {
-    "hoodie.archive.merge.enable": "true",
-    "hoodie.archive.merge.files.batch.size": "10",
-    "hoodie.archive.merge.small.file.limit.bytes": "20971520",
-}
-"""Keys of Hudi 0.15.0 that 1.1.1 has no more, and their defaults there."""
-
 BLOOM_ENABLED = "hoodie.parquet.bloom.filter.enabled"
-_OUR_DEFAULTS: Mapping[str, str] = {
-    "hoodie.parquet.compression.codec": "zstd",
-    BLOOM_ENABLED: "false",
-}
-"""Where our default differs from Hudi's, and why: `docs/compatibility.md`."""
+OPERATION = "hoodie.datasource.write.operation"
+RECONCILE = "hoodie.datasource.write.reconcile.schema"
+PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+TRACK_EVENT_TIME = "hoodie.write.track.event.time.watermark"
+EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
+NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
+LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
+DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+DUPLICATE_POLICY = "hoodie.datasource.insert.dup.policy"
 
 _CODECS = frozenset({"zstd", "snappy", "gzip", "lz4", "none"})
 _BLOOM_TYPES = frozenset({"SIMPLE", "DYNAMIC_V0"})
@@ -111,6 +75,21 @@ class Operation(StrEnum):
         return self in (Operation.UPSERT, Operation.DELETE)
 
 
+class DuplicatePolicy(StrEnum):
+    """What becomes of rows of an insert whose key is stored already: they are written too, dropped, or the write fails."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class LogBlocks(StrEnum):
+    """What rows of a log are written in."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
 class FailedWrites(StrEnum):
     """Who takes back writes that died: every writer that begins, cleaning and an explicit rollback, or the latter alone."""
 
@@ -141,30 +120,40 @@ class SortMode(StrEnum):
     PARTITION = "partition"
 
 
-@cache
-def known_keys() -> Mapping[str, str]:
-    """Every accepted key and its default ('' or '(none)' if it has none)."""
-    lines = files("hudi_table.model").joinpath("data/hoodie-keys.tsv").read_text(encoding="utf-8").splitlines()
-    pairs = (line.split("\t", 1) for line in lines if line and not line.startswith("#"))
-    known = dict(pairs) | dict(OWN_KEYS) | dict(_DROPPED_KEYS) | dict(_OUR_DEFAULTS)
-    return known | {earlier: known[key] for earlier, key in EARLIER_KEYS.items()}
-
-
-def given(options: Mapping[str, str], key: str) -> str | None:
-    """The value of a key under its name or an earlier one, None if neither is given. Raises InvalidOptionError if they differ."""
-    names = [key, *(earlier for earlier, later in EARLIER_KEYS.items() if later == key)]
-    values = {name: options[name].strip() for name in names if name in options}
-    if len(set(values.values())) > 1:
+def operation_asked(argument: str | None, options: Mapping[str, str]) -> str:
+    """The operation that an argument or `hoodie.datasource.write.operation` names. If neither does it is upsert, as in Hudi, or insert
+    where the options say what an insert does with stored keys. Raises InvalidOptionError if they differ."""
+    asked = given(options, OPERATION)
+    if not asked:
+        unnamed = default_of(OPERATION) if duplicate_policy(options) is DuplicatePolicy.NONE else Operation.INSERT.value
+        return argument or unnamed
+    if argument is not None and asked.lower() != argument:
         raise InvalidOptionError(
-            "one option is given twice: " + ", ".join(f"{name}={value}" for name, value in values.items())
+            f"option {OPERATION}={asked} contradicts the operation {argument!r}: leave one of the two out"
         )
-    return next(iter(values.values()), None)
+    return asked.lower()
 
 
-def renamed(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under their newest names, so that they can be laid over others. What is given under its newest name wins."""
-    newest = {EARLIER_KEYS[key]: value for key, value in options.items() if key in EARLIER_KEYS}
-    return newest | {key: value for key, value in options.items() if key not in EARLIER_KEYS}
+def partitions_asked(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """The partitions that an argument or `hoodie.datasource.write.partitions.to.delete` names. Raises InvalidOptionError if they
+    differ, and for a pattern."""
+    asked = tuple(name.strip() for name in (given(options, PARTITIONS_TO_DELETE) or "").split(",") if name.strip())
+    if any("*" in name for name in asked):
+        raise InvalidOptionError(f"option {PARTITIONS_TO_DELETE}: patterns are not taken; name the partitions")
+    if asked and argument and sorted(asked) != sorted(argument):
+        raise InvalidOptionError(
+            f"option {PARTITIONS_TO_DELETE} contradicts the partitions that are given: leave one of the two out"
+        )
+    return tuple(argument) or asked
+
+
+def duplicate_policy(options: Mapping[str, str]) -> DuplicatePolicy:
+    """What an insert does with stored keys. Of both options the policy wins, unless it is `none` (measured on Hudi 1.1.1). Raises
+    InvalidOptionError."""
+    policy = DuplicatePolicy(choice_option(options, DUPLICATE_POLICY).lower())
+    if policy is DuplicatePolicy.NONE and boolean_option(options, DROP_DUPLICATES):
+        return DuplicatePolicy.DROP
+    return policy
 
 
 def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
@@ -177,24 +166,14 @@ def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
     return FailedWrites(value.upper())
 
 
-def check_keys(options: Mapping[str, str]) -> None:
-    """Refuse unknown keys. Raises InvalidOptionError that names the nearest known key."""
-    for key, value in options.items():
-        if key not in known_keys() and not (key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS):
-            near = difflib.get_close_matches(key, known_keys(), n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
-            raise InvalidOptionError(f"unknown option {key!r}{hint}")
-        if not isinstance(value, str):
-            raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
-
-
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The options that a write acts on. Sizes are bytes, limits are rows.
 
-    `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
+    `duplicates`: what an insert does with keys that are stored. `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
     `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size` counts until
-    a commit has shown the size of a row. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
+    a commit has shown the size of a row. `event_time`: the column whose least and
+    largest value the commit records, None for nothing. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
     `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused` those that are not; `shards` and
     `partition_shards` say how many file groups a record index is built with, a global one and one by partition.
     """
@@ -207,7 +186,6 @@ class WriteOptions:
     compression_level: int
     row_group_rows: int
     combine_before_insert: bool
-    combine_before_upsert: bool
     allow_duplicate_inserts: bool
     allow_empty_commit: bool
     sort_mode: SortMode
@@ -219,9 +197,12 @@ class WriteOptions:
     bloom_by_ranges: bool
     bloom_by_metadata: bool
     conflict_retries: int
+    duplicates: DuplicatePolicy
+    log_blocks: LogBlocks
     null_for_missing: bool
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
+    event_time: str | None = None
     metadata: bool | None = None
     metadata_indexes: tuple[str, ...] = ()
     metadata_refused: tuple[str, ...] = ()
@@ -230,16 +211,14 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Check the keys and read the values. Raises InvalidOptionError."""
-        check_keys(options)
+        """Check the options and read the values. Raises InvalidOptionError."""
+        check_options(options)
         read = _Reader(renamed(options))
         indexes = {name: read.boolean(key) for key, name in METADATA_INDEXES.items() if given(options, key) is not None}
         if indexes.get("record_index") and indexes.get(PARTITIONED_RECORD_INDEX):
             raise InvalidOptionError(
                 f"a record index is global or by partition: leave out {RECORD_INDEX_ENABLE} or {PARTITIONED_RECORD_INDEX_ENABLE}"
             )
-        # Says by which search ranges are compared, and changes no result.
-        read.boolean("hoodie.bloom.index.use.treebased.filter")
         return cls(
             target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
@@ -248,8 +227,8 @@ class WriteOptions:
             codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=_codec),
             compression_level=read.integer(COMPRESSION_LEVEL, least=1),
             row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),
-            combine_before_insert=read.boolean("hoodie.combine.before.insert"),
-            combine_before_upsert=read.boolean("hoodie.combine.before.upsert"),
+            # Hudi, too, makes rows of one key one where stored ones are dropped by this option, and not by the policy.
+            combine_before_insert=read.boolean("hoodie.combine.before.insert") or read.boolean(DROP_DUPLICATES),
             allow_duplicate_inserts=read.boolean("hoodie.merge.allow.duplicate.on.inserts"),
             allow_empty_commit=read.boolean("hoodie.allow.empty.commit"),
             sort_mode=SortMode(read.choice("hoodie.bulkinsert.sort.mode", _SORT_MODES, fold=_sort_mode)),
@@ -260,11 +239,14 @@ class WriteOptions:
             bloom_max_entries=read.integer("hoodie.bloom.index.filter.dynamic.max.entries", least=1),
             bloom_by_ranges=read.boolean("hoodie.bloom.index.prune.by.ranges"),
             bloom_by_metadata=read.boolean("hoodie.bloom.index.use.metadata"),
+            duplicates=duplicate_policy(options),
+            log_blocks=LogBlocks((option_text(options, LOG_BLOCK_FORMAT) or LogBlocks.AVRO).strip().lower()),
             conflict_retries=read.integer("hoodie.write.num.retries.on.conflict.failures", least=0),
-            null_for_missing=read.boolean("hoodie.write.set.null.for.missing.columns"),
+            null_for_missing=read.boolean(NULL_FOR_MISSING) or read.boolean(RECONCILE),
             updates_clustered=read.choice(CLUSTERED_UPDATES, _UPDATE_STRATEGIES, fold=_short_class)
             == "SparkAllowUpdate",
             failed_writes=failed_writes(options),
+            event_time=read.text(EVENT_TIME_FIELD) if read.boolean(TRACK_EVENT_TIME) else None,
             metadata=read.boolean(METADATA_ENABLE) if METADATA_ENABLE in options else None,
             metadata_indexes=tuple(name for name, wanted in indexes.items() if wanted),
             metadata_refused=tuple(name for name, wanted in indexes.items() if not wanted),
@@ -296,6 +278,7 @@ def _short_class(value: str) -> str:
     return value.rpartition(".")[2].removesuffix("Strategy")
 
 
+_REPARTITIONING = ("partition_path_repartition", "partition_path_repartition_and_sort")
 _SORT_MODES = frozenset(mode.value for mode in SortMode)
 
 
@@ -304,7 +287,10 @@ def _codec(value: str) -> str:
 
 
 def _sort_mode(value: str) -> str:
-    return {"global_sort": "global", "partition_sort": "partition"}.get(value.lower(), value.lower())
+    """Rows of one partition always meet, in the order in which they come: what Hudi's two modes of repartitioning do besides, to order
+    Spark's own partitions by path, leaves no trace in a file."""
+    known = {"global_sort": "global", "partition_sort": "partition"} | dict.fromkeys(_REPARTITIONING, "none")
+    return known.get(value.lower(), value.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,43 +298,19 @@ class _Reader:
     options: Mapping[str, str]
 
     def text(self, key: str) -> str:
-        return self.options.get(key, known_keys()[key]).strip()
+        return self.options.get(key, default_of(key)).strip()
 
     def integer(self, key: str, *, least: int) -> int:
-        value = self.text(key)
-        try:
-            number = int(value)
-        except ValueError:
-            raise InvalidOptionError(f"option {key!r}: {value!r} is not a whole number") from None
-        if number < least:
-            raise InvalidOptionError(f"option {key!r}: {number} is less than {least}")
-        return number
+        return option_values.whole(key, self.text(key), least)
 
     def fraction(self, key: str) -> float:
-        value = self.text(key)
-        try:
-            number = float(value)
-        except ValueError:
-            raise InvalidOptionError(f"option {key!r}: {value!r} is not a number") from None
-        if not 0 < number < 1:
-            raise InvalidOptionError(f"option {key!r}: {value} is not between 0 and 1")
-        return number
+        return option_values.fraction(key, self.text(key))
 
     def number(self, key: str, *, least: float) -> float:
-        value = self.text(key)
-        try:
-            found = float(value)
-        except ValueError:
-            raise InvalidOptionError(f"option {key!r}: {value!r} is not a number") from None
-        if not least <= found < float("inf"):
-            raise InvalidOptionError(f"option {key!r}: {value} is less than {least:g}, or no finite number")
-        return found
+        return option_values.number(key, self.text(key), least)
 
     def boolean(self, key: str) -> bool:
-        value = self.text(key).lower()
-        if value not in ("true", "false"):
-            raise InvalidOptionError(f"option {key!r}: {value!r} is neither 'true' nor 'false'")
-        return value == "true"
+        return option_values.boolean(key, self.text(key))
 
     def choice(self, key: str, allowed: frozenset[str], *, fold: Callable[[str], str]) -> str:
         value = fold(self.text(key))

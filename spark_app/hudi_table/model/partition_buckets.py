@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from hudi_table.model.digits import whole
+
 Rules = tuple[tuple[str, int], ...]
 """Pairs of expression and number, the first match counts."""
 
@@ -27,9 +29,10 @@ def parse_rules(text: str) -> Rules:
     found = []
     for item in filter(None, (part.strip() for part in text.split(";"))):
         expression, _, number = item.rpartition(",")
-        if not expression or not number.strip().isdigit():
+        buckets = whole(number.strip())
+        if not expression or buckets is None:
             raise ValueError(f"{item!r} is no pair of an expression and a number of buckets, such as '2024-.*,16'")
-        found.append((expression, int(number)))
+        found.append((expression, buckets))
     return checked(found)
 
 

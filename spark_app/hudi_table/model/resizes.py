@@ -17,8 +17,8 @@ HISTORY = "hoodie.lakeops.bucket.resizes"
 STRATEGY = "dev.lakeops.hudi.BucketResize"
 """Stands in the plan where a clustering names its class."""
 
-_CHANGE = re.compile(r"([1-9]\d*):([1-9]\d*)")
-_ENTRY = re.compile(r"(\d{14,}):([1-9]\d*):([1-9]\d*)")
+_CHANGE = re.compile(r"([1-9]\d*):([1-9]\d*)", re.ASCII)
+_ENTRY = re.compile(r"(\d{14,}):([1-9]\d*):([1-9]\d*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

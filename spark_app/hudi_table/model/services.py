@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hudi_table.model.known_options import admit
+
 DETAILS_MAX = 100
 """Lines of a plan's details; more are counted, not listed."""
 DEFAULT_SERVICE_MEMORY = 1 << 30
@@ -76,3 +78,7 @@ class ServiceRequest:
     instant: str = ""
     comment: str = ""
     max_memory: int = DEFAULT_SERVICE_MEMORY
+
+    def __post_init__(self) -> None:
+        """Raises InvalidOptionError."""
+        admit(self.options)

@@ -140,11 +140,19 @@ class IndexSpec:
     partition_buckets: tuple[tuple[str, int], ...] = ()
 
 
+class KeyEncoding(StrEnum):
+    """How a complex key of one field is written: as `v`, as `field:v`, or as its files show alone."""
+
+    RAW = "Raw"
+    FIELD_PREFIXED = "FieldPrefixed"
+    UNKNOWN = "Unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class TableConfig:
     """A table's identity. Everything but `index` and `extra` is immutable once the table exists.
 
-    `key_encoding`: how keys of one complex field are written (`Raw` as 0.15 does, `FieldPrefixed` as `f:v`).
+    `key_encoding`: how keys of one complex field are written.
     `payload_class`: which of Hudi's classes merges rows, '' for the plain one of `merge_mode`.
     `extra` holds every property that is not modelled, so that rewriting the file loses nothing.
     """
@@ -159,7 +167,7 @@ class TableConfig:
     index: IndexSpec | None = None
     database: str = ""
     key_generator: str = ""
-    key_encoding: str = "Raw"
+    key_encoding: str = KeyEncoding.RAW
     hive_style: bool = False
     url_encode: bool = False
     populate_meta_fields: bool = True

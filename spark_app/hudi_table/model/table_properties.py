@@ -24,10 +24,11 @@ from hudi_table.model.index_properties import (
     index_spec,
     names_in,
 )
+from hudi_table.model.known_options import INDEX_SETTINGS
 from hudi_table.model.merging import PAYLOADS, Payload, payload_of
-from hudi_table.model.options import INDEX_SETTINGS
 from hudi_table.model.table_config import (
     IndexSpec,
+    KeyEncoding,
     MergeMode,
     PartitionField,
     PartitionType,
@@ -51,6 +52,9 @@ KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 
 Measured: 1.1.1 takes this key, and the switch of the check below, from the properties as if they were given as options.
 """
+GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+"""What 1.x stores in the place of the generator's class."""
+_COMPLEX = ".ComplexKeyGenerator"
 _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
@@ -64,7 +68,7 @@ EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _DATASOURCE = "hoodie.datasource.write."
 MERGE_MODE = "hoodie.record.merge.mode"
 MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
-_GENERATOR_TYPES = {
+GENERATOR_TYPES = {
     "SIMPLE": "SimpleKeyGenerator",
     "COMPLEX": "ComplexKeyGenerator",
     "TIMESTAMP": "TimestampBasedKeyGenerator",
@@ -138,9 +142,9 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         out[METADATA_PARTITIONS] = ",".join(config.metadata_partitions)
     if config.create_schema:
         out["hoodie.table.create.schema"] = config.create_schema
-    if generator.endswith(".ComplexKeyGenerator") and len(config.record_key) == 1:
+    if one_complex_field(config) and config.key_encoding != KeyEncoding.UNKNOWN:
         # Without these, Hudi 1.1.1 refuses the table, or with its check off writes every key a second time.
-        out[KEY_ENCODING] = _flag(config.key_encoding != "FieldPrefixed")
+        out[KEY_ENCODING] = _flag(config.key_encoding == KeyEncoding.RAW)
         out[_KEY_CHECK] = "false"
     out.setdefault(PAYLOAD, table_payload(config).class_name)
     if config.type is TableType.MERGE_ON_READ:
@@ -178,15 +182,13 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         database=database,
         type=_table_type(properties, base_path),
         record_key=names_in(properties.get("hoodie.table.recordkey.fields", "")),
-        partition_by=_partition_by(properties, generator),
+        partition_by=partition_fields(properties, generator),
         ordering_fields=names_in(ordering),
         merge_mode=_merge_mode(properties),
         payload_class=_payload_class(properties),
         index=_index_spec(properties, base_path),
         key_generator=generator,
-        key_encoding="Raw"
-        if _is_true(properties.get(KEY_ENCODING, _default_encoding(properties)))
-        else "FieldPrefixed",
+        key_encoding=_key_encoding(properties, generator),
         hive_style=_is_true(properties.get(_DATASOURCE + "hive_style_partitioning")),
         url_encode=_is_true(properties.get(_DATASOURCE + "partitionpath.urlencode")),
         populate_meta_fields=_is_true(properties.get("hoodie.populate.meta.fields", "true")),
@@ -203,7 +205,7 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
 
     A payload class or merge mode that is none of ours stays here too, so that a write can refuse it by name.
     """
-    timed = any(item.type is PartitionType.TIMESTAMP for item in _partition_by(properties, generator))
+    timed = any(item.type is PartitionType.TIMESTAMP for item in partition_fields(properties, generator))
     taken = {_TIMEBASED + key for key in _TIMESTAMP_KEYS} if timed else set()
     strange = {
         key
@@ -217,18 +219,24 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
     }
 
 
-def _default_encoding(properties: Mapping[str, str]) -> str:
-    """Of a table that does not tell: 1.1.1, which stores the generator's type and not its class, writes `field:text`."""
-    created_by_1x = (
-        "hoodie.table.keygenerator.type" in properties and "hoodie.table.keygenerator.class" not in properties
-    )
-    return _flag(not created_by_1x)
+def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
+    """Told for certain by tables of ours alone; no release of Hudi stores it (`write/key_encoding.py`)."""
+    stored = properties.get(KEY_ENCODING)
+    if stored is not None:
+        return KeyEncoding.RAW if _is_true(stored) else KeyEncoding.FIELD_PREFIXED
+    fields = names_in(properties.get("hoodie.table.recordkey.fields", ""))
+    return KeyEncoding.UNKNOWN if generator.endswith(_COMPLEX) and len(fields) == 1 else KeyEncoding.RAW
+
+
+def one_complex_field(config: TableConfig) -> bool:
+    """Whether the table has a complex key of one field, whose encoding differs between releases of Hudi."""
+    return len(config.record_key) == 1 and generator_class(config).endswith(_COMPLEX)
 
 
 def _generator(properties: Mapping[str, str]) -> str:
     """The key generator's class name, also where only its type is stored (`SIMPLE`, `NON_PARTITION`, …)."""
     stored = properties.get("hoodie.table.keygenerator.class")
-    short = _GENERATOR_TYPES.get(properties.get("hoodie.table.keygenerator.type", "").upper())
+    short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     return stored or (_KEYGEN + short if short else "")
 
 
@@ -264,7 +272,8 @@ def table_payload(config: TableConfig) -> Payload:
     return PAYLOADS[config.payload_class] if config.payload_class else payload_of(config.merge_mode)
 
 
-def _partition_by(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
+def partition_fields(properties: Mapping[str, str], generator: str) -> tuple[PartitionField, ...]:
+    """The partition fields that properties, or options under their own names, describe for a key generator."""
     texts = names_in(properties.get("hoodie.table.partition.fields", ""))
     stored = names_in(properties.get(PARTITION_TYPES, ""))
     format_stored = _timed(properties, "output.dateformat") is not None

@@ -25,7 +25,7 @@ METADATA = "metadata"
 
 _DELTA = f"{METADATA}-delta:"
 
-_OF_DATA = ("partition:", "bucket:", "file:", "key:")
+_OF_DATA = ("partition:", "bucket:", "file:", "key:", "keys:")
 
 
 def partition_touch(partition: str) -> str:
@@ -46,6 +46,11 @@ def file_touch(partition: str, file_id: str) -> str:
 def key_touch(partition: str, key_hash: int) -> str:
     """One key that was inserted, by its unsigned 64-bit hash."""
     return f"key:{partition}/{key_hash:016x}"
+
+
+def keys_touch(partition: str) -> str:
+    """Keys that were inserted into a partition, of which nobody knows which: another engine's commit names none."""
+    return f"keys:{partition}"
 
 
 def metadata_touch(partition: str, file_id: str) -> str:
@@ -83,7 +88,7 @@ def meet(mine: Iterable[str], theirs: Iterable[str]) -> bool:
     left, right = _of_data(left), _of_data(right)
     if not left or not right:
         return False
-    return TABLE in left or TABLE in right or _whole_partition_meets(left, right) or _whole_partition_meets(right, left)
+    return TABLE in left or TABLE in right or _one_way(left, right) or _one_way(right, left)
 
 
 def _of_data(touches: set[str]) -> set[str]:
@@ -91,11 +96,15 @@ def _of_data(touches: set[str]) -> set[str]:
     return {touch for touch in touches if touch == TABLE or touch.startswith(_OF_DATA)}
 
 
-def _whole_partition_meets(left: set[str], right: set[str]) -> bool:
+def _one_way(left: set[str], right: set[str]) -> bool:
+    """Whether a partition of the left meets what the right has of it, or its unknown keys the right's."""
     whole = {touch.partition(":")[2] for touch in left if touch.startswith("partition:")}
-    return bool(whole) and any(_partition_of(touch) in whole for touch in right)
+    unknown = {touch.partition(":")[2] for touch in left if touch.startswith("keys:")}
+    if whole and any(_partition_of(touch) in whole for touch in right):
+        return True
+    return bool(unknown) and any(touch.startswith("key:") and _partition_of(touch) in unknown for touch in right)
 
 
 def _partition_of(touch: str) -> str:
     kind, _, rest = touch.partition(":")
-    return rest if kind == "partition" else rest.rpartition("/")[0]
+    return rest if kind in ("partition", "keys") else rest.rpartition("/")[0]

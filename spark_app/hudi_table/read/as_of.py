@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
+from hudi_table.model.digits import is_digits
 from hudi_table.model.instants import Action, Instant, State, comparable_time, format_instant_time
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.table.cleans import completed_cleans, taken_files
@@ -29,7 +30,7 @@ def instant_of(value: str | date | datetime, timezone: str) -> str:
     Digits `yyyyMMdd[HH[mm[ss[SSS]]]]`, an ISO date or time, a date or a datetime. A moment without a zone is in the
     table's zone. Raises InvalidOptionError for anything else.
     """
-    if isinstance(value, str) and (text := value.strip()).isdigit():
+    if isinstance(value, str) and is_digits(text := value.strip()):
         return _from_digits(text)
     moment = _moment(value)
     if moment.tzinfo is not None:

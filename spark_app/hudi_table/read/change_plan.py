@@ -27,6 +27,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.looks import looks_again
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView, LogFile, groups_of
@@ -75,6 +76,7 @@ class _GoneError(Exception):
     """A file that tells a change has been cleaned away."""
 
 
+@looks_again
 def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan:
     """Load the timeline, list the table once, and choose the files.
 

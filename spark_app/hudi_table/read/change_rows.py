@@ -35,8 +35,12 @@ LOOKUPS = 8
 def step_batches(ctx: TableContext, plan: ChangesPlan, step: Step) -> Iterator[pa.RecordBatch]:
     """Batches of `plan.schema`. Of one file group its changed rows are held, the sequence numbers of those that stayed, and an
     eighth of the rows before."""
-    for table in _tables(_Reader(ctx, plan, step)):
-        yield from table.combine_chunks().to_batches()
+    try:
+        for table in _tables(_Reader(ctx, plan, step)):
+            yield from table.combine_chunks().to_batches()
+    except ObjectNotFoundError as error:
+        path = error.path or ""
+        raise gone(ctx, path.rpartition("/")[0], path) from error
 
 
 def _tables(reader: _Reader) -> Iterator[pa.Table]:
@@ -179,18 +183,15 @@ def _logged(reader: _Reader) -> Iterator[pa.Table]:
 def _blocks(reader: _Reader, path: str) -> Iterator[tuple[LogBlock, pa.Table]]:
     ctx = reader.ctx
     names = [*reader.plan.schema.names, KEY]
-    try:
-        with ctx.storage.open_read(path) as source:
-            for block in scan_blocks(source, path=path):
-                if block.type is not BlockType.CDC or block.instant != reader.step.instant:
-                    raise CorruptTableError(
-                        f"{path} holds no change data of {reader.step.instant} at {block.offset}",
-                        base_path=ctx.base_path,
-                        path=path,
-                    )
-                yield block, read_rows(source, block, list(dict.fromkeys(names)))
-    except ObjectNotFoundError as error:
-        raise gone(ctx, path.rpartition("/")[0], path, "change data log") from error
+    with ctx.storage.open_read(path) as source:
+        for block in scan_blocks(source, path=path):
+            if block.type is not BlockType.CDC or block.instant != reader.step.instant:
+                raise CorruptTableError(
+                    f"{path} holds no change data of {reader.step.instant} at {block.offset}",
+                    base_path=ctx.base_path,
+                    path=path,
+                )
+            yield block, read_rows(source, block, list(dict.fromkeys(names)))
 
 
 def _looked_up(reader: _Reader, keys: pa.ChunkedArray, after: pa.Table) -> pa.Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Generator, Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from hudi_table.read.change_plan import ChangesPlan, ChangesRequest, make_change
 from hudi_table.read.change_rows import step_batches
 from hudi_table.read.exports import ArrowResult
 from hudi_table.read.prefetch import first_rows
+from hudi_table.read.replanned import Replanned
 from hudi_table.table.context import TableContext
 
 STEPS_AHEAD = 2
@@ -28,11 +29,12 @@ class Changes(ArrowResult):
     def __init__(self, context: TableContext, request: ChangesRequest) -> None:
         self._context = context
         self._request = request
+        self._planned = Replanned(context, lambda: make_changes_plan(context, request))
 
-    @cached_property
+    @property
     def plan(self) -> ChangesPlan:
         """The files that will be read."""
-        return make_changes_plan(self._context, self._request)
+        return self._planned.plan
 
     @property
     def schema(self) -> pa.Schema:
@@ -40,8 +42,11 @@ class Changes(ArrowResult):
         return self.plan.schema
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        sources = [partial(step_batches, self._context, self.plan, step) for step in self.plan.steps]
-        yield from first_rows(sources, self._request.limit, ahead=STEPS_AHEAD, depth=BATCHES_AHEAD)
+        return self._planned.batches(self._of)
+
+    def _of(self, plan: ChangesPlan) -> Generator[pa.RecordBatch, None, None]:
+        sources = [partial(step_batches, self._context, plan, step) for step in plan.steps]
+        return first_rows(sources, self._request.limit, ahead=STEPS_AHEAD, depth=BATCHES_AHEAD)
 
     def __repr__(self) -> str:
         span = self._request.span

@@ -8,17 +8,19 @@ wrapped in an `if_else`, from which Arrow concludes nothing, so what it means is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_table.errors import HudiError
+from hudi_table.errors import HudiError, InvalidRequestError
 from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.predicates import Filter
+from hudi_table.read.replanned import Replanned
 from hudi_table.table.context import TableContext
 
 
@@ -28,36 +30,49 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
     `failure` is the last error of ours, since DuckDB passes on the text of it alone.
     """
 
-    def __init__(self, context: TableContext, plan: ScanPlan) -> None:
+    def __init__(self, context: TableContext, planned: Replanned[ScanPlan]) -> None:
         # Dataset's own constructor forbids itself; there is no C++ data set behind this one.
         self._context = context
-        self._plan = plan
+        self._planned = planned
         self.failure: HudiError | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that there are."""
-        return self._plan.schema
+        return self._planned.plan.schema
 
     def scanner(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object  # noqa: A002
     ) -> HudiScanner:  # fmt: skip
         """What DuckDB reads from, once."""
         try:
-            narrowed = narrow(
-                self._context,
-                self._plan,
-                self._plan.schema.names if columns is None else list(columns),
-                None if filter is None else Filter.of(_with_values(filter)),
-            )
+            names = self.schema.names if columns is None else list(columns)
+            more = None if filter is None else Filter.of(_with_values(filter))
+            first = self._planned.plan
+            narrowed = narrow(self._context, first, names, more)
         except HudiError as error:
             self.failure = error
             raise
-        return HudiScanner(pa.RecordBatchReader.from_batches(narrowed.schema, self._batches(narrowed)))
 
-    def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+        def read(plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
+            asked = narrowed if plan is first else narrow(self._context, plan, names, more)
+            return stream(self._context, asked)
+
+        return HudiScanner(pa.RecordBatchReader.from_batches(narrowed.schema, self._batches(read)))
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise InvalidRequestError(
+            "this data set is for DuckDB alone: use the scan itself (to_arrow, to_batches, count), which takes columns and a filter"
+        )
+
+    # Of the base class they would reach for a C++ data set that is not there.
+    count_rows = filter = get_fragments = head = join = join_asof = replace_schema = sort_by = _refused
+    take = to_batches = to_table = _refused
+    partition_expression = property(_refused)
+
+    def _batches(self, read: Callable[[ScanPlan], Generator[pa.RecordBatch, None, None]]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from stream(self._context, plan)
+            yield from self._planned.batches(read)
         except HudiError as error:
             self.failure = error
             raise

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hudi_table.errors import InvalidRequestError
+
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
+
+
+def extra(module: str, name: str) -> Any:
+    """A library that the base install lacks. Raises InvalidRequestError with the command that installs it, by the extra `name`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InvalidRequestError(
+            f"{module} is not installed: pip install 'hudi-operator[{name}]' brings it"
+        ) from error
 
 
 class ArrowResult(ABC):
@@ -35,13 +48,13 @@ class ArrowResult(ABC):
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas data frame; `options` are those of `pyarrow.Table.to_pandas`."""
+        extra("pandas", "pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation over this result, in `connection` or DuckDB's default one; it reads only when it is run."""
-        import duckdb
-
+        duckdb = extra("duckdb", "query")
         return (connection or duckdb.default_connection()).from_arrow(self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

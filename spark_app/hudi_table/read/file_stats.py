@@ -17,14 +17,13 @@ import pyarrow.types as pt
 from hudi_table.codec.bounds import values_of
 from hudi_table.codec.column_stats import has_stats
 from hudi_table.codec.metadata_keys import column_stats_keys
-from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.read.expression_tree import tree
 from hudi_table.read.predicates import Bound
 from hudi_table.read.skipping import Ranges, may_match
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.reading import read_entries
-from hudi_table.table.metadata.table import MetadataTable, read_partitions
+from hudi_table.table.metadata.table import UNTOLD, MetadataTable, read_partitions
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSlice
 
@@ -47,7 +46,7 @@ def with_matching_files(
     try:
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
         known = {} if table is None else _ranges(table, plain, {name: schema.field(name).type for name in names})
-    except (CorruptTableError, UnsupportedTableError):
+    except UNTOLD:
         return tuple(slices)
     kept = may_match(tree(bound.expression), known, len(plain))
     skipped = {id(found) for found, may in zip(plain, kept.tolist(), strict=True) if not may}

@@ -3,10 +3,9 @@ in, rows filtered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,9 @@ from hudi_table.table.cleans import clean_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
 from hudi_table.table.log_scan import slice_blocks
+from hudi_table.table.looks import looks_again
 from hudi_table.table.merge import one_chunk
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline import commit_metadata, load_timeline
 from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
 
 BATCH_ROWS = 64 * 1024
@@ -38,7 +38,7 @@ _FEW_ROWS = 4 * 1024
 """Where less than one row in `_FEW` is kept, reading in such steps ends soon after the last of them."""
 
 
-def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
     """Batches of `plan.schema`, slice after slice; at most `limit` rows."""
     sources = [partial(_batches, ctx, plan, found) for found in plan.slices]
     yield from first_rows(sources, limit, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD)
@@ -57,11 +57,52 @@ def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
 
 
 def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
-    with _opened(ctx, file) as source:
-        yield read_footer(source, path=file.path).rows
+    try:
+        with ctx.storage.open_read(file.path) as source:
+            yield read_footer(source, path=file.path).rows
+    except HudiError as error:
+        raise _told(ctx, file.partition, error) from error
 
 
 def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice. A log that is gone and held nothing that counts is left out; another file that is gone ends the stream."""
+    given = False
+    try:
+        for batch in _rows(ctx, plan, found):
+            given = True
+            yield batch
+        return
+    except HudiError as error:
+        missing = error.path if isinstance(error, ObjectNotFoundError) and not given else None
+        left = None if missing is None else _without(ctx, plan, found, missing)
+        if left is None:
+            raise _told(ctx, found.partition, error) from error
+    yield from _batches(ctx, plan, left)
+
+
+def _without(ctx: TableContext, plan: ScanPlan, found: FileSlice, path: str) -> FileSlice | None:
+    """The slice without a log whose write had not completed in the snapshot of the plan, and was given up since; None of another
+    file. Tokens name the write, but for those of Hudi 1.1.1, which takes that of the log before: so commits are asked too."""
+    log = next((log for log in found.logs if log.path == path), None)
+    shown = plan.visible
+    if log is None or shown is None or log.instant is None or log.instant in shown:
+        return None
+    since = log.name.base_instant
+    later = [i for i in load_timeline(ctx).commits if i.time in shown and i.time >= since]
+    if any(path in commit_metadata(ctx, instant).paths for instant in later):
+        return None
+    return replace(found, logs=tuple(other for other in found.logs if other is not log))
+
+
+def _told(ctx: TableContext, partition: str, error: HudiError) -> HudiError:
+    """The error, which says the table; for a file that is not there, why it is not."""
+    if isinstance(error, ObjectNotFoundError):
+        return gone(ctx, partition, error.path or "")
+    error.base_path = error.base_path or ctx.base_path
+    return error
+
+
+def _rows(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
     named = plan.bound is not None and plan.bound.columns and plan.history is None
     if plan.bound is not None and named and found.base is not None and not found.logs:
         yield from _matching(ctx, plan, plan.bound, found.base)
@@ -79,7 +120,7 @@ def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -
         pa.schema([field for field in plan.reads if (field.name in bound.columns) is wanted])
         for wanted in (True, False)
     )
-    with _opened(ctx, file) as source:
+    with ctx.storage.open_read(file.path) as source:
         footer = read_footer(source, path=file.path)
         metadata = footer.metadata
         assert metadata is not None
@@ -139,12 +180,9 @@ def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.
     extra = [field for field in plan.merging if field.name not in plan.reads.names]
     schema = pa.schema([*plan.reads, *extra])
     base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, found.base, schema, prune=False))
-    try:
-        blocks = slice_blocks(ctx.storage, found.logs, plan.visible)
-        for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
-            yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-    except ObjectNotFoundError as error:
-        raise gone(ctx, found.partition, error.path or "", "log file") from error
+    blocks = slice_blocks(ctx.storage, found.logs, plan.visible)
+    for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
+        yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
 
 def _of_base(
@@ -155,7 +193,7 @@ def _of_base(
         return
     renamed = {} if plan.history is None else plan.history.stored_names(file.instant, plan.instant)
     stored = {name: renamed.get(name, name) for name in schema.names}
-    with _opened(ctx, file) as source:
+    with ctx.storage.open_read(file.path) as source:
         groups = None
         if prune and plan.bound is not None and not renamed:
             footer = read_footer(source, path=file.path)
@@ -180,32 +218,23 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.R
         ) from error
 
 
-@contextmanager
-def _opened(ctx: TableContext, file: BaseFile) -> Iterator[Any]:
-    """The open file. Errors say which table; a file that has gone is told from one that never was."""
-    try:
-        with ctx.storage.open_read(file.path) as source:
-            yield source
-    except ObjectNotFoundError as error:
-        raise gone(ctx, file.partition, file.path, "base file") from error
-    except HudiError as error:
-        error.base_path = error.base_path or ctx.base_path
-        raise
-
-
-def gone(ctx: TableContext, partition: str, path: str, what: str) -> HudiError:
-    """The error for a file that was planned and is not there: cleaned since, unless the newest snapshot needs it still."""
+@looks_again
+def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
+    """The error for a file that was planned and is not there. A second look tells: the newest state needs it still, so that it is
+    lost; or a clean took it; or another state has followed in which it is not."""
     timeline = load_timeline(ctx)
     clean = clean_of(ctx, timeline, path)
     if clean is None:
         slices = FileSystemView(ctx, timeline).latest_slices([partition])
         if any(path in _paths(found) for found in slices):
             return CorruptTableError(
-                f"{what} {path} is listed and cannot be opened", base_path=ctx.base_path, path=path
+                f"{path} is part of the table's newest state and cannot be opened; bring it back from a copy or a version of the store",
+                base_path=ctx.base_path,
+                path=path,
             )
-    by = "" if clean is None else f" by the clean {clean}"
+    by = "was cleaned, or taken back with its write," if clean is None else f"was cleaned by the clean {clean}"
     return ExpiredError(
-        f"{what} {path} was cleaned{by} while it was read: run the scan again, as of a later instant if it named one, or "
+        f"{path} {by} while it was read: run the query again, as of a later instant if it named one, or "
         "retain more commits (hoodie.clean.commits.retained)",
         base_path=ctx.base_path,
         instant=clean,

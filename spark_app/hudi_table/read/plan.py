@@ -25,6 +25,7 @@ from hudi_table.table.column_history import ColumnHistory, load_column_history
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.looks import looks_again
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSlice, FileSystemView
@@ -82,6 +83,7 @@ class ScanPlan:
     newest: Timeline | None = field(default=None, repr=False)
 
 
+@looks_again
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     """Load the timeline and choose the files.
 
@@ -147,6 +149,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     )
 
 
+@looks_again
 def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filter | None) -> ScanPlan:
     """The same snapshot with fewer columns (of `plan.schema`) and perhaps another filter on top."""
     bound = plan.bound

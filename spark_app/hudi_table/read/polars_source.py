@@ -21,6 +21,7 @@ from hudi_table.read.files import stream
 from hudi_table.read.filter_text import Column, Literal, Logic, Operand, Predicate, Test
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.predicates import Filter
+from hudi_table.read.replanned import Replanned
 from hudi_table.table.context import TableContext
 
 _COMPARISONS = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
@@ -33,18 +34,19 @@ class _UnknownError(ValueError):
     """A part of a predicate that has no counterpart here."""
 
 
-def lazy_frame(context: TableContext, plan: ScanPlan, limit: int | None) -> pl.LazyFrame:
-    """A lazy frame over the rows of `plan`, of which there are at most `limit`."""
+def lazy_frame(context: TableContext, planned: Replanned[ScanPlan], limit: int | None) -> pl.LazyFrame:
+    """A lazy frame over the rows of the plan, of which there are at most `limit`."""
+    schema = planned.plan.schema
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = plan.schema.names if columns is None else columns
+        wanted = schema.names if columns is None else columns
         needed = [*wanted, *(predicate.meta.root_names() if predicate is not None else ())]
         # A limit counts the rows before Polars filters them.
-        more = None if limit is not None else _understood(predicate, plan.schema)
-        narrowed = narrow(context, plan, list(dict.fromkeys(needed)), more)
-        for batch in stream(context, narrowed, limit):
+        more = None if limit is not None else _understood(predicate, schema)
+        names = list(dict.fromkeys(needed))
+        for batch in planned.batches(lambda plan: stream(context, narrow(context, plan, names, more), limit)):
             frame = _frame(batch)
             found = (frame if predicate is None else frame.filter(predicate)).select(wanted)
             yield found if rows is None else found.head(rows)
@@ -52,7 +54,7 @@ def lazy_frame(context: TableContext, plan: ScanPlan, limit: int | None) -> pl.L
             if rows is not None and rows <= 0:
                 return
 
-    return register_io_source(read, schema=_frame(plan.schema.empty_table()).schema, is_pure=True)
+    return register_io_source(read, schema=_frame(schema.empty_table()).schema, is_pure=True)
 
 
 def _frame(data: pa.RecordBatch | pa.Table) -> pl.DataFrame:

@@ -96,7 +96,7 @@ def _drain(queue: Queue[T | BaseException | None]) -> None:
 
 def first_rows(
     sources: Sequence[Callable[[], Iterator[pa.RecordBatch]]], limit: int | None, *, ahead: int, depth: int
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The batches of `in_order`, cut at `limit` rows; with a limit, sources are read one at a time, and none for 0 rows."""
     if limit == 0:
         return

@@ -31,6 +31,7 @@ from hudi_table.read.tables import (
     timeline_rows,
 )
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView
 
@@ -56,23 +57,31 @@ class TableReader:
 
     def schema(self, *, meta: bool = False) -> pa.Schema:
         """The Arrow schema of the table's columns, after Hudi's five meta columns if `meta`."""
-        found = schema_as_of(self.context, load_timeline(self.context), self.as_of)
+        found = looking(self.context, lambda: schema_as_of(self.context, load_timeline(self.context), self.as_of))
         return pa.schema([*META_FIELDS, *found]) if meta else found
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The active timeline, oldest first: instant, action, state, file, modified. `archived`: after what was archived."""
-        timeline = self._timeline()
-        before = archived_rows(self.context, timeline)[0] if archived else []
-        return as_table([*self._until(before), *timeline_rows(timeline)], TIMELINE_SCHEMA)
+
+        def rows() -> list[Row]:
+            timeline = self._timeline()
+            before = archived_rows(self.context, timeline)[0] if archived else []
+            return [*self._until(before), *timeline_rows(timeline)]
+
+        return as_table(looking(self.context, rows), TIMELINE_SCHEMA)
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
         and bytes. `archived`: those of the archived timeline too."""
-        timeline = self._timeline()
-        rows = history_rows(self.context, timeline, limit)
-        if archived and (limit is None or len(rows) < limit):
-            rows = [*rows, *self._until(archived_rows(self.context, timeline)[1])][:limit]
-        return as_table(rows, HISTORY_SCHEMA)
+
+        def rows() -> list[Row]:
+            timeline = self._timeline()
+            active = history_rows(self.context, timeline, limit)
+            if not archived or (limit is not None and len(active) >= limit):
+                return active
+            return [*active, *self._until(archived_rows(self.context, timeline)[1])][:limit]
+
+        return as_table(looking(self.context, rows), HISTORY_SCHEMA)
 
     def _until(self, rows: list[Row]) -> list[Row]:
         limit = None if self.as_of is None else comparable_time(self.as_of)
@@ -80,8 +89,9 @@ class TableReader:
 
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
-        view = FileSystemView(self.context, load_timeline(self.context), self.as_of)
-        return as_table(slice_rows(view), SLICE_SCHEMA)
+        ctx = self.context
+        rows = looking(ctx, lambda: slice_rows(FileSystemView(ctx, load_timeline(ctx), self.as_of)))
+        return as_table(rows, SLICE_SCHEMA)
 
     def scan(
         self,
@@ -188,7 +198,7 @@ class TableReader:
         return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
 
     def _repr_html_(self) -> str:
-        config, timeline = self.context.config, self._timeline()
+        config, timeline = self.context.config, looking(self.context, self._timeline)
         columns = ", ".join(f"{f.name} {f.type}" for f in self.schema())
         last = timeline.last_commit
         facts = [

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.errors import CorruptTableError, UnavailableError, UnsupportedTableError
+from hudi_table.errors import UnavailableError
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options import CUSTOM_KEYS
 from hudi_table.model.table_config import TableConfig
@@ -26,6 +26,7 @@ from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.predicates import Bound
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.lookups import Located, RecordShards
+from hudi_table.table.metadata.table import UNTOLD
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSlice
 
@@ -51,7 +52,7 @@ def with_record_keys(
     try:
         shards = RecordShards.load(ctx, timeline)
         found = None if shards is None else _find(ctx, shards, keys, left)
-    except (CorruptTableError, UnsupportedTableError, UnavailableError):
+    except (*UNTOLD, UnavailableError):
         return tuple(left)
     codes = None if found is None else found.among(everything)
     if codes is None or codes.null_count or load_timeline(ctx).commits != timeline.commits:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_table.read.exports import ArrowResult
+from hudi_table.read.exports import ArrowResult, extra
 from hudi_table.read.files import count_rows, stream
+from hudi_table.read.footer_stats import with_footers
 from hudi_table.read.human import number, size
 from hudi_table.read.plan import Request, ScanPlan, make_plan
+from hudi_table.read.replanned import Replanned
 from hudi_table.read.show import key_values_html
 from hudi_table.table.context import TableContext
 
@@ -36,19 +37,20 @@ FILE_SCHEMA = pa.schema(
 class Scan(ArrowResult):
     """Rows of one snapshot of a table.
 
-    The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch); every later stream
-    of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError, ExpiredError,
+    The snapshot is fixed when the plan is first needed (`schema`, `explain()`, the first batch), or made anew if its files go
+    before any row was given; every later stream of the same scan gives the same rows. Methods that read raise UnsupportedTableError, InvalidOptionError, ExpiredError,
     CorruptTableError, UnavailableError and AccessDeniedError.
     """
 
     def __init__(self, context: TableContext, request: Request) -> None:
         self._context = context
         self._request = request
+        self._planned = Replanned(context, lambda: make_plan(context, request))
 
-    @cached_property
+    @property
     def plan(self) -> ScanPlan:
         """The files and columns that will be read."""
-        return make_plan(self._context, self._request)
+        return self._planned.plan
 
     @property
     def schema(self) -> pa.Schema:
@@ -56,48 +58,54 @@ class Scan(ArrowResult):
         return self.plan.schema
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        return stream(self._context, self.plan, self._request.limit)
+        return self._planned.batches(lambda plan: stream(self._context, plan, self._request.limit))
 
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
+        extra("polars", "polars")
         from hudi_table.read.polars_source import lazy_frame
 
-        return lazy_frame(self._context, self.plan, self._request.limit)
+        return lazy_frame(self._context, self._planned, self._request.limit)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run.
 
         DuckDB hands down the columns and conditions of what is built on it, unless the scan has a limit, which counts before.
         """
-        import duckdb
-
-        source = self if self._request.limit is not None else self.to_dataset()
+        duckdb = extra("duckdb", "query")
+        source = self if self._request.limit is not None else self.duckdb_source()
         return (connection or duckdb.default_connection()).from_arrow(source)
 
-    def to_dataset(self) -> HudiDataset:
-        """What DuckDB can register and push columns and conditions into; nothing else of a pyarrow data set is there."""
+    def duckdb_source(self) -> HudiDataset:
+        """What DuckDB can register under a name and hand columns and conditions down to: `connection.register("t", …)`."""
         from hudi_table.read.duckdb_source import HudiDataset
 
-        return HudiDataset(self._context, self.plan)
+        return HudiDataset(self._context, self._planned)
 
     def count(self) -> int:
         """The number of rows; without a filter from the files' footers alone."""
-        rows = count_rows(self._context, self.plan)
+        rows = self._planned.value(lambda plan: count_rows(self._context, plan))
         return rows if self._request.limit is None else min(rows, self._request.limit)
 
-    def plan_files(self) -> pa.Table:
-        """One row for each file slice that will be read: path of the base file (null if it has only logs), partition,
-        file_id, instant, size_bytes of base file and logs, log_files (their number)."""
-        slices = self.plan.slices
+    def plan_files(self, *, statistics: bool = False) -> pa.Table:
+        """One row for each file slice that will be read: whole path of the base file (null if it has only logs), partition,
+        file_id, instant, size_bytes of base file and logs, log_files (their number).
+
+        `statistics`: also what the footers of the base files say, one request for each: rows, and minimum and maximum, structs with
+        a field for each column that has such values in every row group (null elsewhere). Of a slice with logs they are those of its
+        base file: merging may change them.
+        """
+        slices, base = self.plan.slices, self._context.base_path
         columns = [
-            [s.base.path if s.base else None for s in slices],
+            [f"{base}/{s.base.path}" if s.base else None for s in slices],
             [s.partition for s in slices],
             [s.file_id for s in slices],
             [s.instant for s in slices],
             [s.size for s in slices],
             [len(s.logs) for s in slices],
         ]
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
+        files = pa.table([pa.array(c, f.type) for c, f in zip(columns, FILE_SCHEMA, strict=True)], schema=FILE_SCHEMA)
+        return with_footers(self._context, slices, self.schema, files) if statistics else files
 
     def explain(self) -> str:
         """The plan in words: snapshot, columns, filter, partitions and files that are read."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from hudi_table.errors import CorruptTableError
-from hudi_table.model.checkpoint import Checkpoint, SourceFile, find
-from hudi_table.model.commits import CommitMetadata
+from collections.abc import Collection
+from datetime import timedelta
+
+from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError
+from hudi_table.model.checkpoint import Checkpoint, SourceFile, find, key_of, settle, settled_path
 from hudi_table.model.instants import comparable_time
+from hudi_table.model.names import INGEST
 from hudi_table.table import chain
 from hudi_table.table.archive import archived_entries, commit_of
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
 from hudi_table.table.materialise import materialise_predecessors
 from hudi_table.table.ports import Storage
 from hudi_table.table.timeline import commit_metadata, load_timeline
+
+ORPHAN_AGE = timedelta(days=1)
+"""A file of digests that no commit names may belong to an attempt that is at work."""
 
 
 def list_source(storage: Storage) -> tuple[SourceFile, ...]:
@@ -20,6 +27,7 @@ def list_source(storage: Storage) -> tuple[SourceFile, ...]:
     return tuple(SourceFile(f.path, f.size, f.etag or f.modified.isoformat(), f.modified) for f in found)
 
 
+@looks_again
 def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
     """The newest checkpoint of an ingest, None before its first commit. The archive is read only if the timeline has none.
 
@@ -29,22 +37,76 @@ def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
     timeline = load_timeline(ctx)
     if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
         timeline = load_timeline(ctx)
+    key = key_of(ingest)
     for instant in reversed(timeline.commits):
-        checkpoint = _checkpoint(ctx, instant.time, commit_metadata(ctx, instant), ingest)
-        if checkpoint is not None:
-            return checkpoint
+        text = commit_metadata(ctx, instant).extra_metadata.get(key)
+        if text is not None:
+            return read_checkpoint(ctx, ingest, instant.time, text)
+    archived = archived_checkpoints(ctx, [ingest]).get(ingest)
+    return read_checkpoint(ctx, ingest, *archived) if archived is not None else None
+
+
+def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The newest archived commit of each ingest and the text of its checkpoint; nothing of those that have none. Read from the newest
+    file on, until all are found."""
+    found: dict[str, tuple[str, str]] = {}
     for entries in archived_entries(ctx):
         for entry in sorted(entries, key=lambda entry: comparable_time(entry["commitTime"]), reverse=True):
-            checkpoint = _checkpoint(ctx, entry["commitTime"], commit_of(entry), ingest)
-            if checkpoint is not None:
-                return checkpoint
-    return None
+            extra = commit_of(entry).extra_metadata
+            for ingest in ingests:
+                if ingest not in found and key_of(ingest) in extra:
+                    found[ingest] = (str(entry["commitTime"]), extra[key_of(ingest)])
+        if len(found) == len(ingests):
+            break
+    return found
 
 
-def _checkpoint(ctx: TableContext, time: str, metadata: CommitMetadata, ingest: str) -> Checkpoint | None:
+def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint:
+    """The checkpoint of a commit's text, with the digests that have settled. Raises CorruptTableError if it is damaged."""
+
+    def load(path: str) -> bytes:
+        try:
+            return ctx.storage.get(path)
+        except ObjectNotFoundError:
+            raise ValueError(f"refers to {path}, which is gone: restore that file") from None
+
     try:
-        return find(metadata.extra_metadata, ingest)
+        found = find({key_of(ingest): text}, ingest, load)
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
             f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=time
         ) from error
+    assert found is not None
+    return found
+
+
+def settled(ctx: TableContext, ingest: str, before: Checkpoint | None, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint as the next commit is to hold it: small, what is too much for a commit in a file that is there already.
+
+    Files of digests that no commit of the timeline names any more, nor `before`, are swept then.
+    """
+    found = settle(checkpoint, ingest)
+    if found is None:
+        return checkpoint
+    wanted, data = found
+    assert wanted.settled is not None
+    try:
+        ctx.storage.put_if_absent(wanted.settled.path, data)
+    except ObjectExistsError:
+        # Its name says what it holds.
+        ctx.storage.put(wanted.settled.path, data)
+    _sweep(ctx, ingest, {s.path for each in (before, wanted) if each is not None and (s := each.settled) is not None})
+    return wanted
+
+
+def _sweep(ctx: TableContext, ingest: str, kept: set[str]) -> None:
+    """A commit that a restore may go back to stands on the timeline, so what it names stays."""
+    limit = ctx.clock.now() - ORPHAN_AGE
+    old = {info.path for info in ctx.storage.list(f"{INGEST}/{ingest}") if info.modified < limit} - kept
+    if not old:
+        return
+    for instant in load_timeline(ctx).commits:
+        text = commit_metadata(ctx, instant).extra_metadata.get(key_of(ingest))
+        old.discard((settled_path(text) if text is not None else None) or "")
+    for path in sorted(old):
+        ctx.storage.delete(path)

@@ -11,9 +11,11 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
 from hudi_table.table.properties import replace_properties
 
 
+@looks_again
 def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
     """Store another index that looks keys up. Raises InvalidRequestError if it is no other way of the same index."""
     if ctx.config.index is None:

@@ -1,32 +1,33 @@
 """How the plan of any table service gets onto the timeline: chosen on a snapshot, decided in the chain, published.
 
-Nothing is claimed if there is nothing to do. A dry run keeps its plan beside the chain, where an approval finds it: what
-is published then is that plan, byte for byte, or nothing.
+Nothing is claimed if there is nothing to do. A dry run writes nothing: its plan is made in memory and named by its digest. The plan
+of one state of a table is the same each time, byte for byte, so an approval makes it again: of the state now, or of an earlier one if
+others have written since. What is published is the plan that was approved, or nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from hudi_table.errors import (
-    InvalidRequestError,
-    ObjectNotFoundError,
-    WriteConflictError,
-)
+from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.instants import Action
-from hudi_table.model.names import CHAIN, bucket_of_file_id, join
+from hudi_table.model.names import CHAIN, join
 from hudi_table.model.services import ServicePlan
-from hudi_table.model.touches import bucket_touch, file_touch
-from hudi_table.table import settle
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import Looks, looks_again
+from hudi_table.table.ports import Names, Objects, Storage
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import planning
 from hudi_table.table.view import FileSystemView
 
 ATTEMPTS_MAX = 10
+STATES_MAX = 50
+"""So many instants may complete between a dry run and its approval; after more of them a new dry run is wanted."""
 SAVED = join(CHAIN, "plans")
+"""Where releases before this one kept the plans of dry runs."""
 _DIGEST_LENGTH = 16
 
 
@@ -50,67 +51,96 @@ def publish(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | 
 
     Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and what `choose` raises.
     """
-    for left in range(ATTEMPTS_MAX, 0, -1):
-        if choose(FileSystemView(ctx, load_timeline(ctx))) is None:
-            return None
+    looks, left = Looks(ctx), ATTEMPTS_MAX
+    while True:
         try:
+            if choose(FileSystemView(ctx, load_timeline(ctx))) is None:
+                return None
             return _attempt(ctx, action, choose)
+        except ObjectNotFoundError as missing:
+            looks.again(missing)
         except WriteConflictError:
-            if left == 1:
+            left -= 1
+            if left == 0:
                 raise
-    raise AssertionError("unreachable")
 
 
 def publish_approved(
-    ctx: TableContext, action: Action, digest: str, approved: Callable[[bytes], Choose]
+    ctx: TableContext,
+    action: Action,
+    digest: str,
+    makes: Callable[[TableContext], Sequence[Choose]],
+    approved: Callable[[bytes], Choose],
 ) -> ServicePlan | None:
-    """Publish exactly the plan that a dry run kept; `approved` makes a choice of its content, which refuses it if the table has
-    moved. Raises as `publish`, and InvalidRequestError if no such plan is kept."""
-    planned = publish(ctx, action, approved(saved_plan(ctx, digest)))
-    forget_plan(ctx, digest)
-    return planned
-
-
-def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
-    """A dry run: what would be planned now. The table does not change; the plan is kept for an approval by its digest."""
-    draft = choose(FileSystemView(ctx, load_timeline(ctx)))
+    """Publish exactly the plan of a dry run, made again by one of the choices of `makes`; `approved` makes a choice of its content,
+    which refuses it if what it names has moved. Raises as `publish`, and WriteConflictError if no state of the table gives that plan
+    any more."""
+    draft = _made_again(ctx, digest, makes)
     if draft is None:
-        return None
-    digest = digest_of(draft.body)
-    settle.put(ctx.storage, join(SAVED, digest), draft.body)
-    return replace(draft.plan, digest=digest)
-
-
-def saved_plan(ctx: TableContext, digest: str) -> bytes:
-    """The content of a plan that a dry run kept. Raises InvalidRequestError if there is none of that digest."""
-    try:
-        return ctx.storage.get(join(SAVED, digest))
-    except ObjectNotFoundError as error:
-        raise InvalidRequestError(
-            f"there is no plan {digest!r} to run; make one by a dry run, and approve its digest",
+        raise WriteConflictError(
+            f"the plan {digest!r} cannot be made again: what it names has changed since the plan was made, it was run, or other "
+            "options were given; make a new plan and approve that",
             base_path=ctx.base_path,
-        ) from error
+        )
+    return publish(ctx, action, approved(draft.body))
 
 
-def forget_plan(ctx: TableContext, digest: str) -> None:
-    """Drop a kept plan that was published or refused."""
-    settle.delete(ctx.storage, join(SAVED, digest))
+@looks_again
+def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
+    """A dry run: what would be planned now. Nothing is written; the digest names the plan for an approval."""
+    draft = choose(FileSystemView(ctx, load_timeline(ctx)))
+    return None if draft is None else replace(draft.plan, digest=digest_of(draft.body))
+
+
+def _made_again(ctx: TableContext, digest: str, makes: Callable[[TableContext], Sequence[Choose]]) -> Draft | None:
+    """The plan of that digest: of the table as it is, or as it was before one of its newest instants."""
+    timeline = load_timeline(ctx)
+    times = [instant.time for instant in reversed(timeline.completed)][:STATES_MAX]
+    listed = replace(ctx, storage=_ListedOnce(ctx.storage))
+    choices = makes(listed)
+    for past in (timeline, *(timeline.before(time) for time in times)):
+        for choose in choices:
+            try:
+                draft = choose(FileSystemView(listed, past))
+            except HudiError:
+                # A state of which no plan can be made is not the one that was approved.
+                continue
+            if draft is not None and digest_of(draft.body) == digest:
+                return draft
+    return None
+
+
+class _ListedOnce:
+    """A storage that lists every folder once: the states of a table differ in what counts, not in what is there."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def list(self, prefix: str = "", **more: Any) -> Objects:
+        """As `Storage.list`; whole listings are remembered."""
+        if more:
+            return self._storage.list(prefix, **more)
+        found: Objects = self._once("list", prefix)
+        return found
+
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
+        """As `Storage.list_dir`."""
+        found: tuple[Names, Objects] = self._once("list_dir", prefix)
+        return found
+
+    def _once(self, method: str, prefix: str) -> Any:
+        if (method, prefix) not in self._known:
+            self._known[method, prefix] = getattr(self._storage, method)(prefix)
+        return self._known[method, prefix]
 
 
 def digest_of(body: bytes) -> str:
     """By which a plan is approved."""
     return hashlib.sha256(body).hexdigest()[:_DIGEST_LENGTH]
-
-
-def group_touches(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's."""
-    found = set()
-    for partition, file_id in groups:
-        found.add(file_touch(partition, file_id))
-        bucket = bucket_of_file_id(file_id)
-        if bucket is not None:
-            found.add(bucket_touch(partition, bucket))
-    return frozenset(found)
 
 
 def _attempt(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | None:

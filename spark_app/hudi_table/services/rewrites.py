@@ -8,8 +8,10 @@ from typing import Any
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.read.reader import TableReader
+from hudi_table.services.asked import check_asked
 from hudi_table.services.clustering.execute import pending_instants as pending_clusterings
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.schedule import clustering_preview, schedule_clustering
@@ -17,7 +19,9 @@ from hudi_table.services.compaction.execute import CompactionResult, pending_ins
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.resizing.service import SERVICE as RESIZING
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Engine
+from hudi_table.table.reporting import reporting
 from hudi_table.table.timeline import load_timeline
 from hudi_table.write.operations import DEFAULT_MEMORY
 
@@ -31,6 +35,7 @@ class Rewrites(TableReader):
         """Publish the plan of a compaction if one is due by the options' trigger (`force`: in any case); None if there is
         nothing to do. Writers go on; whoever executes it, `run_compaction` here or Hudi, may do so at any time."""
         self._check_writable()
+        check_asked(self.context, options)
         return schedule_compaction(self.context, options, force=force)
 
     def run_compaction(
@@ -40,10 +45,13 @@ class Rewrites(TableReader):
         options: Mapping[str, str] | None = None,
         max_memory: int = DEFAULT_MEMORY,
         engine: Engine | None = None,
+        progress: ProgressFunction | None = None,
     ) -> CompactionResult:
         """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
         self._check_writable()
-        return run_compaction(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+        check_asked(self.context, options)
+        engine = reporting(engine or LocalEngine(), "compaction", progress)
+        return run_compaction(self.context, instant, engine, options, max_memory=max_memory)
 
     def compact_logs(
         self,
@@ -52,13 +60,15 @@ class Rewrites(TableReader):
         force: bool = False,
         max_memory: int = DEFAULT_MEMORY,
         engine: Engine | None = None,
+        progress: ProgressFunction | None = None,
     ) -> list[CompactionResult]:
         """Log compaction: slices with many logs get one log that stands for them, a fraction of what rewriting the base file
         costs. Executes what is pending, oldest first, and then a new plan where `hoodie.log.compaction.blocks.threshold`
         logs lie (`force`: two)."""
         self._check_writable()
-        action, engine = Action.LOG_COMPACTION, engine or LocalEngine()
-        pending = pending_instants(load_timeline(self.context), action)
+        check_asked(self.context, options)
+        action, engine = Action.LOG_COMPACTION, reporting(engine or LocalEngine(), "log compaction", progress)
+        pending = pending_instants(self.context, load_timeline(self.context), action)
         planned = schedule_log_compaction(self.context, options, force=force)
         return [
             run_compaction(self.context, instant, engine, options, max_memory=max_memory, action=action)
@@ -69,7 +79,8 @@ class Rewrites(TableReader):
         self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
     ) -> list[CompactionResult]:
         """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
-        pending = pending_instants(load_timeline(self.context))
+        check_asked(self.context, options)
+        pending = pending_instants(self.context, load_timeline(self.context))
         done = [self.run_compaction(instant, options=options, **more) for instant in pending]
         planned = self.schedule_compaction(options, force=force)
         return [*done, *([self.run_compaction(planned.instant, options=options, **more)] if planned else [])]
@@ -80,6 +91,7 @@ class Rewrites(TableReader):
         """Publish the plan of a clustering if `hoodie.clustering.async.max.commits` are there since the last one (`force`: in
         any case); None if there is nothing to do. Until it is executed, here or by Hudi, writes to its file groups are refused."""
         self._check_writable()
+        check_asked(self.context, options)
         return schedule_clustering(self.context, options, force=force)
 
     def preview_clustering(
@@ -87,11 +99,13 @@ class Rewrites(TableReader):
     ) -> ServicePlan | None:
         """What `schedule_clustering` would plan now; nothing is written."""
         self._check_writable()
+        check_asked(self.context, options)
         return clustering_preview(self.context, options or {}, force=force)
 
     def pending_clusterings(self) -> list[str]:
         """Instants of the plans that wait for their execution, oldest first."""
-        return pending_clusterings(self.context, load_timeline(self.context))
+        ctx = self.context
+        return looking(ctx, lambda: pending_clusterings(ctx, load_timeline(ctx)))
 
     def run_clustering(
         self,
@@ -100,15 +114,19 @@ class Rewrites(TableReader):
         options: Mapping[str, str] | None = None,
         max_memory: int = DEFAULT_MEMORY,
         engine: Engine | None = None,
+        progress: ProgressFunction | None = None,
     ) -> ServiceResult:
         """Execute the plan of an instant, also one of Hudi's. Running it again, or by two at once, is safe."""
         self._check_writable()
-        return run_clustering(self.context, instant, engine or LocalEngine(), options, max_memory=max_memory)
+        check_asked(self.context, options)
+        engine = reporting(engine or LocalEngine(), "clustering", progress)
+        return run_clustering(self.context, instant, engine, options, max_memory=max_memory)
 
     def cluster(
         self, options: Mapping[str, str] | None = None, *, force: bool = False, **more: Any
     ) -> list[ServiceResult]:
         """Execute what is pending, oldest first, and then a new plan if one is due (`force`: in any case)."""
+        check_asked(self.context, options)
         done = [self.run_clustering(instant, options=options, **more) for instant in self.pending_clusterings()]
         planned = self.schedule_clustering(options, force=force)
         return [*done, *([self.run_clustering(planned.instant, options=options, **more)] if planned else [])]
@@ -134,6 +152,7 @@ class Rewrites(TableReader):
         """Rewrite a table with a bucket index into so many buckets, by one commit; `plan`: the approved one of that digest. A
         resize that was planned and not executed is executed first, and is all if it is the same. Until it commits, writes are refused."""
         self._check_writable()
+        check_asked(self.context, options)
         request = ServiceRequest({**(options or {}), BUCKETS: str(buckets)}, plan=plan, max_memory=max_memory)
         ctx, engine, done = self.context, engine or LocalEngine(), None
         for instant in RESIZING.pending(ctx):

@@ -9,29 +9,33 @@ from __future__ import annotations
 
 import getpass
 
-from hudi_table.errors import ExpiredError, InvalidRequestError
+from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time
-from hudi_table.model.names import HOODIE
+from hudi_table.model.names import HOODIE, parse_log_file
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.touches import CLEANING
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
+from hudi_table.services.compaction.debt import CountedLogs, Seen
 from hudi_table.services.planning import Draft, publish
 from hudi_table.table import chain, recovery, settle
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files
+from hudi_table.table.looks import looks_again
 from hudi_table.table.materialise import drop_claim
 from hudi_table.table.ports import Engine
 from hudi_table.table.savepoints import Savepoint, savepoint_instant, savepoints
+from hudi_table.table.slices import LogFile
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.view import FileSystemView, replaced_at
 from hudi_table.write.guards import check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 
 
+@looks_again
 def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "", by: str = "") -> ServiceResult:
     """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is (`replayed`).
 
@@ -49,7 +53,13 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
         if target.file_name in view.timeline.files:
             return None
         _check_nothing_older(ctx, view.timeline, commit.time)
-        files = _files(ctx, view.timeline, commit.time)
+        try:
+            files = _files(ctx, view.timeline, commit.time)
+        except ExpiredError as error:
+            if instant:
+                raise
+            # The newest one was asked for, and there is a newer one now.
+            raise ObjectNotFoundError(error.message, base_path=ctx.base_path, path=commit.file_name) from error
         found = Savepoint(commit.time, by or _user(), int(ctx.clock.now().timestamp() * 1000), comment, files)
         said = ServicePlan(ServiceType.SAVEPOINT, "asked for", files_before=sum(map(len, files.values())))
         return Draft(found.to_avro(), frozenset({CLEANING}), said, target.file_name)
@@ -60,11 +70,13 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
     return ServiceResult(ServiceType.SAVEPOINT, kept[0], message, {"filesKept": float(count)}, planned is None)
 
 
+@looks_again
 def list_savepoints(ctx: TableContext) -> list[Savepoint]:
     """All savepoints, oldest first."""
     return savepoints(ctx, load_timeline(ctx))
 
 
+@looks_again
 def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool = False) -> None:
     """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
     ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
@@ -138,9 +150,10 @@ def _files(ctx: TableContext, timeline: Timeline, instant: str) -> dict[str, tup
         ) from error
     files: dict[str, list[str]] = {}
     replaced = replaced_at(ctx, timeline.until(instant))
+    counted = CountedLogs(ctx.storage, timeline, instant)
     for group in stored_groups(list_data_files(ctx.storage), timeline, replaced):
         for found in _current(group, instant):
-            files.setdefault(group.partition, []).extend(found.names)
+            files.setdefault(group.partition, []).extend(_kept(found, counted))
     return {partition: tuple(names) for partition, names in sorted(files.items())}
 
 
@@ -152,6 +165,17 @@ def _current(group: StoredGroup, instant: str) -> list[StoredSlice]:
         return []
     has_base = any(name.endswith(".parquet") for name in slices[0].names)
     return slices[: 1 if has_base else 2]
+
+
+def _kept(found: StoredSlice, counted: CountedLogs) -> list[str]:
+    """The names of its files, without logs of which the kept commit shows nothing: who wrote them may still take them away."""
+    logs = [
+        LogFile(info.path, info.size, name)
+        for info in found.files
+        if (name := parse_log_file(info.path.rpartition("/")[2]))
+    ]
+    gone = {log.path for log, seen in counted.of(logs) if seen in (Seen.NOTHING, Seen.GONE)}
+    return [info.path.rpartition("/")[2] for info in found.files if info.path not in gone]
 
 
 def _user() -> str:

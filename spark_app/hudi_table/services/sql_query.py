@@ -87,7 +87,7 @@ def _opened(tables: Mapping[str, QueriedTable]) -> dict[str, HudiDataset]:
     by_place: dict[str, HudiDataset] = {}
     for table in tables.values():
         if table.uri not in by_place:
-            by_place[table.uri] = table.open().scan(**table.how).to_dataset()  # type: ignore[arg-type]
+            by_place[table.uri] = table.open().scan(**table.how).duckdb_source()  # type: ignore[arg-type]
     return {name: by_place[table.uri] for name, table in tables.items()}
 
 

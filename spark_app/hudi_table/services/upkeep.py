@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.findings import Finding
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.model.table_config import IndexType
 from hudi_table.read.reader import TableReader
 from hudi_table.services.archiving.execute import archive
 from hudi_table.services.archiving.execute import preview as preview_archiving
+from hudi_table.services.asked import check_asked
 from hudi_table.services.cleaning import ttl
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.inline import clean
@@ -23,6 +25,7 @@ from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.ports import Engine
+from hudi_table.table.properties import mend_properties
 from hudi_table.table.savepoints import Savepoint
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult
 
@@ -33,6 +36,7 @@ class Upkeep(TableReader):
     def plan_clean(self, options: Mapping[str, str] | None = None, *, force: bool = True) -> ServicePlan | None:
         """A dry run of `clean`: files and bytes per partition, and what holds files back. Its digest approves exactly that
         plan. None if there is nothing to delete."""
+        check_asked(self.context, options)
         return SERVICE.preview(self.context, ServiceRequest(options or {}, force))
 
     def schedule_clean(
@@ -41,6 +45,7 @@ class Upkeep(TableReader):
         """Publish a plan, which `run_clean` here or Hudi executes: what is due (`force`: in any case), or the approved one of
         the digest `plan`. None if there is nothing to delete. Raises WriteConflictError if an approved plan no longer holds."""
         self._check_writable()
+        check_asked(self.context, options)
         return SERVICE.schedule(self.context, ServiceRequest(options or {}, force, plan))
 
     def run_clean(self, instant: str, *, engine: Engine | None = None) -> ServiceResult:
@@ -54,6 +59,7 @@ class Upkeep(TableReader):
         """Finish cleans that wait, then delete what no retained reader, savepoint or pending plan needs, if it is due by
         `hoodie.clean.trigger.max.commits` (`force`: in any case). Nothing to do: an empty list."""
         self._check_writable()
+        check_asked(self.context, options)
         return clean(self.context, options or {}, engine or LocalEngine(), force=force)
 
     def use_index(self, index: str) -> None:
@@ -73,6 +79,7 @@ class Upkeep(TableReader):
         (`force`: down to the former in any case), and trim the decision chain. `dry_run`: only say what would leave. None if
         nothing is due. See `docs/archiving.md`."""
         self._check_writable()
+        check_asked(self.context, options)
         return (preview_archiving if dry_run else archive)(self.context, options, force=force)
 
     def build_metadata(self, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
@@ -82,6 +89,7 @@ class Upkeep(TableReader):
         `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError where a key is in two places, so that
         no record index can be. See `docs/metadata-table.md`."""
         self._check_writable()
+        check_asked(self.context, options)
         return build(self.context, indexes, options)
 
     def drop_metadata(self) -> bool:
@@ -106,6 +114,7 @@ class Upkeep(TableReader):
 
     def expired_partitions(self, options: Mapping[str, str]) -> ServicePlan | None:
         """A dry run of `drop_expired_partitions`."""
+        check_asked(self.context, options)
         return ttl.SERVICE.preview(self.context, ServiceRequest(options))
 
     def drop_expired_partitions(
@@ -113,6 +122,7 @@ class Upkeep(TableReader):
     ) -> CommitResult | None:
         """Drop the partitions that have outlived `hoodie.partition.ttl.strategy.days.retain`, by one commit; None if none has."""
         self._check_writable()
+        check_asked(self.context, options)
         return ttl.drop_expired(self.context, options, engine or LocalEngine())
 
     def rollback(self, instant: str, *, writers_stopped: bool = False) -> ServiceResult:
@@ -132,12 +142,19 @@ class Upkeep(TableReader):
         self._check_writable()
         return restore(self.context, savepoint, writers_stopped=writers_stopped)
 
-    def doctor(self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY) -> tuple[Finding, ...]:
+    def doctor(
+        self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY, progress: ProgressFunction | None = None
+    ) -> tuple[Finding, ...]:
         """What is wrong with the table's files and timeline, the worst first; nothing is changed, and writers may go on.
 
         `keys`: every key is read too, to find those that come twice, in about `max_memory` bytes.
         """
-        return examine(self.context, keys=keys, max_memory=max_memory)
+        return examine(self.context, keys=keys, max_memory=max_memory, progress=progress)
+
+    def mend(self) -> tuple[str, ...]:
+        """Put the properties back that another engine has dropped or changed; returns their keys. See `docs/repair.md`."""
+        self._check_writable()
+        return mend_properties(self.context)
 
     def quarantine(self, findings: Iterable[Finding]) -> Quarantine | None:
         """Move the orphan and invalid files among the findings that no reader uses to `.hoodie/.quarantine/<time>/`; None if there is

@@ -21,7 +21,7 @@ from hudi_table.model.names import HOODIE, join
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import ObjectInfo
 
-_FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$")
+_FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$", re.ASCII)
 _TOKEN = "1-0-1"  # noqa: S105 - a word of the format
 _MERGE_PLAN = "mergeArchivePlan"
 _LISTINGS_MAX = 10

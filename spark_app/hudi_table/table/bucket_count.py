@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_table.model.digits import whole
 from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
@@ -42,8 +43,8 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
     extra = {key: value for key, value in ctx.config.extra.items() if key != HISTORY}
     if HISTORY in stored:
         extra[HISTORY] = stored[HISTORY]
-    told = stored.get(BUCKETS, "")
-    number = int(told) if told.isdigit() else index.buckets
+    told = whole(stored.get(BUCKETS, ""))
+    number = index.buckets if told is None else told
     ctx.config = replace(ctx.config, index=replace(index, buckets=number), extra=extra)
     count = buckets_at(ctx, timeline)
     if count != number:

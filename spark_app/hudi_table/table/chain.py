@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
+from hudi_table.model.digits import whole
 from hudi_table.model.names import CHAIN
 from hudi_table.table import settle
 from hudi_table.table.context import TAIL_AGE_SECONDS_MAX, ChainTail, TableContext
@@ -27,7 +28,8 @@ def read_tail(ctx: TableContext) -> ChainTail:
     else:
         entry = get_entry(ctx, numbers[-1])
         if entry is None:
-            raise CorruptTableError(f"chain entry {numbers[-1]} was listed and is gone", base_path=ctx.base_path)
+            path = entry_path(numbers[-1])
+            raise ObjectNotFoundError(f"chain entry {path} was listed and is gone", base_path=ctx.base_path, path=path)
         tail = ChainTail(numbers[-1], entry.max_instant, seen)
     ctx.tail = tail
     return tail
@@ -48,8 +50,9 @@ def known_tail(ctx: TableContext) -> ChainTail:
 
 def get_entry(ctx: TableContext, sequence: int) -> ChainEntry | None:
     """Entry number `sequence`, or None if the slot is free. Raises CorruptTableError for other bytes."""
-    if sequence in ctx.entries:
-        return ctx.entries[sequence]
+    known = ctx.entries.get(sequence)
+    if known is not None:
+        return known
     path = entry_path(sequence)
     try:
         data = ctx.storage.get(path)
@@ -137,7 +140,7 @@ def _hint(ctx: TableContext) -> int:
         text = ctx.storage.get(_HINT).decode("ascii", "replace")
     except ObjectNotFoundError:
         return 0
-    return int(text) if text.isdigit() else 0
+    return whole(text) or 0
 
 
 def _listed(ctx: TableContext, after: int) -> list[int]:

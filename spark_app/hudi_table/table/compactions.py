@@ -108,11 +108,6 @@ def pending_compactions(ctx: TableContext, timeline: Timeline) -> dict[tuple[str
     return groups_of({i: slices for i, slices in pending_plans(ctx, timeline).items() if i.action is Action.COMPACTION})
 
 
-def planned_groups(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
-    """The same for the plans of log compactions too: groups that no other plan may take."""
-    return groups_of(pending_plans(ctx, timeline))
-
-
 def pending_plans(ctx: TableContext, timeline: Timeline) -> dict[Instant, list[PlannedSlice]]:
     """Every pending compaction and log compaction, oldest first, with its operations. Raises CorruptTableError."""
     return {i: planned_slices(ctx, i) for i in timeline.pending if i.action in PLANNED_ACTIONS}

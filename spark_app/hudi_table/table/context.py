@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.bounded import Bounded
 from hudi_table.model.chain import ChainEntry
+from hudi_table.model.option_values import number
 from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.ports import Clock, Storage
@@ -16,6 +18,7 @@ SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
 QUARANTINE_FLOOR_SECONDS = 60.0
 SUSPECT_FLOOR_SECONDS = 30.0
 TAIL_AGE_SECONDS_MAX = 24 * 3600.0
+ENTRIES_MAX, BODIES_BYTES_MAX = 4_000, 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,8 @@ def _seconds(properties: Mapping[str, str], key: str, default: float, floor: flo
     text = properties.get(key)
     if text is None:
         return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= floor:
+    value = number(key, text)
+    if value < floor:
         raise InvalidOptionError(f"{key} is {text!r}: give seconds, at least {floor:g}")
     return value
 
@@ -77,15 +77,19 @@ class ChainTail:
 
 @dataclass(slots=True)
 class TableContext:
-    """One table in one process. The caches hold immutable objects only: chain entries and completed bodies."""
+    """One table in one process. The caches hold immutable objects only, chain entries and completed bodies, and only so many."""
 
     storage: Storage
     config: TableConfig
     clock: Clock
     settings: TxnSettings = field(default_factory=TxnSettings)
     tail: ChainTail | None = None
-    entries: dict[int, ChainEntry] = field(default_factory=dict)
-    bodies: dict[str, bytes] = field(default_factory=dict)
+    entries: MutableMapping[int, ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
+    bodies: MutableMapping[str, bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
+    lost: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
+    kept: bool = True
+    """Whether the table has a copy of what its properties say it is."""
     metadata_deltas: int | None = None
     """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
     many; None if it has seen none."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hudi_table.errors import (
     CommitStateUnknownError,
     ObjectExistsError,
+    ObjectNotFoundError,
     OutcomeUnknownError,
     UnavailableError,
     WriteAbortedError,
@@ -21,6 +22,7 @@ from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.table import chain
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.exclusion import Claimed
+from hudi_table.table.foreign import Neighbours
 from hudi_table.table.materialise import create_file_of, materialise
 from hudi_table.table.right import RightToWrite
 
@@ -32,7 +34,8 @@ class Decider:
     """Who decides: an attempt at an instant, from the chain's tail that it knows.
 
     `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more. `rewrite` writes to the
-    metadata table again, because a plan has moved what was written there, and returns what it touched.
+    metadata table again, because a plan has moved what was written there, and returns what it touched. `neighbours` are the other
+    engines on its timeline, None for what excludes nobody.
     """
 
     ctx: TableContext
@@ -43,6 +46,7 @@ class Decider:
     right: RightToWrite
     seen: Container[str]
     rewrite: Callable[[], frozenset[str]] | None = None
+    neighbours: Neighbours | None = None
 
     def decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> tuple[ChainEntry, float]:
         """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
@@ -54,26 +58,32 @@ class Decider:
         asked: float | None = None
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, asked)
-            entry = ChainEntry.of(
-                kind, self.time, self.attempt, claimed.touches, name, data, max_instant=max(newest, self.time),
-                batch=self.batch,
-            )  # fmt: skip
-            asked = self.ctx.clock.boot_seconds() if asked is None else asked
-            try:
-                chain.put_entry(self.ctx, sequence + 1, entry)
-                self._remember(sequence + 1, entry)
-                return entry, asked
-            except (ObjectExistsError, OutcomeUnknownError):
-                found = self._read_slot(sequence + 1)
+            # A request that is out cannot be taken back: from then on the chain alone decides.
+            found = self._look_beside(sequence, claimed) if asked is None else None
+            if found is None:
+                seen = self._confirm_tail(seen, asked)
+                entry = ChainEntry.of(
+                    kind, self.time, self.attempt, claimed.touches, name, data, max_instant=max(newest, self.time),
+                    batch=self.batch,
+                )  # fmt: skip
+                asked = self.ctx.clock.boot_seconds() if asked is None else asked
+                try:
+                    chain.put_entry(self.ctx, sequence + 1, entry)
+                    self._remember(sequence + 1, entry)
+                    return entry, asked
+                except (ObjectExistsError, OutcomeUnknownError):
+                    found = self._read_slot(sequence + 1)
             if found is None:
                 continue
             if (found.instant, found.attempt, found.kind) == (self.time, self.attempt, kind):
                 self._remember(sequence + 1, found)
-                return found, asked
+                return found, self.ctx.clock.boot_seconds() if asked is None else asked
             self._check(found, claimed)
             # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
             seen, asked = self.ctx.clock.boot_seconds(), None
             materialise(self.ctx, found)
+            if self.neighbours is not None:
+                self.neighbours.passed(found)
             sequence, newest = sequence + 1, max(newest, found.max_instant)
             if self.rewrite is not None and claimed.moved_by(found):
                 claimed = replace(claimed, metadata=self.rewrite())
@@ -93,13 +103,23 @@ class Decider:
                 create_file_of(self.ctx, entry)
             else:
                 materialise(self.ctx, entry)
-        except UnavailableError as error:
+        except (UnavailableError, ObjectNotFoundError) as error:
             raise CommitStateUnknownError(
                 f"{self.time} is decided but the store stopped answering before it was published; the next write or "
                 "`recover` publishes it, do not write these rows again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
             ) from error
+
+    def _look_beside(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
+        """Look for what other engines did since the snapshot. What is new may be told by the next slot, if it is taken: its entry."""
+        now = None if self.neighbours is None else self.neighbours.look()
+        if self.neighbours is None or now is None:
+            return None
+        found = chain.get_entry(self.ctx, sequence + 1)
+        if found is None:
+            self.neighbours.check(now, claimed, sequence)
+        return found
 
     def _confirm_tail(self, seen: float, asked: float | None) -> float:
         """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.

@@ -6,13 +6,14 @@ clustering, which changes no row, stands beside it. Of a commit its body tells t
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, parse_instant
-from hudi_table.model.touches import TABLE, file_touch, meet, moves_metadata
+from hudi_table.model.names import bucket_of_file_id
+from hudi_table.model.touches import TABLE, bucket_touch, file_touch, meet, moves_metadata
 
 CLUSTER = "CLUSTER"
 """Hudi's name of the operation of a clustering's commit."""
@@ -64,6 +65,17 @@ def groups_of(metadata: CommitMetadata) -> frozenset[str]:
         {file_touch(stat.partition_path, stat.file_id) for stat in metadata.stats}
         | {file_touch(partition, file_id) for partition, file_id in metadata.replaced_groups}
     )
+
+
+def group_touches(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's."""
+    found = set()
+    for partition, file_id in groups:
+        found.add(file_touch(partition, file_id))
+        bucket = bucket_of_file_id(file_id)
+        if bucket is not None:
+            found.add(bucket_touch(partition, bucket))
+    return frozenset(found)
 
 
 def _clustered(found: ChainEntry) -> frozenset[str] | None:

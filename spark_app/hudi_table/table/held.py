@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.instants import Instant
+from hudi_table.model.instants import Action, Instant
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.table.clusterings import ClusteringPlan, pending_clusterings
-from hudi_table.table.compactions import groups_of, planned_groups
+from hudi_table.table.compactions import groups_of, pending_plans
 from hudi_table.table.context import TableContext
 from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline
@@ -17,7 +17,16 @@ Groups = dict[tuple[str, str], str]
 
 def held_groups(ctx: TableContext, timeline: Timeline) -> Groups:
     """The groups of every pending compaction, log compaction and clustering. Raises CorruptTableError."""
-    return planned_groups(ctx, timeline) | clustered_groups(ctx, timeline)
+    plans = pending_plans(ctx, timeline)
+    gone = given_up_log_compactions(ctx, timeline)
+    return groups_of({i: slices for i, slices in plans.items() if i not in gone}) | clustered_groups(ctx, timeline)
+
+
+def given_up_log_compactions(ctx: TableContext, timeline: Timeline) -> frozenset[Instant]:
+    """Pending log compactions that are being rolled back: they hold nothing any more."""
+    found = [i for i in timeline.pending if i.action is Action.LOG_COMPACTION]
+    given_up = open_rollbacks(ctx, timeline) if found else {}
+    return frozenset(i for i in found if i.time in given_up)
 
 
 def clustered_groups(ctx: TableContext, timeline: Timeline) -> Groups:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import comparable_time, format_instant_time, next_instant_time
+from hudi_table.model.names import HOODIE
 from hudi_table.table.context import TableContext
 
 
@@ -26,4 +28,11 @@ def draw_instant(ctx: TableContext, floor: str = "") -> str:
     """
     drawn = format_instant_time(local_now(ctx))
     floor = comparable_time(floor)[:17] if floor else ""
-    return drawn if drawn > floor else next_instant_time(floor)
+    try:
+        return drawn if drawn > floor else next_instant_time(floor)
+    except ValueError as error:
+        raise CorruptTableError(
+            f"the timeline or its chain holds the instant {floor}: {error}; a file under {HOODIE} is damaged, hudictl doctor says which",
+            base_path=ctx.base_path,
+            instant=floor,
+        ) from error

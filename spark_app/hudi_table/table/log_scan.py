@@ -5,7 +5,7 @@ Facts (measured on Hudi 0.15.0, read from its class files where no bytes tell): 
 1. A block of a later instant than the read's ends the whole scan.
 2. Data and delete blocks of an instant that has not completed are skipped; one older than the timeline counts.
 3. A rollback block takes back every block before it that carries its target instant, wherever it stands.
-4. Corrupt stretches count for nothing.
+4. Corrupt stretches count for nothing. Here they are damage where a completed commit wrote (`log_damage`).
 
 A log compaction's block names the instants whose blocks it replaces. 0.15.0 applies both, which comes to the same
 unless a write lay between; we leave the replaced ones out and put the block in their place, as its optimised scan does.
@@ -20,6 +20,7 @@ from typing import Protocol
 from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, comparable_time
+from hudi_table.table.log_damage import is_suspect, refuse_damage
 from hudi_table.table.ports import Storage
 from hudi_table.table.slices import LogFile
 from hudi_table.table.timeline import Timeline
@@ -31,6 +32,11 @@ class ShownInstants(Protocol):
     @property
     def latest(self) -> str:
         """A block of a later instant ends the scan."""
+        ...
+
+    @property
+    def completed(self) -> frozenset[str]:
+        """Instants whose commits the timeline holds."""
         ...
 
     def __contains__(self, instant: str) -> bool: ...
@@ -62,13 +68,13 @@ class VisibleInstants:
         return instant in self.completed or comparable_time(instant) < comparable_time(self.start)
 
 
-def rows_of(storage: Storage, path: str) -> frozenset[str]:
+def rows_of(storage: Storage, path: str) -> frozenset[str] | None:
     """The instants of a log's data and delete blocks: who wrote its rows, whatever its token says. None if it is gone."""
     try:
         with storage.open_read(path) as source:
             blocks = scan_blocks(source, path=path)
     except ObjectNotFoundError:
-        return frozenset()
+        return None
     return frozenset(b.instant for b in blocks if b.instant and b.type not in (BlockType.CORRUPT, BlockType.COMMAND))
 
 
@@ -78,6 +84,8 @@ def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: ShownInstan
     for log in logs:
         with storage.open_read(log.path) as source:
             found = scan_blocks(source, path=log.path)
+            if is_suspect(found):
+                refuse_damage(storage, log, found, source, sorted(visible.completed))
         for block in found:
             if block.type is BlockType.CORRUPT:
                 continue

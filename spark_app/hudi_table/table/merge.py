@@ -260,8 +260,8 @@ def deleted(rows: pa.Table) -> Mask:
 
 
 def flags(rows: pa.Table, column: str) -> Mask:
-    """The boolean column as a numpy mask; null and a missing column are false."""
-    if column not in rows.schema.names:
+    """The boolean column as a numpy mask; null, a missing column and one of another type are false, as for Hudi."""
+    if column not in rows.schema.names or not pa.types.is_boolean(rows.schema.field(column).type):
         return np.zeros(len(rows), dtype=bool)
     return np.asarray(pc.fill_null(one_chunk(rows.column(column)), False)).astype(bool)
 

@@ -23,7 +23,7 @@ from hudi_table.model.table_properties import (
     from_properties,
     to_properties,
 )
-from hudi_table.table import settle
+from hudi_table.table import kept_properties, settle
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
@@ -40,8 +40,11 @@ def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSett
     """
     used = clock or SystemClock()
     properties = read_properties(storage, used)
+    lost = kept_properties.compare(storage, properties)
+    properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
-    return TableContext(storage, config, used, settings or TxnSettings.from_properties(properties))
+    given = settings or TxnSettings.from_properties(properties)
+    return TableContext(storage, config, used, given, lost=lost or {}, kept=lost is not None)
 
 
 def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
@@ -66,7 +69,9 @@ def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
 
 def create_properties(storage: Storage, config: TableConfig) -> None:
     """Create the file exclusively. Raises ObjectExistsError if the table exists, OutcomeUnknownError if unsure."""
-    storage.put_if_absent(PROPERTIES, render_properties(to_properties(config), ("Hudi table properties",)).encode())
+    properties = to_properties(config)
+    storage.put_if_absent(PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
+    kept_properties.keep(storage, properties)
 
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
@@ -75,11 +80,30 @@ def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> 
     current = read_properties(storage, ctx.clock)
     wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
     if wanted != current:
+        kept_properties.forget(storage, {key for key, value in updates.items() if value is None})
         settle.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
         settle.delete(storage, _CRC)
         settle.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
         settle.delete(storage, PROPERTIES_BACKUP)
+        kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})
     ctx.config = from_properties(wanted, storage.base_path)
+
+
+def keep_properties(ctx: TableContext) -> None:
+    """Keep a copy of what the table is, before its first write by us: of one that a release before made, or whose creation was cut short.
+    A table that stores no index is another engine's, which may change it."""
+    if not ctx.kept and ctx.config.index is not None:
+        kept_properties.keep(ctx.storage, read_properties(ctx.storage, ctx.clock))
+        ctx.kept = True
+
+
+def mend_properties(ctx: TableContext) -> tuple[str, ...]:
+    """Put back what another engine has dropped from the properties or changed in them; returns the keys."""
+    lost = kept_properties.compare(ctx.storage, read_properties(ctx.storage, ctx.clock)) or {}
+    if lost:
+        replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
+    ctx.lost = {}
+    return tuple(sorted(lost))
 
 
 def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:

@@ -18,24 +18,28 @@ from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.table import chain, settle
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
+from hudi_table.table.held import given_up_log_compactions
 from hudi_table.table.materialise import drop_claim, materialise
 from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back
 from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.undo import Undo, carry_out, finish_undos
+from hudi_table.table.undo import UNDOING, Undo, carry_out, finish_undos
 
 _STORE_CLOCK = ".hoodie/.txn/clock"
 ABORT_ATTEMPTS_MAX = 1_000
 
 
 def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, eager: bool = False) -> tuple[str, ...]:
-    """Roll forward or back every pending write that seems dead; returns the instants that were dealt with.
+    """Roll forward or back every pending write that seems dead; returns the instants that were dealt with: none if all is as the
+    timeline shows it.
 
     `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
-    _drop_leftovers(ctx, timeline)
+    done = _drop_leftovers(ctx, timeline)
+    undone = {i.time for i in timeline.pending if i.action in UNDOING}
     if finish_undos(ctx, timeline):
         timeline = load_timeline(ctx)
+        done += sorted(undone - {i.time for i in timeline.pending})
     completed = {instant.time for instant in timeline.commits}
     # A rollback of a completed instant that another engine planned and did not finish is left to it.
     rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
@@ -43,12 +47,12 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
-        return ()
+        return tuple(done)
     now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
     first = timeline.commits[0].time if timeline.commits else None
-    done = []
     clusterings = pending_clusterings(ctx, timeline)
+    waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
     for instant in waiting:
         decision = chain.find_decision(ctx, instant.time, upto)
         kind = decision[1].kind if decision else None
@@ -58,7 +62,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             if materialise(ctx, decision[1]):
                 done.append(instant.time)
             elif first is not None and instant.time < first:
-                delete_claim(ctx, timeline, instant.time)
+                delete_claim(ctx, timeline, instant)
+                done.append(instant.time)
         elif kind is Kind.ABORT:
             over = _quarantine_over(ctx, decision, now)
             # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
@@ -75,7 +80,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
             continue
         elif first is not None and instant.time < first:
             # Nothing live can be older than the timeline: a claim that arrived late. Its files, if any, are archived.
-            delete_claim(ctx, timeline, instant.time)
+            delete_claim(ctx, timeline, instant)
+            done.append(instant.time)
         else:
             done += abort_and_roll_back(ctx, instant)
     for time in planners:
@@ -86,7 +92,8 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     for instant in timeline.pending:
         if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
             # The late inflight file of a rollback that was withdrawn for another of the same instant.
-            delete_claim(ctx, timeline, instant.time)
+            delete_claim(ctx, timeline, instant)
+            done.append(instant.time)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
     known |= {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
@@ -140,9 +147,9 @@ def _finish_foreign(
 
 
 def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
-    """Give up the published plan of a clustering, whose groups have moved, and roll back what its executors wrote.
+    """Give up the published plan of a clustering, whose groups have moved, or of a log compaction, and roll back what its executors wrote.
 
-    Only a clustering's: writers name their logs by a compaction's plan. Executors that go on find the abort at their commit;
+    Never a compaction's: writers name their logs by its plan. Executors that go on find the abort at their commit;
     one that committed before stands. `confirmed_dead`: every process that ever wrote the table has ended, since anybody may be
     executing the plan; else its rollback waits for the quarantine. Returns the instants that were dealt with.
     """
@@ -152,12 +159,13 @@ def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = Fa
     return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
 
-def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> None:
+def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
     """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them: nothing else is there of them."""
     first = timeline.commits[0].time if timeline.commits else ""
-    for instant in timeline.pending:
-        if instant.time < first and timeline.is_leftover(instant):
-            delete_claim(ctx, timeline, instant.time)
+    left = [i for i in timeline.pending if i.time < first and timeline.is_leftover(i)]
+    for instant in left:
+        delete_claim(ctx, timeline, instant)
+    return [instant.time for instant in left]
 
 
 def _settle_planner(ctx: TableContext, time: str) -> list[str]:
@@ -166,9 +174,10 @@ def _settle_planner(ctx: TableContext, time: str) -> list[str]:
     Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.
     """
     entry = _decide_dead(ctx, time)
-    published = entry is not None and entry.kind is Kind.PLAN and materialise(ctx, entry)
+    if entry is not None and entry.kind is Kind.PLAN:
+        materialise(ctx, entry)
     drop_claim(ctx, time)
-    return [time] if published else []
+    return [time]
 
 
 def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> ChainEntry | None:
@@ -193,6 +202,11 @@ def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> Chai
         # Read again in any case.
         chain.append_abort(ctx, tail, time)
     raise InvariantError(f"no abort of {time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
+
+
+def _is_aborted(ctx: TableContext, time: str, upto: int) -> bool:
+    decision = chain.find_decision(ctx, time, upto)
+    return decision is not None and decision[1].kind is Kind.ABORT
 
 
 def _quarantine_over(ctx: TableContext, decision: tuple[int, ChainEntry] | None, now: datetime) -> bool:

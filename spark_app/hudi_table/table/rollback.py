@@ -58,7 +58,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     timeline, pending = _pending_rollbacks(ctx, timeline)
     rollback = _oldest(pending, instant.time)
     files = _files_of(ctx, instant.time)
-    if rollback is None and not files and not timeline.claim_names(instant.time):
+    if rollback is None and not files and not timeline.own_names(instant):
         return []
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
@@ -76,7 +76,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     timeline = load_timeline(ctx)
     if timeline.has_metadata:
         _tell_metadata(ctx, instant.time, taken)
-    delete_claim(ctx, timeline, instant.time)
+    delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
@@ -149,7 +149,7 @@ def _only_rollback(ctx: TableContext, time: str) -> Instant | None:
     only = _oldest(pending, time)
     for other in pending:
         if other.target.time == time and other.instant != only:
-            delete_claim(ctx, timeline, other.instant.time)
+            delete_claim(ctx, timeline, other.instant)
     return only
 
 
@@ -157,10 +157,13 @@ def _oldest(pending: Iterable[PendingRollback], time: str) -> Instant | None:
     return next((rollback.instant for rollback in pending if rollback.target.time == time), None)
 
 
-def delete_claim(ctx: TableContext, timeline: Timeline, time: str) -> None:
-    """Delete the requested and inflight files of an instant, and a planner's claim."""
-    for name in timeline.claim_names(time):
-        settle.delete(ctx.storage, f"{HOODIE}/{name}")
+def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
+    """Delete the requested and inflight files of an instant, and nothing that another action or a planner has at its time: whoever
+    owns that would lose an instant that he holds, and another could draw it."""
+    completed = instant.with_state(State.COMPLETED).file_name
+    for name in timeline.own_names(instant):
+        if name != completed:
+            settle.delete(ctx.storage, f"{HOODIE}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +217,14 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
     plan = rollback_plan(ctx, instant, files)
     for _ in range(CLAIM_ATTEMPTS_MAX):
         rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
+        floor = rollback.time
         try:
             ctx.storage.put_if_absent(f"{HOODIE}/{rollback.file_name}", plan)
-            return rollback
         except (ObjectExistsError, OutcomeUnknownError):
-            floor = rollback.time
+            continue
+        if not load_timeline(ctx).shares(rollback):
+            return rollback
+        settle.delete(ctx.storage, f"{HOODIE}/{rollback.file_name}")
     raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
 
 

@@ -16,12 +16,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.table.ports import Storage
 from hudi_table.table.storage_local import LocalStorage
-from hudi_table.table.storage_options import ClientSettings, client_settings, flag, s3_config
+from hudi_table.table.storage_location import local_path, parse_location, shown
+from hudi_table.table.storage_options import (
+    ClientSettings,
+    check_values,
+    client_settings,
+    flag,
+    s3_config,
+    without_secrets,
+)
+from hudi_table.table.storage_panics import unpanicked
 from hudi_table.table.storage_paths import check_folder
 from hudi_table.table.storage_remote import ObjectStorage
 
@@ -61,9 +69,9 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     (`true`; `false` gives up what power loss would take). Raises InvalidRequestError and InvalidOptionError.
     """
     given = {str(key).lower(): str(value) for key, value in (options or {}).items()}
-    scheme, authority, path = _split(uri)
+    scheme, authority, path = parse_location(str(uri))
     if scheme == "file":
-        return _open_local(uri, path, given)
+        return _open_local(path, given)
     prefix = check_folder(path.strip("/"), base_path=f"{scheme}://{authority}")
     if scheme == "memory":
         if given:
@@ -74,38 +82,15 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     if scheme in _OTHER_SCHEMES:
         return _open_other(uri, prefix, given)
     raise InvalidRequestError(
-        f"{uri!r}: no store is known for the scheme {scheme!r}; use a path, file://, memory://, s3://, gs:// or az://",
+        f"{shown(uri)!r}: no store is known for the scheme {scheme!r}; use a path, file://, memory://, s3://, gs:// or az://",
     )
 
 
-def _split(uri: str) -> tuple[str, str, str]:
-    """(scheme, bucket or host, path), taken literally: only `file:` URIs are percent-decoded."""
-    if not uri or "\0" in uri:
-        raise InvalidRequestError(f"{uri!r} is not a location: give a path or a URI such as s3://bucket/prefix")
-    scheme, separator, rest = uri.partition("://")
-    if not separator and uri.startswith("file:/"):
-        return "file", "", unquote(uri.removeprefix("file:"))
-    if not separator:
-        return "file", "", uri
-    scheme = scheme.lower()
-    if scheme == "file":
-        parts = urlsplit(uri)
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidRequestError(f"{uri!r} names the host {parts.netloc!r}: write file:///absolute/path")
-        return "file", "", unquote(rest.removeprefix(parts.netloc))
-    authority, _, path = rest.partition("/")
-    if not authority:
-        raise InvalidRequestError(f"{uri!r} names no bucket: write {scheme}://bucket/prefix")
-    return scheme, authority, path
-
-
-def _open_local(uri: str, path: str, given: dict[str, str]) -> Storage:
+def _open_local(path: str, given: dict[str, str]) -> Storage:
     unknown = sorted(set(given) - {"fsync"})
     if unknown:
         raise InvalidOptionError(f"local disk has no option {', '.join(unknown)}: it takes only 'fsync'")
-    if not path.strip("/"):
-        raise InvalidRequestError(f"{uri!r} is the root of the disk: a table needs a folder of its own")
-    base = os.path.abspath(path)
+    base = local_path(path)
     return LocalStorage(base, fsync=flag(given, "fsync", default=True), reopen=Reopen(base, tuple(given.items())))
 
 
@@ -121,10 +106,7 @@ def _open_memory(name: str, prefix: str) -> Storage:
 def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Storage:
     from obstore.store import S3Store
 
-    if "@" in bucket:
-        raise InvalidRequestError(
-            "the S3 location holds a '@': credentials belong into the options, never into the URI"
-        )
+    check_values(given, "AWS_")
     settings, rest = client_settings(given)
     config, provider = s3_config(rest)
     endpoint = config.get("endpoint")
@@ -149,6 +131,7 @@ def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Stora
 def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
     from obstore.store import from_url
 
+    check_values(given, "GOOGLE_" if uri.lower().startswith("gs:") else "AZURE_")
     settings, config = client_settings(given)
     root = uri[: len(uri.rstrip("/")) - len(prefix)] if prefix else uri
 
@@ -183,11 +166,17 @@ def _remote(
     """
     from obstore.exceptions import BaseError
 
+    def clients() -> tuple[Any, Any]:
+        return _shared((os.getpid(), settings, known), build, settings) if known else _pair(build, settings)
+
     try:
-        store, once = _shared((os.getpid(), settings, known), build, settings) if known else _pair(build, settings)
-    except (BaseError, ValueError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidOptionError(f"the options for {base} cannot be used: {reason}") from error
+        store, once = unpanicked(
+            clients, lambda: InvalidOptionError(f"no client can be made of the options for {base}: check each of them")
+        )
+    except (BaseError, ValueError, TypeError, OverflowError) as error:
+        # Its text may quote a value, and so would the text of a cause.
+        reason = without_secrets(str(error).partition("\n")[0], reopen.options)
+        raise InvalidOptionError(f"the options for {base} cannot be used: {reason}") from None
     return ObjectStorage(store, once, uri=base, prefix=prefix, where=where, reopen=reopen)
 
 

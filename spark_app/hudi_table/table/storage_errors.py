@@ -16,6 +16,7 @@ from hudi_table.errors import (
     CorruptTableError,
     HudiError,
     InvalidRequestError,
+    InvariantError,
     ObjectExistsError,
     ObjectNotFoundError,
     OutcomeUnknownError,
@@ -24,6 +25,8 @@ from hudi_table.errors import (
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
+"""The query of a URL, where stores take signatures."""
 _NOT_APPLIED = frozenset({409, 429, 503})
 """The store says that it has not even tried."""
 _UNUSABLE_NAME = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
@@ -54,6 +57,15 @@ def translate(error: Exception, *, path: str, where: str, writes: bool) -> HudiE
     if kind == "InvalidPathError":
         return CorruptTableError(f"{where} holds an object that no table can have: {_first_line(text)}", path=path)
     return _unanswered(text, status, code, path=path, where=where, writes=writes)
+
+
+def panicked(*, path: str, where: str) -> HudiError:
+    """The error to raise for a panic inside the client: no request should end so."""
+    return InvariantError(
+        f"the client of {where} panicked while it was asked for {path or '/'!r}: check the credentials and the endpoint, and "
+        "report it",
+        path=path,
+    )
 
 
 def is_range_of_nothing(error: Exception) -> bool:
@@ -99,11 +111,11 @@ def _unanswered(text: str, status: int | None, code: str, *, path: str, where: s
 def _cause(text: str) -> str:
     """The innermost message of the debug text, e.g. "Connection refused"."""
     found = re.findall(r'(?:message|error): "([^"]+)"', text)
-    return str(found[-1]) if found else _first_line(text).rpartition(" - ")[2]
+    return _first_line(str(found[-1])) if found else _first_line(text).rpartition(" - ")[2]
 
 
 def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    return _SIGNED.sub("?…", text.partition("\n")[0])
 
 
 def local_error(error: OSError, *, path: str, base: str, writes: bool) -> HudiError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from hudi_table.errors import InvalidRequestError, OutcomeUnknownError
+from hudi_table.errors import CorruptTableError, InvalidRequestError, OutcomeUnknownError
 from hudi_table.table.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.storage_errors import local_error
 from hudi_table.table.storage_files import NewFile, delete_file, replace_file, sync_folder, write_all
@@ -50,8 +50,11 @@ class LocalStorage:
 
     def get(self, path: str) -> bytes:
         """The whole file."""
-        with self._errors(path), open(self._existing(path), "rb", buffering=0) as file:
-            return file.readall()
+        with self._errors(path):
+            full = self._existing(path)
+            _file_status(full)
+            with open(full, "rb", buffering=0) as file:
+                return file.readall()
 
     def head(self, path: str) -> ObjectInfo:
         """Size and age."""
@@ -127,6 +130,27 @@ class LocalStorage:
         """Delete the file, and the folders that it leaves empty."""
         with self._errors(path, writes=True):
             delete_file(self._writable(path), root=self._root, fsync=self._fsync)
+
+    def staging_files(self) -> Objects:
+        """Unfinished files, which no listing shows: of writers at work, and of such as were killed."""
+        return [
+            _info(os.path.relpath(full, self._root), status)
+            for folder, _, names in os.walk(self._root)
+            for name in names
+            if name.endswith(STAGING_SUFFIX) and (status := _status_if_there(full := f"{folder}/{name}")) is not None
+        ]
+
+    def discard_staging(self, path: str) -> None:
+        """Delete an unfinished file that nobody finishes any more."""
+        folder, _, name = path.rpartition("/")
+        parent = (
+            self._root
+            if not folder
+            else self._writable(f"{folder}/{name.removesuffix(STAGING_SUFFIX)}").rpartition("/")[0]
+        )
+        if name.endswith(STAGING_SUFFIX):
+            with self._errors(path, writes=True):
+                delete_file(f"{parent}/{name}", root=self._root, fsync=self._fsync)
 
     def _existing(self, path: str) -> str:
         """Full path for a read: links are followed as long as they stay below the base."""
@@ -213,11 +237,21 @@ class _Sink(io.FileIO):
             raise self._translate(error) from error
 
 
+def _status_if_there(full: str) -> os.stat_result | None:
+    try:
+        return os.lstat(full)
+    except FileNotFoundError:
+        return None
+
+
 def _file_status(full: str) -> os.stat_result:
+    """Raises CorruptTableError for what is neither file nor folder: to open a FIFO would wait for its other end."""
     status = os.stat(full)
-    if not stat.S_ISREG(status.st_mode):
+    if stat.S_ISREG(status.st_mode):
+        return status
+    if stat.S_ISDIR(status.st_mode):
         raise FileNotFoundError
-    return status
+    raise CorruptTableError(f"{full} is a FIFO, a socket or a device, where a table has files: remove it", path=full)
 
 
 def _info(path: str, status: os.stat_result) -> ObjectInfo:

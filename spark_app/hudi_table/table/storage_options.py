@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.table.storage_location import endpoint_problem
 
 _OURS = ("timeout", "connect_timeout", "retries", "allow_http")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SECRET = re.compile(r"key|secret|token|password|sas|credential", re.IGNORECASE)
+_IN_HEADERS = re.compile(r"access_key_id|token|region|account_name", re.IGNORECASE)
+_DOCUMENT = re.compile(r"service_account_key", re.IGNORECASE)
+"""An option that holds a JSON document, of several lines perhaps."""
+_SECRET_LEAST = 4
+_LONGEST = 1_000_000.0
+"""Seconds, eleven days; and far more than anybody repeats a request."""
 _ENVIRONMENT_CHAIN = (
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -61,6 +71,35 @@ def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     if value not in ("true", "false"):
         raise InvalidOptionError(f"the storage option {name} is {value!r}: it must be true or false")
     return value == "true"
+
+
+def check_values(options: Mapping[str, str], variables: str) -> None:
+    """Refuse values that no client takes, by the name of the option or variable alone: a newline at the end of a credential,
+    text in a header that is not ASCII, a password in an endpoint. Raises InvalidOptionError.
+
+    `variables`: how the names of the variables begin that obstore reads by itself.
+    """
+    around = [(f"the variable {name}", value) for name, value in os.environ.items() if name.startswith(variables)]
+    for what, value in [*around, *((f"the storage option {name}", value) for name, value in options.items())]:
+        if _DOCUMENT.search(what):
+            continue
+        if found := _CONTROL.search(value):
+            where = "at its end" if found.start() == len(value.rstrip("\r\n")) else "inside"
+            raise InvalidOptionError(f"{what} has the control character U+{ord(found[0]):04X} {where}: remove it")
+        if _IN_HEADERS.search(what) and not value.isascii():
+            raise InvalidOptionError(
+                f"{what} has characters that are not ASCII, which no request can carry: correct it"
+            )
+        if re.search("endpoint|proxy_url", what, re.IGNORECASE) and value and (problem := endpoint_problem(value)):
+            raise InvalidOptionError(f"{what} {problem}")
+
+
+def without_secrets(text: str, options: Iterable[tuple[str, str]]) -> str:
+    """A text of others without the values of options that are secret by their name."""
+    for name, value in options:
+        if len(value) >= _SECRET_LEAST and _SECRET.search(name):
+            text = text.replace(value, "…")
+    return text
 
 
 def client_settings(options: Mapping[str, str]) -> tuple[ClientSettings, dict[str, str]]:
@@ -119,6 +158,8 @@ def _number(options: Mapping[str, str], name: str, default: float, *, least: flo
         value = float(text)
     except ValueError:
         value = least - 1
-    if value < least:
-        raise InvalidOptionError(f"the storage option {name} is {text!r}: it must be a number of at least {least}")
+    if not least <= value <= _LONGEST:
+        raise InvalidOptionError(
+            f"the storage option {name} is {text[:40]!r}: it must be a number from {least} to {_LONGEST:.0f}"
+        )
     return value

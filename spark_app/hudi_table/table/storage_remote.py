@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, TypeVar
 import obstore
 from obstore.exceptions import BaseError
 
-from hudi_table.errors import InvalidRequestError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, UnavailableError
 from hudi_table.table.ports import Names, ObjectInfo, Objects, Storage
-from hudi_table.table.storage_errors import ConflictingCreateError, is_range_of_nothing, translate
+from hudi_table.table.storage_errors import ConflictingCreateError, is_range_of_nothing, panicked, translate
+from hudi_table.table.storage_panics import unpanicked
 from hudi_table.table.storage_paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.storage_read import RangeFile
 
@@ -163,8 +164,9 @@ class ObjectStorage:
         return (self._prefix + check_folder(prefix, base_path=self._uri)).rstrip("/") or None
 
     def _ask(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
+        """The one way to obstore: its errors become ours, a panic an InvariantError."""
         try:
-            return request()
+            return unpanicked(request, lambda: panicked(path=path, where=self._where))
         except _FAILURES as error:
             raise translate(error, path=path, where=self._where, writes=writes) from error
 
@@ -213,8 +215,8 @@ class _Sink:
     def abort(self, error: BaseException) -> None:
         """Let go of what was uploaded."""
         if self._writer is not None:
-            with contextlib.suppress(*_FAILURES):
-                self._writer.__exit__(type(error), error, error.__traceback__)
+            with contextlib.suppress(HudiError):
+                self._ask(lambda: self._writer.__exit__(type(error), error, error.__traceback__))
 
     def tell(self) -> int:
         """Bytes written so far."""

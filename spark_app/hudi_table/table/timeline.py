@@ -7,7 +7,7 @@ completed or is older than the timeline's start, the first completed write or pe
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,17 +26,19 @@ from hudi_table.model.instants import (
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
 from hudi_table.table.ports import ObjectInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
-    those beside them."""
+    those beside them; `listed_at` says when that was, in seconds since boot, or nothing."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
+    listed_at: float | None = None
 
     @property
     def has_metadata(self) -> bool:
@@ -73,8 +75,8 @@ class Timeline:
 
     @property
     def newest_time(self) -> str:
-        """The greatest instant time of any file, or ''."""
-        return max((i.time for i in self.instants), default="", key=comparable_time)
+        """The greatest instant time of any file, a planner's claim too, or ''."""
+        return max([*(i.time for i in self.instants), *self.planner_claims], default="", key=comparable_time)
 
     @property
     def planner_claims(self) -> tuple[str, ...]:
@@ -85,7 +87,14 @@ class Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""
         limit = comparable_time(as_of)
         kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.time) <= limit)
-        return Timeline(kept, self.files, self.folders)
+        return replace(self, instants=kept)
+
+    def before(self, time: str) -> Timeline:
+        """The timeline as it was before an instant: without it and what is later, pending ones and claims too."""
+        limit = comparable_time(time)
+        kept = tuple(i for i in self.instants if comparable_time(i.time) < limit)
+        files = {name: age for name, age in self.files.items() if comparable_time(_time_of(name)) < limit}
+        return Timeline(kept, files, self.folders)
 
     def states(self) -> dict[tuple[str, Action], list[Instant]]:
         """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""
@@ -101,21 +110,36 @@ class Timeline:
 
     def is_completed(self, time: str) -> bool:
         """Whether a write of this time has its completed file, one that a pending restore takes back too."""
-        found = (parse_instant(name) for name in self.files if name.startswith(time))
-        return any(i is not None and i.time == time and i.completed and i.action in WRITE_ACTIONS for i in found)
+        return any(i.completed and i.action in WRITE_ACTIONS for _, i in self._at(time))
 
     def claim_names(self, time: str) -> list[str]:
-        """Names of the requested and inflight files, and of a planner's claim, that carry this time."""
-        found = [(name, parse_instant(name)) for name in self.files]
-        claims = [name for name, i in found if i is not None and i.time == time and not i.completed]
+        """Names of the requested and inflight files, and of a planner's claim, that carry this time, whoever owns them."""
+        claims = [name for name, i in self._at(time) if not i.completed]
         return sorted([*claims, *(name for name in [planner_claim(time)] if name in self.files)])
 
+    def own_names(self, instant: Instant) -> list[str]:
+        """Names of all files of this instant, the completed one last: those of another action at its time, and a planner's claim, belong
+        to others."""
+        found = [(i.sort_key, name) for name, i in self._at(instant.time) if i.grouped_action is instant.grouped_action]
+        return [name for _, name in sorted(found)]
 
+    def shares(self, instant: Instant) -> bool:
+        """Whether the time of this instant has files of another action, or a planner's claim."""
+        others = any(i.grouped_action is not instant.grouped_action for _, i in self._at(instant.time))
+        return others or planner_claim(instant.time) in self.files
+
+    def _at(self, time: str) -> list[tuple[str, Instant]]:
+        found = ((name, parse_instant(name)) for name in self.files if name.startswith(time))
+        return [(name, instant) for name, instant in found if instant is not None and instant.time == time]
+
+
+@looks_again
 def load_timeline(ctx: TableContext) -> Timeline:
     """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
     disappear one after the other."""
+    listed_at = ctx.clock.boot_seconds()
     folders, infos = ctx.storage.list_dir(HOODIE)
-    return timeline_of(ctx, infos, folders)
+    return replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
@@ -162,20 +186,17 @@ def has_archive(ctx: TableContext) -> bool:
 
 
 def body(ctx: TableContext, instant: Instant) -> bytes:
-    """Bytes of a timeline file; completed ones are remembered. Raises CorruptTableError if it is gone."""
+    """Bytes of a timeline file; completed ones are remembered. Raises ObjectNotFoundError if it was archived or taken back since it
+    was listed."""
     data = _body_if_there(ctx, instant)
     if data is None:
-        name = instant.file_name
-        raise CorruptTableError(
-            f"timeline file {name} was listed and is gone; it was archived or restored meanwhile, read the table again",
-            base_path=ctx.base_path,
-            path=name,
-        )
+        path = f"{HOODIE}/{instant.file_name}"
+        raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
 
 
 def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:
-    """The records of an instant's Avro body. Raises CorruptTableError if it has another content or is gone."""
+    """The records of an instant's Avro body. Raises CorruptTableError if it has another content, ObjectNotFoundError as `body`."""
     return _records(ctx, instant, body(ctx, instant))
 
 
@@ -187,8 +208,9 @@ def records_if_there(ctx: TableContext, instant: Instant) -> list[dict[str, Any]
 
 def _body_if_there(ctx: TableContext, instant: Instant) -> bytes | None:
     name = instant.file_name
-    if name in ctx.bodies:
-        return ctx.bodies[name]
+    known = ctx.bodies.get(name)
+    if known is not None:
+        return known
     try:
         data = ctx.storage.get(f"{HOODIE}/{name}")
     except ObjectNotFoundError:
@@ -208,13 +230,19 @@ def _records(ctx: TableContext, instant: Instant, data: bytes) -> list[dict[str,
 
 
 def commit_metadata(ctx: TableContext, instant: Instant) -> CommitMetadata:
-    """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed."""
+    """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed, ObjectNotFoundError as `body`."""
     try:
         return CommitMetadata.from_json(body(ctx, instant))
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptTableError(
             f"{instant.file_name} is no commit metadata: {error}", base_path=ctx.base_path, path=instant.file_name
         ) from error
+
+
+def _time_of(name: str) -> str:
+    """The instant time of a timeline file's name, or '' of another file's."""
+    instant = parse_instant(name)
+    return instant.time if instant is not None else planner_claim_time(name) or ""
 
 
 def _starts(instant: Instant) -> bool:

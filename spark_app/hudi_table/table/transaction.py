@@ -17,6 +17,7 @@ from hudi_table.errors import (
     CommitStateUnknownError,
     HudiError,
     InvalidRequestError,
+    InvariantError,
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
@@ -33,11 +34,14 @@ from hudi_table.table import chain, recovery, settle
 from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.decide import Decider
 from hudi_table.table.exclusion import Claimed
+from hudi_table.table.foreign import Neighbours
 from hudi_table.table.instants import draw_instant
+from hudi_table.table.kept_properties import refuse_lost
 from hudi_table.table.markers import delete_all, reconcile_attempts
 from hudi_table.table.materialise import drop_claim, materialise_predecessors
 from hudi_table.table.metadata.deriving import entries_of
 from hudi_table.table.metadata.writing import Delta
+from hudi_table.table.properties import keep_properties
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.rollback import open_rollbacks
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -77,7 +81,12 @@ class Transaction:
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
-        reconcile_attempts(self.ctx, self.time, metadata.paths)
+        try:
+            reconcile_attempts(self.ctx, self.time, metadata.paths)
+        except InvariantError:
+            # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.
+            self.right.prove()
+            raise
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
         delta = Delta(
@@ -136,8 +145,9 @@ class Transaction:
     def _decide(
         self, kind: Kind, claimed: Claimed, name: str, data: bytes, rewrite: Callable[[], frozenset[str]] | None = None
     ) -> None:
+        neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         decider = Decider(
-            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
         entry, asked = decider.decide(kind, claimed, name, data)
         decider.publish(entry, asked)
@@ -173,21 +183,28 @@ def begin(
 
     Raises UnavailableError if no instant can be claimed within the bound.
     """
+    refuse_lost(ctx)
+    keep_properties(ctx)
     name = attempt or str(uuid.uuid4())
-    txn = _claim(ctx, action, name)
-    while txn.timeline.last_commit is None:
-        _found(ctx, txn)
+    for _ in range(SETTLE_ATTEMPTS_MAX):
         txn = _claim(ctx, action, name)
-    txn.batch = batch
-    _recover(ctx, txn, failed_writes)
-    return txn
+        if txn.timeline.last_commit is None:
+            _found(ctx, txn)
+        elif _recovered(ctx, txn, failed_writes):
+            txn.batch = batch
+            return txn
+    raise _restless(ctx)
 
 
 def begin_plan(ctx: TableContext, action: Action) -> Transaction:
     """The same steps for a planner of a table service. Ended by `plan` or `withdraw`."""
-    txn = _claim(ctx, action, str(uuid.uuid4()), planner=True)
-    _recover(ctx, txn, None)
-    return txn
+    refuse_lost(ctx)
+    name = str(uuid.uuid4())
+    for _ in range(SETTLE_ATTEMPTS_MAX):
+        txn = _claim(ctx, action, name, planner=True)
+        if _recovered(ctx, txn, None):
+            return txn
+    raise _restless(ctx)
 
 
 @contextmanager
@@ -204,11 +221,23 @@ def planning(ctx: TableContext, action: Action) -> Iterator[Transaction]:
         raise
 
 
-def _recover(ctx: TableContext, txn: Transaction, policy: FailedWrites | None) -> None:
-    """The snapshot shows no rollback or restore to carry out, so nothing that it shows is changed; what recovery publishes is
-    behind the tail, and found in the walk."""
-    if (policy or ctx.settings.failed_writes) is FailedWrites.EAGER:
-        recovery.recover(ctx, txn.timeline, own=txn.right.claim)
+def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None, *, eager: bool = False) -> bool:
+    """Whether the attempt may go on once failed writes are recovered, as the policy says, or with `eager` all that is undecided.
+
+    What recovery publishes, deletes or ends is not as the snapshot shows it any more, so the snapshot is taken anew. If the claim does not
+    stand in that one, as beside a rollback that has just completed at a later instant, it is given up: claim another.
+    """
+    if not eager and (policy or ctx.settings.failed_writes) is not FailedWrites.EAGER:
+        return True
+    claim = txn.right.claim
+    if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
+        return True
+    timeline = _settled(ctx, txn.time, claim, txn.tail)
+    if _holds(timeline, txn.time, claim):
+        txn.timeline = timeline
+        return True
+    txn.withdraw()
+    return False
 
 
 def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
@@ -217,6 +246,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
     Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
     """
+    refuse_lost(ctx)
     timeline, tail = caught_up(ctx)
     requested = instant.with_state(State.REQUESTED)
     if any(i.time == instant.time for i in timeline.commits):
@@ -257,7 +287,11 @@ def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timel
             return timeline
         if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
             return timeline
-    raise UnavailableError(
+    raise _restless(ctx)
+
+
+def _restless(ctx: TableContext) -> UnavailableError:
+    return UnavailableError(
         f"the timeline did not come to rest in {SETTLE_ATTEMPTS_MAX} listings; rollbacks or restores follow each other, try again",
         base_path=ctx.base_path,
     )
@@ -314,7 +348,8 @@ def _found(ctx: TableContext, claimed: Transaction) -> None:
     if txn.timeline.last_commit is not None:
         txn.withdraw()
         return
-    recovery.recover(ctx, txn.timeline, own=txn.right.claim, eager=True)
+    if not _recovered(ctx, txn, None, eager=True):
+        return
     schema = ctx.config.create_schema
     txn.inflight()
     txn.commit(CommitMetadata("INSERT", (), {SCHEMA_KEY: schema} if schema else {}), ())

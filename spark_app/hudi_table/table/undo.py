@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hudi_table.codec.avro_file import write_container
 from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.chain import Kind
-from hudi_table.model.instants import Action, Instant, State, comparable_time, parse_instant
+from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
 from hudi_table.table import chain, settle
 from hudi_table.table.bucket_count import settle_buckets
@@ -110,7 +110,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
         _abort(ctx, target.time)
     timeline = load_timeline(ctx)
     for target in undo.targets:
-        _forget(ctx, timeline, target.time)
+        _forget(ctx, timeline, target)
     taken = [take_back(ctx, path, undo.times, undo.instant.time) for path in files_of(ctx, undo.times)]
     drop_rings(ctx, undo.times)
     for target in undo.targets:
@@ -123,7 +123,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     for instant in timeline.instants:
         since = comparable_time(undo.savepoint) < comparable_time(instant.time) < comparable_time(undo.instant.time)
         if instant.action is Action.ROLLBACK and since:
-            _forget(ctx, timeline, instant.time)
+            _forget(ctx, timeline, instant)
     report = {
         "startRestoreTime": undo.instant.time,
         "timeTakenInMillis": 0,
@@ -143,7 +143,7 @@ def _drop_metadata(ctx: TableContext) -> None:
         drop_metadata_table(ctx, TAKEN_BACK)
     for instant in timeline.pending:
         if instant.action is Action.INDEXING and is_decided(ctx, instant):
-            delete_claim(ctx, timeline, instant.time)
+            delete_claim(ctx, timeline, instant)
 
 
 def files_of(ctx: TableContext, instants: frozenset[str]) -> list[str]:
@@ -178,10 +178,7 @@ def _abort(ctx: TableContext, time: str) -> None:
     raise UnavailableError(f"no abort of {time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
 
 
-def _forget(ctx: TableContext, timeline: Timeline, time: str) -> None:
-    """Delete the timeline files of an instant, the completed one last. A savepoint's stays: it is no instant of its own."""
-    delete_claim(ctx, timeline, time)
-    for name in timeline.files:
-        found = parse_instant(name)
-        if found is not None and found.time == time and found.completed and found.action is not Action.SAVEPOINT:
-            settle.delete(ctx.storage, f"{HOODIE}/{name}")
+def _forget(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
+    """Delete the timeline files of an instant, the completed one last."""
+    for name in timeline.own_names(instant):
+        settle.delete(ctx.storage, f"{HOODIE}/{name}")

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from hudi_table.model.instants import Action
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.names import HOODIE
+from hudi_table.table.cleans import taken_files
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, list_partitions, partitions_in
 from hudi_table.table.metadata.listing import metadata_files
@@ -23,7 +27,7 @@ from hudi_table.table.slices import (
     StoredFile,
     groups_of,
 )
-from hudi_table.table.timeline import Timeline, commit_metadata
+from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 
 __all__ = [
     "BaseFile",
@@ -37,6 +41,8 @@ __all__ = [
     "replaced_groups",
 ]
 
+LISTED_WITHIN_SECONDS = 5.0
+"""Files that are listed so soon after the timeline are those of its snapshot: no cleaner retains that little."""
 LISTED_ALONE_MAX = 1_000
 """Of more partitions than these no folder is listed alone: one listing of everything asks an object store less often."""
 LISTED_AT_ONCE = 16
@@ -108,6 +114,7 @@ class FileSystemView:
             many = len(wanted) > LISTED_AT_ONCE
             found = metadata_files(self.ctx, self.timeline, wanted) if many else None
             built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
+            self._check_retained()
             self._alone |= {name: built.get(name, []) for name in wanted}
         return True
 
@@ -128,7 +135,33 @@ class FileSystemView:
             else:
                 self._partitions = found.partitions
                 self._groups = self._build(found.files)
+            self._check_retained()
         return self._groups
+
+    def _check_retained(self) -> None:
+        """A process that slept between timeline and files may list files of which a clean took what the timeline shows: then nothing
+        would tell that rows are missing. So it looks at the timeline once more. Raises ObjectNotFoundError."""
+        timeline, listed_at = self.timeline, self.timeline.listed_at
+        last = timeline.last_commit
+        if self.as_of is not None or last is None or listed_at is None:
+            return
+        if self.ctx.clock.boot_seconds() - listed_at <= LISTED_WITHIN_SECONDS:
+            return
+        now = load_timeline(self.ctx)
+        start = comparable_time(now.start or "")
+        taken_back = (i for i in timeline.commits if comparable_time(i.time) >= start and i not in now.commits)
+        taken = (
+            time
+            for time, files in taken_files(self.ctx, now, comparable_time(last.time)).items()
+            if any(files.values())
+        )
+        by = next(chain((i.time for i in taken_back), taken), None)
+        if by is not None:
+            raise ObjectNotFoundError(
+                f"files of the snapshot of {last.time} may have gone with {by} before they were listed",
+                base_path=self.ctx.base_path,
+                path=f"{HOODIE}/{by}",
+            )
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
         if self._hidden is None:

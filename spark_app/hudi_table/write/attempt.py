@@ -215,6 +215,7 @@ class Attempt:
             virtual_keys=None if self.ctx.config.populate_meta_fields else self.ctx.config,
             memory_bytes=self.task_memory,
             cdc=self.ctx.config.cdc,
+            event_time=options.event_time,
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

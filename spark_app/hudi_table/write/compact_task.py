@@ -35,16 +35,18 @@ from hudi_table.write.workload import FileGroupTask, LogPlace
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """One planned slice, picklable. `visible` are the instants whose blocks count: those completed before the plan's."""
+    """One planned slice, picklable. `visible` are the instants whose blocks count: those completed before the plan's. `absent` are paths of
+    planned logs that are gone, and of which no block would count."""
 
     file: FileGroupTask
     planned: PlannedSlice
     visible: VisibleInstants
     merge: SliceMerge
+    absent: frozenset[str] = frozenset()
 
     def logs(self) -> list[LogFile]:
-        """The planned logs, in their order. Raises CorruptTableError for a name that is no log's."""
-        return [LogFile(path, 0, _parsed(path)) for path in self.planned.log_paths]
+        """The planned logs that are read, in their order. Raises CorruptTableError for a name that is no log's."""
+        return [LogFile(path, 0, _parsed(path)) for path in self.planned.log_paths if path not in self.absent]
 
 
 def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hudi_table.codec.arrow_types import normalise
-from hudi_table.codec.avro_schema import arrow_to_avro, without_meta
+from hudi_table.codec.avro_schema import arrow_to_avro
 from hudi_table.errors import (
     InvalidOptionError,
     InvalidRequestError,
@@ -22,27 +22,32 @@ from hudi_table.errors import (
 )
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
+from hudi_table.model.known_options import admit, given
 from hudi_table.model.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.names import HOODIE
-from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT, check_keys
+from hudi_table.model.options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.partition_buckets import checked
 from hudi_table.model.table_config import (
     IndexSpec,
     IndexType,
+    KeyEncoding,
     MergeMode,
     PartitionField,
     PartitionType,
     TableConfig,
     TableType,
 )
-from hudi_table.model.table_properties import PAYLOAD, stored_class, table_payload
+from hudi_table.model.table_properties import PAYLOAD, one_complex_field, stored_class, table_payload
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.context import TableContext, TxnSettings
 from hudi_table.table.ports import Clock, Storage
 from hudi_table.table.properties import create_properties, open_context
+from hudi_table.write.described import check_generator, described, merged
+from hudi_table.write.key_encoding import asked_encoding
 from hudi_table.write.keygen import with_inputs
-from hudi_table.write.merging import PAYLOAD_OPTION, refuse_custom_keys, refuse_merging
+from hudi_table.write.merging import refuse_custom_keys, refuse_merging
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
+from hudi_table.write.reserved import own_columns
 
 Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
@@ -51,20 +56,22 @@ _CREATE_ATTEMPTS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What `create` is asked; names and values are those of the `HudiTable` resource."""
+    """What `create` is asked; names and values are those of the `HudiTable` resource. None leaves it to the options, and then to the
+    default: a copy-on-write table with a simple index, without partitions and ordering fields."""
 
     schema: pa.Schema
-    record_key: str | Sequence[str]
-    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] = ()
-    ordering_fields: str | Sequence[str] = ()
-    type: str = TableType.COPY_ON_WRITE.value
+    record_key: str | Sequence[str] | None = None
+    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] | None = None
+    ordering_fields: str | Sequence[str] | None = None
+    type: str | None = None
     merge_mode: str | None = None
     partial_updates: str | None = None
-    index: str | Mapping[str, Any] | IndexSpec = IndexType.SIMPLE.value
-    name: str = ""
-    database: str = ""
-    hive_style: bool = False
-    url_encode: bool = False
+    index: str | Mapping[str, Any] | IndexSpec | None = None
+    name: str | None = None
+    database: str | None = None
+    hive_style: bool | None = None
+    url_encode: bool | None = None
+    populate_meta_fields: bool | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,7 +90,7 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
         try:
             found = open_context(storage, used)
         except TableNotFoundError:
-            _refuse_other_content(storage)
+            refuse_other_content(storage)
         else:
             if if_exists == "error":
                 raise InvalidRequestError(
@@ -104,14 +111,68 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
 
 def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     """The identity that a spec describes. Raises InvalidRequestError and its kinds, UnsupportedTableError."""
-    check_keys(spec.options)
-    schema = normalise(without_meta(spec.schema))
-    ordering = _names(spec.ordering_fields)
+    admit(spec.options)
+    spec = _with_options(spec)
+    schema = normalise(own_columns(spec.schema))
+    ordering = _names(spec.ordering_fields or ())
     payload = _payload(spec, ordering)
     if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
     index = _index(spec)
+    config = TableConfig(
+        name=name,
+        database=spec.database or "",
+        type=_member(TableType, spec.type or TableType.COPY_ON_WRITE, "type"),
+        record_key=_names(spec.record_key or ()),
+        partition_by=partition_fields_of(spec.partition_by or ()),
+        ordering_fields=ordering,
+        merge_mode=payload.mode,
+        payload_class=stored_class(payload),
+        index=index,
+        key_encoding=asked_encoding(spec.options) or KeyEncoding.RAW,
+        hive_style=bool(spec.hive_style),
+        url_encode=bool(spec.url_encode),
+        populate_meta_fields=spec.populate_meta_fields is not False,
+        create_schema=arrow_to_avro(schema, table_name=name),
+        extra=_stored(spec, index),
+    )
+    _check(config, schema)
+    check_generator(config, spec.options)
+    return with_inputs(config, schema)
+
+
+def _with_options(spec: TableSpec) -> TableSpec:
+    """The spec with what its options say. Raises InvalidRequestError where arguments and options differ."""
+    told = described(spec.options)
+    have = {name: getattr(spec, name) for name in told}
+    if "index" in told and have["index"] is not None:
+        have["index"] = _fuller(index_of(have["index"]), told["index"])
+    return replace(spec, **merged(have, told, _same))
+
+
+def _fuller(index: IndexSpec, told: IndexSpec) -> IndexSpec:
+    """An index as an argument names it; what it leaves out, the options may say."""
+    if not index.hash_fields and index.type is told.type:
+        return replace(index, hash_fields=told.hash_fields)
+    return index
+
+
+def _same(name: str, one: Any, other: Any) -> bool:
+    if name == "type":
+        return _member(TableType, one, name) is _member(TableType, other, name)
+    if name == "merge_mode":
+        return _member(MergeMode, one, name) is _member(MergeMode, other, name)
+    if name in ("record_key", "ordering_fields"):
+        return _names(one) == _names(other)
+    if name == "partition_by":
+        # Options may leave out what makes a path of a timestamp; an argument never does.
+        return [item.field for item in partition_fields_of(one)] == [item.field for item in partition_fields_of(other)]
+    return bool(one == other)
+
+
+def _stored(spec: TableSpec, index: IndexSpec) -> dict[str, str]:
+    """Properties of a table beside what its fields say."""
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, "0.15")
@@ -119,23 +180,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         stored[RECORD_INDEX_MOVES] = spec.options[RECORD_INDEX_MOVES].strip().lower()
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
-    config = TableConfig(
-        name=name,
-        database=spec.database,
-        type=_member(TableType, spec.type, "type"),
-        record_key=_names(spec.record_key),
-        partition_by=partition_fields_of(spec.partition_by),
-        ordering_fields=ordering,
-        merge_mode=payload.mode,
-        payload_class=stored_class(payload),
-        index=index,
-        hive_style=spec.hive_style,
-        url_encode=spec.url_encode,
-        create_schema=arrow_to_avro(schema, table_name=name),
-        extra=stored,
-    )
-    _check(config, schema)
-    return with_inputs(config, schema)
+    return stored
 
 
 def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
@@ -144,16 +189,16 @@ def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
     default = MergeMode.EVENT_TIME if ordering and not custom else MergeMode.COMMIT_TIME
     mode = default if spec.merge_mode is None else _member(MergeMode, spec.merge_mode, "merge_mode")
     partial = None if spec.partial_updates is None else _member(PartialUpdates, spec.partial_updates, "partial_updates")
-    name = spec.options.get(PAYLOAD_OPTION) or spec.options.get(PAYLOAD)
+    name = given(spec.options, PAYLOAD)
     if not name:
         return payload_of(mode, partial)
     payload = payload_named(name)
     told = [(spec.merge_mode, mode, payload.mode), (spec.partial_updates, partial, payload.partial)]
-    for given, asked, has in told:
-        if given is not None and asked != has:
+    for argument, asked, has in told:
+        if argument is not None and asked != has:
             raise InvalidRequestError(
                 f"payload class {name} merges by {payload.mode.value} with partial updates "
-                f"{payload.partial or 'none'}, not {given}; leave one of the two out"
+                f"{payload.partial or 'none'}, not {argument}; leave one of the two out"
             )
     return payload
 
@@ -166,6 +211,8 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
         ("partitionBy", have.partition_fields, want.partition_fields),
         ("orderingFields", have.ordering_fields, want.ordering_fields),
     ]
+    if one_complex_field(have) and have.key_encoding != KeyEncoding.UNKNOWN:
+        pairs.append(("key encoding", have.key_encoding, want.key_encoding))
     if have.index is not None and want.index is not None:
         # Only tables of ours store these; of others they are not known.
         pairs += [(key, have.extra.get(key, ""), want.extra.get(key, "")) for key in (CUSTOM_MERGER, CUSTOM_KEYS)]
@@ -254,7 +301,7 @@ def _index_document(given: Mapping[str, Any]) -> IndexSpec:
 
 def _index(spec: TableSpec) -> IndexSpec:
     """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
-    asked = index_of(spec.index)
+    asked = index_of(spec.index or IndexType.SIMPLE.value)
     name = spec.options.get(INDEX_CLASS) or asked.class_name
     if not name:
         return asked
@@ -284,6 +331,10 @@ def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | Partitio
 def _check(config: TableConfig, schema: pa.Schema) -> None:
     if not config.name:
         raise InvalidRequestError("the table needs a name; give name")
+    if not config.record_key:
+        raise InvalidRequestError(
+            "the table needs a record key; give record_key, or the option hoodie.datasource.write.recordkey.field"
+        )
     roles = [
         ("record_key", config.record_key),
         ("partition_by", config.partition_fields),
@@ -301,7 +352,8 @@ def _check(config: TableConfig, schema: pa.Schema) -> None:
     refuse_custom_keys(config)
 
 
-def _refuse_other_content(storage: Storage) -> None:
+def refuse_other_content(storage: Storage) -> None:
+    """Refuse a location for a new table where other files are. Raises InvalidRequestError."""
     folders, files = storage.list_dir("")
     strange = [f"{name}/" for name in folders if name.rpartition("/")[2] != HOODIE] + [info.path for info in files]
     if strange:

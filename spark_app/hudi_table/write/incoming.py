@@ -7,11 +7,12 @@ bucket index and plain inserts know at once where a row goes. Other writes keep 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_table.codec.conform import conform
@@ -23,7 +24,11 @@ from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
 from hudi_table.table.parts import range_split
 from hudi_table.table.ports import Engine
 from hudi_table.table.spill import GroupedRows
+from hudi_table.write.composite_keys import KeyCollisions
 from hudi_table.write.prepare import Prepared
+from hudi_table.write.sound_rows import check_layout, refuse_unsound
+
+Marks = npt.NDArray[np.bool_]
 
 CHUNK_ROWS = 262_144
 _SMALL_CHUNK_ROWS = 65_536
@@ -39,6 +44,10 @@ class KeyMaker(Protocol):
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:
         """One string per row ('' in a non-partitioned table), perhaps a dictionary."""
+        ...
+
+    def doubtful(self, batch: pa.RecordBatch, keys: pa.Array, places: pa.Array | None) -> pa.Table | None:
+        """What `KeyCollisions` takes of a batch."""
         ...
 
 
@@ -77,6 +86,7 @@ class _Chunk:
     batch: pa.RecordBatch
     keys: Keys
     routed: Routed | None
+    doubtful: pa.Table | None = None
 
 
 def open_stream(data: Any) -> pa.RecordBatchReader:
@@ -108,7 +118,9 @@ def take_in(
         def key(batch: pa.RecordBatch) -> _Chunk:
             return _key(batch, prepared, maker)
 
+        collisions = KeyCollisions()
         for chunk in engine.imap(key, _chunks(reader)):
+            collisions.add(chunk.doubtful)
             if chunk.routed is not None:
                 _add_routed(taken, places, chunk)
             else:
@@ -123,15 +135,21 @@ def needs_tagging(prepared: Prepared) -> bool:
     """Whether rows can be grouped only with all their keys at hand: to look them up, or to combine them."""
     if not prepared.index.reads_snapshot:
         return False
-    return prepared.operation.merges or prepared.combines
+    return prepared.finds_keys or prepared.combines
 
 
-def tag(taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int) -> Taken:
-    """Combine untagged rows by key and group them by where the index finds them. The result is closed by the caller."""
+def tag(
+    taken: Taken, prepared: Prepared, lookup: Lookup, max_memory: int, unstored: Callable[[Keys], Marks] | None = None
+) -> Taken:
+    """Combine untagged rows by key and group them by where the index finds them. The result is closed by the caller.
+
+    `unstored`: which keys an insert is to write, if not all.
+    """
     keys, owners = _combined_keys(taken, prepared)
     merges = prepared.operation.merges
     routed = prepared.index.route(keys, lookup) if merges else route_by_partition(keys)
-    codes = np.where(owners < 0, np.int32(-1), routed.codes[owners]).astype(np.int32)
+    places = routed.codes if unstored is None else np.where(unstored(keys), routed.codes, np.int32(-1))
+    codes = np.where(owners < 0, np.int32(-1), places[owners]).astype(np.int32)
     result = Taken(GroupedRows(max_memory), slots=list(routed.slots))
     copies, copy_codes = _copies(owners, routed)
     at = 0
@@ -205,7 +223,8 @@ def _combined_keys(taken: Taken, prepared: Prepared) -> tuple[Keys, Positions]:
     numbers = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
     numbers[groups[places]] = np.arange(len(places))
     # Rows that are put together column by column all go to the task that does it.
-    owners = np.where(survives | prepared.rule.combines, numbers[groups], -1)
+    kept_all = prepared.rule.combines or not prepared.combines
+    owners = np.where(survives | kept_all, numbers[groups], -1)
     return Keys(record_keys.take(kept), tuple(taken.paths), partitions[survives], values), owners
 
 
@@ -229,6 +248,7 @@ def keyed_schema(prepared: Prepared) -> pa.Schema:
 
 def _key(batch: pa.RecordBatch, prepared: Prepared, maker: KeyMaker) -> _Chunk:
     rows = conform(batch, prepared.columns)
+    refuse_unsound(rows)
     if prepared.operation is Operation.DELETE and prepared.index.is_global:
         encoded = pa.array([""] * min(1, len(rows)), pa.string()).take(pa.array(np.zeros(len(rows), dtype=np.int32)))
         encoded = encoded.dictionary_encode()
@@ -244,7 +264,8 @@ def _key(batch: pa.RecordBatch, prepared: Prepared, maker: KeyMaker) -> _Chunk:
         routed = prepared.index.route(keys)
     elif not needs_tagging(prepared):
         routed = route_by_partition(keys)
-    return _Chunk(_keyed_batch(rows, record_keys, prepared), keys, routed)
+    doubtful = maker.doubtful(rows, record_keys, None if prepared.index.is_global else encoded)
+    return _Chunk(_keyed_batch(rows, record_keys, prepared), keys, routed, doubtful)
 
 
 def _keyed_batch(rows: pa.RecordBatch, record_keys: pa.Array, prepared: Prepared) -> pa.RecordBatch:
@@ -297,6 +318,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
+        check_layout(batch)
         if len(batch) >= _SMALL_CHUNK_ROWS and not pending:
             for start in range(0, len(batch), CHUNK_ROWS):
                 yield batch.slice(start, CHUNK_ROWS)

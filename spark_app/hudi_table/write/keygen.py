@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
+from hudi_table.errors import InvalidDataError, InvalidRequestError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
-from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
-from hudi_table.model.table_properties import PARTITION_TYPES, generator_class
+from hudi_table.model.table_config import KeyEncoding, PartitionField, PartitionType, TableConfig
+from hudi_table.model.table_properties import PARTITION_TYPES, generator_class, one_complex_field
 from hudi_table.table.storage_paths import MAX_SEGMENT_BYTES, check_path
 from hudi_table.write.key_text import column, java_text, refuse_type
 from hudi_table.write.key_time import default_input, path_texts
@@ -57,7 +57,11 @@ def prefixes_fields(config: TableConfig) -> bool:
     """Whether record keys are written `field:value`."""
     if len(config.record_key) > 1:
         return True
-    return config.key_encoding == "FieldPrefixed" and generator_class(config).endswith(".ComplexKeyGenerator")
+    if not one_complex_field(config):
+        return False
+    if config.key_encoding == KeyEncoding.UNKNOWN:
+        raise InvariantError(f"keys of table {config.name!r} are made before its files have told how")
+    return config.key_encoding == KeyEncoding.FIELD_PREFIXED
 
 
 def with_inputs(config: TableConfig, schema: pa.Schema) -> TableConfig:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hudi_table.model.table_config import TableConfig
 from hudi_table.write import keygen
+from hudi_table.write.composite_keys import doubtful_keys
 from hudi_table.write.functions import custom_keys
 from hudi_table.write.key_text import column
 
@@ -40,3 +41,7 @@ class TableKeys:
     def partition_paths(self, batch: pa.RecordBatch) -> pa.Array:
         """One partition path per row."""
         return keygen.partition_paths(batch, self.config)
+
+    def doubtful(self, batch: pa.RecordBatch, keys: pa.Array, places: pa.Array | None) -> pa.Table | None:
+        """Of the keys whose text other values may have too, text and values; see `composite_keys`."""
+        return None if self.function is not None else doubtful_keys(batch, self.config, keys, places)

@@ -12,8 +12,9 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from hudi_table.codec.avro_schema import with_meta_text
-from hudi_table.codec.log_rows import avro_block, delete_block
+from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.options import LogBlocks
 from hudi_table.table.merge import one_chunk
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.workload import FileGroupTask
@@ -51,7 +52,19 @@ class LogWriter:
 
     def put(self, piece: pa.Table) -> None:
         """A data block of rows with the five meta columns, in the table's schema."""
-        self.sink.write(avro_block(piece, self._avro_schema, self.task.instant, compacted=self.compacted))
+        schema, instant, settings = self._avro_schema, self.task.instant, self.task.settings
+        if settings.log_blocks is LogBlocks.PARQUET:
+            block = parquet_block(
+                piece,
+                schema,
+                instant,
+                compacted=self.compacted,
+                codec=settings.codec,
+                level=settings.codec_level,
+            )
+        else:
+            block = avro_block(piece, schema, instant, compacted=self.compacted)
+        self.sink.write(block)
         self.rows += len(piece)
         self.right.renew_if_due()
 

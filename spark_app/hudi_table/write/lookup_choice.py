@@ -24,11 +24,6 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.timeline import Timeline
 
-_MOVES = {
-    IndexType.GLOBAL_SIMPLE: "hoodie.simple.index.update.partition.path",
-    IndexType.GLOBAL_BLOOM: "hoodie.bloom.index.update.partition.path",
-}
-
 
 class RecordIndexWarning(UserWarning):
     """Keys are looked up in the files: no record index is ready. Building one mends it."""
@@ -42,12 +37,6 @@ def lookup_index(kind: IndexType, options: Mapping[str, str], stored: Mapping[st
         return RecordIndex(is_global=False)
     if kind is IndexType.RECORD_INDEX:
         return RecordIndex(moves=_record_index_moves(options, stored))
-    key = _MOVES.get(kind)
-    if key is not None and options.get(key, "true").strip().lower() != "true":
-        raise InvalidOptionError(
-            f"option {key}={options[key]} would keep a row in a partition that its own columns contradict, where reads "
-            "that filter by these columns miss it; remove the option, or use an index that is not global"
-        )
     if not kind.needs_filters:
         return SimpleIndex(is_global=kind.is_global)
     return BloomIndex(is_global=kind.is_global, prune_by_ranges=chosen.bloom_by_ranges)

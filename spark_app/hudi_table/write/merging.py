@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.record_index import RecordIndex
+from hudi_table.model.known_options import given
 from hudi_table.model.merging import Payload, payload_named, payload_of
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table_config import MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, table_payload
+from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, PAYLOAD, table_payload
 from hudi_table.table.merge import MergeRule
 from hudi_table.write.functions import Merger
-
-PAYLOAD_OPTION = "hoodie.datasource.write.payload.class"
 
 
 def ordering_field(config: TableConfig) -> str | None:
@@ -24,10 +23,10 @@ def ordering_field(config: TableConfig) -> str | None:
 
 def payload_asked(config: TableConfig, options: Mapping[str, str]) -> Payload:
     """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
-    name = options.get(PAYLOAD_OPTION)
+    name = given(options, PAYLOAD)
     if name:
         return payload_named(name)
-    mode = options.get(MERGE_MODE, "").upper()
+    mode = (given(options, MERGE_MODE) or "").upper()
     if not mode:
         return table_payload(config)
     if mode not in MERGE_NAMES.values():

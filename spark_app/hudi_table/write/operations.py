@@ -6,6 +6,7 @@ are, `finish` commits. `write` is all of it on a local engine.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,16 +19,21 @@ from hudi_table.errors import (
     HudiError,
     InvalidOptionError,
     InvalidRequestError,
+    ObjectNotFoundError,
     WriteConflictError,
 )
 from hudi_table.index.base import Lookup
 from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.options import Operation, SortMode
+from hudi_table.model.known_options import admit
+from hudi_table.model.options import Operation, SortMode, operation_asked
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.model.touches import KEY_LIMIT
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import refuse_while_resizing
+from hudi_table.table.kept_properties import refuse_lost
+from hudi_table.table.looks import Looks, looks_again
+from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.spill import GroupedRows
@@ -45,16 +51,19 @@ from hudi_table.write.guards import (
     check_timeline,
 )
 from hudi_table.write.incoming import Taken
+from hudi_table.write.key_encoding import settle_key_encoding
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.lookup_choice import shards_for
 from hudi_table.write.metadata_asked import keep_metadata_for
 from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
 from hudi_table.write.ringed import rings_moved, with_rings
 from hudi_table.write.stored_filters import with_stored_filters
+from hudi_table.write.stored_rows import unstored_keys, without_stored
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import PlannedTask
 
 DEFAULT_MEMORY = 1 << 30
+_LOG = logging.getLogger("hudi_table.write")
 BATCH_KEY = "hoodie.lakeops.batch"
 
 
@@ -62,7 +71,8 @@ BATCH_KEY = "hoodie.lakeops.batch"
 class CommitResult:
     """What a write did. Counts are rows; `instant` is "" only for an empty write that committed nothing.
 
-    `rows_written` counts all rows of the files that were written, untouched ones included. `replayed`: the batch had
+    `rows_written` counts all rows of the files that were written, untouched ones included. `event_times`: the smallest and the
+    largest of the rows, in milliseconds since 1970, where `hoodie.write.track.event.time.watermark` asks for them. `replayed`: the batch had
     been committed before, by `instant`; nothing was done now.
     """
 
@@ -76,6 +86,7 @@ class CommitResult:
     files_written: int = 0
     groups_replaced: int = 0
     partitions: tuple[str, ...] = ()
+    event_times: tuple[int, int] | None = None
     schema_changed: bool = False
     replayed: bool = False
 
@@ -95,16 +106,20 @@ class WriteRequest:
     max_memory: int = DEFAULT_MEMORY
     attempt: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InvalidOptionError."""
+        admit(self.options)
 
+
+@logged("write")
 def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:
     """Write rows and commit. Raises InvalidRequestError, UnsupportedTableError, WriteConflictError and what storage raises.
 
     Nothing is left visible unless it returns, but for CommitStateUnknownError. A conflict is tried again as often as
     `hoodie.write.num.retries.on.conflict.failures` says, on the new snapshot.
     """
-    timeline = load_timeline(ctx)
-    reader, prepared = check(ctx, data, request, timeline)
-    done = find_batch(ctx, timeline, request.batch, BATCH_KEY)
+    # A stream can be taken once, however often the table is looked at.
+    reader, prepared, done = begin(ctx, None if data is None else incoming.open_stream(data), request)
     if done is not None:
         return CommitResult(done, request.operation, replayed=True)
     if reader is None:
@@ -118,13 +133,24 @@ def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -
         return _attempts(ctx, taken, prepared, request, engine)
 
 
+@looks_again
+def begin(
+    ctx: TableContext, data: Any, request: WriteRequest
+) -> tuple[pa.RecordBatchReader | None, Prepared, str | None]:
+    """`check` on the newest timeline, and the instant of the commit that holds the request's batch already, if one does."""
+    timeline = load_timeline(ctx)
+    reader, prepared = check(ctx, data, request, timeline)
+    return reader, prepared, find_batch(ctx, timeline, request.batch, BATCH_KEY)
+
+
 def check(
     ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline
 ) -> tuple[pa.RecordBatchReader | None, Prepared]:
     """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
-    operation = parse_operation(request.operation)
+    operation = parse_operation(operation_asked(request.operation, request.options))
     if request.max_memory < 1:
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
+    refuse_lost(ctx)
     refuse_unsupported(ctx.config)
     check_timeline(ctx, timeline)
     # A resize may be taken back, by a plan that is perhaps decided and not published: rows are routed by the buckets that stay.
@@ -135,6 +161,7 @@ def check(
     refuse_while_resizing(ctx, timeline)
     settle_buckets(ctx, timeline)
     check_renames(ctx, timeline)
+    settle_key_encoding(ctx, timeline, request.options)
     stored = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:
         if data is not None:
@@ -162,13 +189,22 @@ def _prepared(
 def _attempts(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
-    for left in range(prepared.options.conflict_retries, -1, -1):
+    return with_retries(ctx, prepared, lambda: _attempt(ctx, taken, prepared, request, engine))
+
+
+def with_retries(ctx: TableContext, prepared: Prepared, attempt: Callable[[], CommitResult]) -> CommitResult:
+    """What one attempt returns: the first, or a later one on a newer snapshot. Conflicts are tried again as often as the options say;
+    a snapshot whose files others took away, as `Looks` says."""
+    looks, left = Looks(ctx), prepared.options.conflict_retries
+    while True:
         try:
-            return _attempt(ctx, taken, prepared, request, engine)
+            return attempt()
+        except ObjectNotFoundError as missing:
+            looks.again(missing)
         except WriteConflictError:
             if left == 0:
                 raise
-    raise AssertionError("unreachable")
+            left -= 1
 
 
 def _attempt(
@@ -190,11 +226,19 @@ def _attempt(
                 shards = shards_for(prepared.index, ctx, attempt.timeline)
                 lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible, shards)
                 asking = with_stored_filters(ctx, prepared, attempt.timeline)
-                tagged = incoming.tag(taken, asking, lookup, request.max_memory)
+                tagged = incoming.tag(
+                    taken, asking, lookup, request.max_memory, unstored_keys(attempt, asking.index, lookup)
+                )
                 kept.enter_context(tagged.rows)
-            elif rings_moved(prepared.index, attempt.prepared.index):
-                tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
-                kept.enter_context(tagged.rows)
+            else:
+                if rings_moved(prepared.index, attempt.prepared.index):
+                    tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
+                    kept.enter_context(tagged.rows)
+                remaining = without_stored(attempt, tagged, request.max_memory)
+                # The rows that were taken in stay for the next try: only what this one has made is closed with it.
+                if remaining is not tagged:
+                    kept.enter_context(remaining.rows)
+                tagged = remaining
             placed = _sorted_across_files(attempt, tagged, request.max_memory)
             if placed is not tagged:
                 kept.enter_context(placed.rows)
@@ -203,7 +247,9 @@ def _attempt(
                 due = request.still(attempt.view)
                 dropped = [partition for partition in dropped if partition in due]
             planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, dropped)
+            _LOG.debug("%s: %d rows taken in, %d tasks", attempt.instant, placed.rows.rows_total, len(planned))
             stats = _run(attempt, placed, planned, engine)
+            _LOG.debug("%s: %d files written", attempt.instant, len(stats))
             return _finish(attempt, placed, stats, request)
     except CommitStateUnknownError:
         raise
@@ -250,7 +296,7 @@ def _finish(attempt: Attempt, taken: Taken, stats: Sequence[WriteStat], request:
         extra[BATCH_KEY] = request.batch
     inserted: list[tuple[str, pa.Array]] = []
     filled: list[str] = []
-    for code in taken.unmatched() if prepared.operation is Operation.UPSERT else ():
+    for code in taken.unmatched() if prepared.finds_keys and prepared.operation is not Operation.DELETE else ():
         partition = taken.slots[code].partition
         if taken.rows.rows.get(code, 0) > KEY_LIMIT:
             filled.append(partition)
@@ -273,6 +319,7 @@ def result_of(instant: str, operation: str, metadata: CommitMetadata, *, schema_
         bytes_written=sum(stat.total_write_bytes for stat in stats),
         files_written=len(stats),
         groups_replaced=len(metadata.replaced_groups),
+        event_times=metadata.event_times,
         partitions=tuple(sorted({stat.partition_path for stat in stats} | set(metadata.replaced or ()))),
         schema_changed=schema_changed,
     )

@@ -6,8 +6,7 @@ ordering values) is refused while they are taken in, which still precedes the fi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -26,35 +25,35 @@ from hudi_table.model.index_properties import (
     EXPRESSIONS,
     HASH_FIELDS,
     INDEX_CLASS,
-    INDEX_NAMES,
     INDEX_TYPE,
     index_settings,
-    index_spec,
     keys_move,
-    names_in,
 )
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.known_options import INDEX_SETTINGS
 from hudi_table.model.options import (
     COLON_RULE,
-    CUSTOM_KEYS,
-    CUSTOM_MERGER,
-    INDEX_SETTINGS,
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
+    DuplicatePolicy,
     Operation,
     SortMode,
     WriteOptions,
+    operation_asked,
 )
 from hudi_table.model.partition_buckets import render_rules
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD, generator_class
+from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.rings import FixedRings
+from hudi_table.write.described import asked_index, refuse_contradictions
+from hudi_table.write.event_times import check_event_time
 from hudi_table.write.evolution import evolve
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.lookup_choice import lookup_index
 from hudi_table.write.merging import merge_rule, ordering_field, payload_asked, refuse_custom_keys, refuse_merging
+from hudi_table.write.reserved import own_columns
 from hudi_table.write.workload import bloom_filter
 
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _COLON_RULES = ("0.15", "1.x")
 
 
@@ -79,6 +78,16 @@ class Prepared:
     sort_mode: SortMode
 
     @property
+    def duplicates(self) -> DuplicatePolicy:
+        """What becomes of rows whose key is stored, where the operation does not merge them."""
+        return self.options.duplicates
+
+    @property
+    def finds_keys(self) -> bool:
+        """Whether it matters to the write which keys are stored."""
+        return self.operation.merges or self.duplicates is not DuplicatePolicy.NONE
+
+    @property
     def combines(self) -> bool:
         """Whether rows of one key in the data become one."""
         if self.operation.merges:
@@ -97,14 +106,10 @@ def prepare(
 
     `data_schema` is None for `delete_partition`, which takes no rows.
     """
-    chosen = parse_operation(operation)
     parsed = WriteOptions.parse(options)
+    chosen = parse_operation(operation_asked(operation, options))
     refuse_unsupported(config)
-    _refuse_contradictions(config, options)
-    if chosen.merges and not parsed.combine_before_upsert:
-        raise InvalidOptionError(
-            "hoodie.combine.before.upsert=false would leave several rows of one key; remove the option"
-        )
+    refuse_contradictions(config, options)
     ordering = ordering_field(config)
     payload = payload_asked(config, options)
     mode = payload.mode
@@ -113,6 +118,7 @@ def prepare(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
     index, given = resolve_index(config, options)
+    _check_duplicates(parsed, chosen)
     bloom_filter(parsed, needed=isinstance(index, BloomIndex))
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
@@ -121,6 +127,8 @@ def prepare(
     anywhere = chosen is Operation.DELETE and index.is_global
     taken_from = config if not anywhere else replace(config, partition_by=())
     schema, changed, columns = _schemas(taken_from, chosen, parsed, table_schema, data_schema)
+    if chosen not in (Operation.DELETE, Operation.DELETE_PARTITION):
+        check_event_time(parsed.event_time, schema)
     if ordering is not None and schema.get_field_index(ordering) < 0:
         # Hudi tables may name an ordering column that was never written; then rows only follow each other.
         if mode is MergeMode.EVENT_TIME:
@@ -139,6 +147,14 @@ def prepare(
         columns=columns,
         sort_mode=parsed.sort_mode,
     )
+
+
+def _check_duplicates(options: WriteOptions, operation: Operation) -> None:
+    if options.duplicates is not DuplicatePolicy.NONE and operation is not Operation.INSERT:
+        raise InvalidOptionError(
+            f"{DUPLICATE_POLICY}={options.duplicates} (or {DROP_DUPLICATES}=true) is of operation insert, and this is {operation.value}: write "
+            "by operation insert, or leave the option out"
+        )
 
 
 def parse_operation(name: str) -> Operation:
@@ -235,19 +251,8 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
 
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
-    name = options.get(INDEX_TYPE)
-    if not name and not options.get(INDEX_CLASS):
-        return None
-    try:
-        spec = index_spec(options)
-    except KeyError:
-        told = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
-        raise UnsupportedTableError(
-            f"{INDEX_TYPE}={name}{told} is not supported by this release; supported are {', '.join(INDEX_NAMES)}"
-        ) from None
-    except ValueError as error:
-        raise InvalidOptionError(str(error)) from error
-    if spec.type is IndexType.CUSTOM and not spec.class_name:
+    spec = asked_index(options)
+    if spec is not None and spec.type is IndexType.CUSTOM and not spec.class_name:
         raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
     return spec
 
@@ -283,37 +288,6 @@ def _refuse_other_settings(spec: IndexSpec | None, options: Mapping[str, str]) -
             )
 
 
-def _refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse options that describe another table than this one."""
-    stored = {
-        "hoodie.table.name": config.name,
-        "hoodie.datasource.write.table.name": config.name,
-        "hoodie.table.type": config.type.hudi_name,
-        "hoodie.datasource.write.table.type": config.type.hudi_name,
-        "hoodie.table.recordkey.fields": ",".join(config.record_key),
-        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key),
-        "hoodie.table.partition.fields": ",".join(config.partition_fields),
-        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
-        "hoodie.table.keygenerator.class": generator_class(config),
-        "hoodie.datasource.write.keygenerator.class": generator_class(config),
-        "hoodie.table.precombine.field": ",".join(config.ordering_fields),
-        "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
-        "hoodie.write.table.version": str(config.version),
-        "hoodie.table.version": str(config.version),
-        "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
-        "hoodie.datasource.write.partitionpath.urlencode": str(config.url_encode).lower(),
-        CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
-        CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
-    }
-    for key, have in stored.items():
-        want = options.get(key)
-        # A custom key generator's fields carry their kind: `ts:timestamp`.
-        if want is not None and ",".join(name.partition(":")[0] for name in names_in(want)) != have:
-            raise InvalidOptionError(
-                f"option {key}={want} contradicts the table, which stores {have!r}; remove the option"
-            )
-
-
 def _schemas(
     config: TableConfig,
     operation: Operation,
@@ -324,7 +298,7 @@ def _schemas(
     """(schema of the files, whether it is new, columns that rows are taken in with)."""
     if data_schema is None:
         return table_schema or pa.schema([]), False, pa.schema([])
-    incoming = normalise(pa.schema([field for field in data_schema if not _is_foreign(field.name)]), known=table_schema)
+    incoming = normalise(own_columns(data_schema), known=table_schema)
     needed = [*config.record_key, *config.partition_fields]
     if operation is Operation.UPSERT or operation is Operation.INSERT:
         needed += [name for name in config.ordering_fields if table_schema is None or name in table_schema.names]
@@ -338,11 +312,6 @@ def _schemas(
     keys = {name.partition(".")[0] for name in (*config.record_key, *config.partition_fields)}
     evolved = evolve(table_schema, incoming, null_for_missing=options.null_for_missing, keys=keys)
     return evolved.schema, evolved.changed, evolved.schema
-
-
-def _is_foreign(name: str) -> bool:
-    """Whether a column is none of the table's: Hudi's meta columns, read back, and the index of a pandas frame."""
-    return name in META_COLUMNS or _PANDAS_INDEX.fullmatch(name) is not None
 
 
 def _need_column(config: TableConfig, path: str, incoming: pa.Schema) -> None:
@@ -365,11 +334,6 @@ def _key_field(path: str, table_schema: pa.Schema | None, incoming: pa.Schema) -
     name = path.partition(".")[0]
     source = table_schema if table_schema is not None and name in table_schema.names else incoming
     return source.field(name)
-
-
-def null_columns(batch: pa.RecordBatch, names: Sequence[str]) -> list[tuple[str, int]]:
-    """(name, nulls) of those columns that hold nulls."""
-    return [(name, batch.column(name).null_count) for name in names if batch.column(name).null_count]
 
 
 def _true(extra: Mapping[str, str], key: str) -> bool:

@@ -17,6 +17,7 @@ from hudi_table.model.table_config import IndexType
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.looks import looks_again
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.view import FileSystemView
@@ -26,6 +27,7 @@ from hudi_table.write.prepare import resolve_index
 _log = logging.getLogger("hudi_table")
 
 
+@looks_again
 def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
     """Tell the table's index of the commit at instant `committed`, if it is one of another package: in this process, on
     Spark too, since an index may hold a connection meanwhile."""

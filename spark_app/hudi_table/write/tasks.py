@@ -6,6 +6,7 @@ The driver and every task share nothing but `FileGroupTask` and the right to wri
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, 
 from hudi_table.table.parts import merge_in_parts, whole_parts
 from hudi_table.table.right import RightToWrite
 from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
+from hudi_table.write.event_times import EventTimes
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.log_task import write_log
 from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode, WriteSettings
@@ -52,12 +54,13 @@ def write_file_group(
     Raises WriteAbortedError if the instant was taken away, and what the storage raises. A failed attempt leaves at
     most marked files, which the driver's reconciliation or a recovery deletes.
     """
-    work = FileWork(task, row_schema(task), MergeCounts())
+    seen = EventTimes(task.settings.event_time)
+    work = FileWork(task, row_schema(task), MergeCounts(), seen)
     if task.mode is Mode.LOG:
-        return write_log(task, _incoming(task, batches, dropping_deletes=False), right)
+        return seen.told(write_log(task, _incoming(task, batches, seen, dropping_deletes=False), right))
     if task.mode is Mode.CREATE:
-        return _create(work, batches, right)
-    return (_rewrite(work, batches, right),)
+        return seen.told(_create(work, batches, right))
+    return seen.told([_rewrite(work, batches, right)])
 
 
 @dataclass(slots=True)
@@ -69,6 +72,7 @@ class FileWork:
     task: FileGroupTask
     rows: pa.Schema
     counts: MergeCounts
+    seen: EventTimes = dataclasses.field(default_factory=EventTimes)
     numbered: int = 0
     changes: ChangeLog | None = None
     stored: BaseFileFooter | None = None
@@ -86,7 +90,7 @@ def row_schema(task: FileGroupTask, *, dictionaries: bool = True) -> pa.Schema:
 
 
 def _create(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> tuple[WriteStat, ...]:
-    rows = (_stamped(work, table) for table in _incoming(work.task, batches, dropping_deletes=True))
+    rows = (_stamped(work, table) for table in _incoming(work.task, batches, work.seen, dropping_deletes=True))
     tables = _at_most(rows, work.task.settings.row_group_rows)
     stats: list[WriteStat] = []
     for number in itertools.count():
@@ -124,7 +128,7 @@ def write_one(work: FileWork, number: int, tables: Iterator[pa.Table], right: Ri
             avro_schema=settings.avro_schema,
             bloom=settings.bloom,
             codec=settings.codec,
-            level=settings.compression_level if settings.codec in ("zstd", "gzip") else None,
+            level=settings.codec_level,
             row_group_rows=settings.row_group_rows,
             row_group_bytes=min(_held_bytes(settings), settings.target_file_size),
         ) as writer:
@@ -160,7 +164,7 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
             return RecordingMerger(given, work.rows, rule, work.changes)
         return Merger(given, work.rows, rule)
 
-    incoming = _incoming(task, batches, dropping_deletes=False)
+    incoming = _incoming(task, batches, work.seen, dropping_deletes=False)
     if task.parts > 1:
         merged = merge_in_parts(
             base_rows(work, right), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
@@ -202,7 +206,7 @@ def _filter_that_stays(work: FileWork, merger: Merger) -> BloomFilter | None:
 def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
     """The base file's rows, then the incoming ones."""
     yield from base_rows(work, right)
-    for table in _incoming(work.task, batches, dropping_deletes=True):
+    for table in _incoming(work.task, batches, work.seen, dropping_deletes=True):
         work.counts.inserted += len(table)
         rows = _stamped(work, table)
         if work.changes is not None:
@@ -273,7 +277,9 @@ def _with_keys(table: pa.Table, keys: TableKeys) -> pa.Table:
     return table.set_column(position, table.schema.field(position), keys.record_keys(table))
 
 
-def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, dropping_deletes: bool) -> Iterator[pa.Table]:
+def _incoming(
+    task: FileGroupTask, batches: Iterable[pa.RecordBatch], seen: EventTimes, *, dropping_deletes: bool
+) -> Iterator[pa.Table]:
     """Incoming rows: streamed, or in whole tables where duplicates must be combined or rows sorted."""
     settings = task.settings
     tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
@@ -288,6 +294,7 @@ def _incoming(task: FileGroupTask, batches: Iterable[pa.RecordBatch], *, droppin
             rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY)))
         rows = _without_deletes(rows) if dropping_deletes else rows
         if len(rows) > 0:
+            seen.see(rows)
             yield rows
 
 

@@ -24,7 +24,7 @@ from hudi_table.index.base import Slot
 from hudi_table.model.cdc import Images
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
-from hudi_table.model.options import BLOOM_ENABLED, WriteOptions
+from hudi_table.model.options import BLOOM_ENABLED, LogBlocks, WriteOptions
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.merge import MergeRule
 from hudi_table.table.parts import PARTS_MAX
@@ -60,7 +60,8 @@ class WriteSettings:
     even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
     stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
     `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk. `cdc`: what a
-    rewrite logs of each change, None for nothing.
+    rewrite logs of each change, None for nothing. `event_time`: the column whose least and largest value the stats tell.
+    `log_blocks`: what rows are written to logs in.
     """
 
     schema: pa.Schema
@@ -77,6 +78,13 @@ class WriteSettings:
     virtual_keys: TableConfig | None = None
     memory_bytes: int = 1 << 28
     cdc: Images | None = None
+    event_time: str | None = None
+    log_blocks: LogBlocks = LogBlocks.AVRO
+
+    @property
+    def codec_level(self) -> int | None:
+        """The level of compression, None where the codec has none."""
+        return self.compression_level if self.codec in ("zstd", "gzip") else None
 
     @classmethod
     def of(
@@ -91,6 +99,7 @@ class WriteSettings:
             row_group_rows=options.row_group_rows,
             target_file_size=options.target_file_size,
             bloom=bloom_filter(options, needed=filters),
+            log_blocks=options.log_blocks,
             **more,
         )
 

@@ -44,6 +44,8 @@ def documents(cls: type) -> st.SearchStrategy[dict[str, Any]]:
 def values(hint: Any) -> st.SearchStrategy[Any]:
     if dataclasses.is_dataclass(hint):
         return st.deferred(lambda: documents(typing.cast("type", hint)))
+    if hint is Any:
+        return ODD
     if typing.get_origin(hint) is tuple:
         return st.lists(values(typing.get_args(hint)[0]), max_size=3)
     if typing.get_origin(hint) is dict:

@@ -5,14 +5,17 @@ account and any Secret. That a real API server admits them is tested in tests/ch
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_operator.api.table import PodSize, SparkSpec, TransformSpec
-from hudi_operator.manifests.pods import ATTEMPT
+from hudi_operator.api.pods import PodParts
+from hudi_operator.api.spark import PodSize, SparkSpec
+from hudi_operator.api.table import TransformSpec
+from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.spark_conf import refused
 from tests.support.attempts import CREDENTIALS, SETTINGS, WAYS, attempt, made, pods
 from tests.support.scale import scaled
@@ -95,8 +98,16 @@ def test_a_pod_that_is_open_would_be_told(change: dict[str, Any], word: str) -> 
 
 def test_a_manifest_says_of_pods_their_sizes_and_properties_of_spark_alone() -> None:
     """There is no pod template to be checked: a new field of a manifest that reaches a pod changes this test."""
-    assert list(SparkSpec.__dataclass_fields__) == ["launcher", "driver", "executor", "conf"]
-    assert list(PodSize.__dataclass_fields__) == ["instances", "cores", "memory"]
+    assert [each.name for each in fields(SparkSpec)] == ["launcher", "driver", "executor", "light", "conf"]
+    assert {each.name for each in fields(PodSize)} - {each.name for each in fields(PodParts)} == {
+        "instances",
+        "cores",
+        "memory",
+    }
+    assert {each.name for each in fields(PodParts)} == {
+        "tolerations", "node_selector", "affinity", "topology_spread_constraints", "priority_class_name", "service_account_name", "labels",
+        "annotations", "env", "ca_bundle", "cpu_request", "cpu_limit",
+    }  # fmt: skip
     assert list(TransformSpec.__dataclass_fields__) == ["sql"]
 
 

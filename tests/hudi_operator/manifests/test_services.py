@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from hudi_operator.manifests.jobs import service_job
-from hudi_operator.manifests.services import ServiceWork, work_of
-from hudi_table.model.options import INDEXING_PARTITIONS, OWN_KEYS
+from hudi_operator.manifests.services import ServiceWork, maintenance_of, work_of
+from hudi_table.model.known_options import default_of
+from hudi_table.model.options import INDEXING_PARTITIONS
+from hudi_table.model.services import ServiceType
+from hudi_table.services.archiving.policy import ArchivePolicy
 from tests.support.plans import desired
 from tests.support.service_plans import service
 
@@ -38,7 +41,7 @@ def test_an_indexing_is_told_its_partitions_files_among_them(partitions: list[st
 
 def test_an_indexing_without_a_section_builds_what_the_job_builds_by_itself() -> None:
     assert indexing().options == {}
-    assert OWN_KEYS[INDEXING_PARTITIONS] == "files"
+    assert default_of(INDEXING_PARTITIONS) == "files"
 
 
 def test_the_same_partitions_in_another_order_are_the_same_work() -> None:
@@ -58,3 +61,53 @@ def test_an_indexing_needs_no_spark_however_large_the_table_is() -> None:
     assert (job.engine, job.work["type"], job.work["options"]) == (
         "Local", "Indexing", {INDEXING_PARTITIONS: "files,column_stats"},
     )  # fmt: skip
+
+
+MAINTENANCE = [
+    {"cleaning": {"keepCommits": 3}, "archiving": {"minCommits": 5, "maxCommits": 8}},
+    {"cleaning": {"keepCommits": 40}, "archiving": {"minCommits": 50, "maxCommits": 60}},
+    {"cleaning": {"keepCommits": 1}, "archiving": {"minCommits": 2, "maxCommits": 3}},
+    {"cleaning": {"mode": "Disabled", "keepCommits": 1}, "archiving": {"minCommits": 2, "maxCommits": 3}},
+]
+
+
+@pytest.mark.parametrize("maintenance", MAINTENANCE)
+def test_what_a_definition_admits_of_archiving_its_job_accepts(maintenance: dict[str, Any]) -> None:
+    owner = desired(maintenance=maintenance)
+    assert owner.spec is not None, owner.errors
+    (work,) = (each for each in maintenance_of(owner.spec) if each.type is ServiceType.ARCHIVING)
+    job = service_job("flights", owner.spec, work, "a-1", 0)
+    policy = ArchivePolicy.parse({**job.table["options"], **job.work["options"]})
+    asked = maintenance["archiving"]
+    assert (policy.least, policy.most) == (asked["minCommits"], asked["maxCommits"])
+
+
+def test_an_archiving_of_its_own_is_held_against_what_the_table_cleans_alone() -> None:
+    owner = desired(maintenance={"cleaning": {"mode": "Disabled"}})
+    wanted = service(type="Archiving", archiving={"minCommits": 2, "maxCommits": 3})
+    assert owner.spec is not None
+    assert wanted.spec is not None
+    assert ArchivePolicy.parse(work_of(wanted.spec, owner.spec).options).least == 2
+
+
+SINGLE = "hoodie.clustering.plan.strategy.single.group.clustering.enabled"
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
+
+
+def test_clustering_leaves_a_file_alone_that_has_no_other_beside_it_unless_it_brings_an_order() -> None:
+    def single(table: dict[str, str], **fields: Any) -> str | None:
+        owner, wanted = desired(options=table).spec, service(type="Clustering", **fields).spec
+        assert owner is not None
+        assert wanted is not None
+        (own,) = (w for w in maintenance_of(owner, disabled=True) if w.type is ServiceType.CLUSTERING)
+        found = work_of(wanted, owner).options.get(SINGLE)
+        assert fields or own.options.get(SINGLE) == found
+        return found
+
+    assert single({}) == "false"
+    assert single({}, clustering={"maxGroups": 3}) == "false"
+    assert single({SINGLE: "true"}) == "true"
+    assert single(SORTED) is None
+    assert single({}, clustering={"sortColumns": ["id"]}) is None
+    assert single({}, options=SORTED) is None
+    assert single({}, options={SINGLE: "true"}) == "true"

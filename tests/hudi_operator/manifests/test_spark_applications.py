@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hudi_operator.api.resources import Identity, Key
+from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_operator.api.table import PodSize, SparkSpec
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.pods import Attempt, PodSettings
 from hudi_operator.manifests.spark_applications import apache_application, kubeflow_application

@@ -10,7 +10,7 @@ import pytest
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import FileFact, Observed, TableObservation, Trace
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.debt import CompactionDebt
+from hudi_table.model.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_config import IndexSpec, IndexType
@@ -18,7 +18,7 @@ from tests.support.plans import CONFIG, FILES, NOW, conditions, desired, of, run
 from tests.support.service_plans import LOGGED
 
 SIMPLE = replace(CONFIG, index=IndexSpec(IndexType.SIMPLE))
-SMALL = tuple(FileFact(f"p{i}", 1 << 20, 10) for i in range(10))
+SMALL = tuple(FileFact(f"p{i % 2}", 1 << 20, 10) for i in range(10))
 
 
 def commits(number: int) -> tuple[Instant, ...]:
@@ -29,7 +29,16 @@ def after(number: int, **since: int) -> TableObservation:
     """A table of so many commits, `since` so many of them of each service."""
     kinds = {ServiceType[name.upper()]: Trace(commits_since=count) for name, count in since.items()}
     made = commits(number)
-    return table(*FILES, commits=made, traces=kinds, last_write=made[-1].time, config=SIMPLE, timeline_files=3 * number)
+    debt = ArchivingDebt(number, 30, max(0, number - 20), due=number > 30)
+    return table(
+        *FILES,
+        commits=made,
+        traces=kinds,
+        last_write=made[-1].time,
+        config=SIMPLE,
+        timeline_files=3 * number,
+        archiving=debt,
+    )
 
 
 def work_of(found: TableObservation, **changes: Any) -> list[str]:
@@ -99,6 +108,15 @@ class TestArchiving:
     def test_comes_after_cleaning(self) -> None:
         assert work_of(after(31, cleaning=31)) == ["Cleaning"]
 
+    def test_starts_no_job_while_too_little_may_leave_and_says_what_holds_it_back(self) -> None:
+        held = replace(
+            after(50), archiving=ArchivingDebt(50, 30, 3, due=False, held_by="x is held back by a savepoint")
+        )
+        assert work_of(held, maintenance={"cleaning": {"mode": "Disabled"}}) == []
+        wanted = desired(index={"type": "Simple"})
+        assert conditions(plan_table(wanted, seen(held), NOW))["Archived"] == ("False", "HeldBack")
+        assert message(held, "Archived").endswith("30 may be: x is held back by a savepoint")
+
     def test_is_a_condition(self) -> None:
         off = {"cleaning": {"mode": "Disabled"}, "archiving": {"mode": "Disabled"}}
         wanted = desired(index={"type": "Simple"}, maintenance=off)
@@ -131,6 +149,10 @@ class TestClustering:
         found = replace(after(2), traces=waiting)
         (launch,) = of(Launch, plan_table(desired(index={"type": "Simple"}, maintenance=AUTO), seen(found), NOW))
         assert (launch.run.work, launch.spec.work["mode"]) == ("Clustering", "Execute")
+
+    def test_starts_no_job_for_small_files_of_which_each_is_alone_in_its_partition(self) -> None:
+        alone = tuple(FileFact(f"p{i}", 1 << 20, 10) for i in range(10))
+        assert work_of(replace(after(5, clustering=4), files=alone), maintenance=AUTO) == []
 
     @pytest.mark.parametrize(
         ("changes", "words"),

@@ -11,7 +11,7 @@ import pytest
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.deletion import DELETION_SECONDS_MAX, ObservedDeletion, plan_deletion
-from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, Stop
+from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.runs import RetryPolicy, rfc3339
 from hudi_operator.plan.table import plan_table
@@ -38,6 +38,15 @@ class TestATableThatIsNotDeleted:
     def test_is_held_back_from_the_start_if_its_files_are_to_go_with_it(self) -> None:
         assert plan_table(desired(deletionPolicy="Purge"), seen(), NOW)[0] == Hold(True)
 
+    def test_is_not_held_back_where_nobody_may_be_left_to_let_go_of_it_and_that_is_told(self) -> None:
+        wanted = desired(deletionPolicy="Purge")
+        effects = plan_table(wanted, seen(holdable=False), NOW)
+        assert not of(Hold, effects)
+        assert of(Launch, effects), "its rows are taken all the same"
+        assert conditions(effects)["Stalled"] == ("True", "AccessDenied")
+        held = replace(wanted, identity=replace(wanted.identity, held=True))
+        assert of(Hold, plan_table(held, seen(holdable=False), NOW)) == [Hold(False)]
+
     def test_is_let_go_of_when_its_policy_has_changed(self) -> None:
         found = desired()
         held = replace(found, identity=replace(found.identity, held=True))
@@ -48,6 +57,12 @@ class TestATableThatIsNotDeleted:
         effects = plan_table(desired(deletionPolicy=policy), seen(), NOW)
         assert not of(Hold, effects)
         assert of(Launch, effects)
+
+
+def lets_go(effects: list[Effect]) -> bool:
+    """Whether the table is let go of, before anything is written that a namespace which is going may refuse."""
+    kinds = [type(effect) for effect in effects if not isinstance(effect, Emit) or effect.reason != "NotPurged"]
+    return of(Hold, effects) == [Hold(False)] and kinds.index(Hold) < kinds.index(SetStatus)
 
 
 class TestATableThatIsDeleted:
@@ -63,7 +78,7 @@ class TestATableThatIsDeleted:
         first = planned(deleting(), ObservedDeletion())
         for phase in ("Succeeded", "NothingToDo"):
             effects = planned(deleting(), ObservedDeletion((run_after(first, phase),)))
-            assert effects[-1] == Hold(False)
+            assert lets_go(effects)
             assert not of(Launch, effects)
             assert not warnings(effects)
 
@@ -94,7 +109,7 @@ class TestATableThatIsDeleted:
         ("observed", "after", "why"),
         [
             (ObservedDeletion(sharer="HudiTable lake/other"), 0, "HudiTable lake/other has a table there"),
-            (ObservedDeletion(unlaunchable=Problem("AccessDenied", "the namespace is going")), 0, "the namespace is going"),
+            (ObservedDeletion(unlaunchable={"Purge": Problem("AccessDenied", "the namespace is going")}), 0, "the namespace is going"),
             (ObservedDeletion(others=(INGEST,)), DELETION_SECONDS_MAX + 1, "not gone after 6 h"),
             (
                 ObservedDeletion((replace(INGEST, work="Purge", batch="purge", phase="Failed", reason="AccessDenied", message="no"),)),
@@ -108,10 +123,18 @@ class TestATableThatIsDeleted:
     ) -> None:
         effects = planned(deleting(), observed, after)
         assert why in warnings(effects)[0]
-        assert effects[-1] == Hold(False)
+        assert lets_go(effects)
         assert not of(Launch, effects)
+
+    def test_whose_attempts_cannot_be_seen_is_let_go_of_after_a_minute(self) -> None:
+        refused = Problem("AccessDenied", "the rights are gone")
+        observed = ObservedDeletion((INGEST,), unseen=refused)
+        assert not of(Hold, planned(deleting(), observed))
+        effects = planned(deleting(), observed, 61.0)
+        assert lets_go(effects)
+        assert "the rights are gone" in warnings(effects)[0]
 
     def test_is_let_go_of_at_once_when_its_policy_is_changed_meanwhile(self) -> None:
         effects = planned(deleting(deletionPolicy="Retain"), ObservedDeletion((INGEST,)))
-        assert effects[-1] == Hold(False)
+        assert lets_go(effects)
         assert not of(Stop, effects)

@@ -7,9 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.api.status import RunStatus
+from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus, Stop
+from hudi_operator.plan.runs import RetryPolicy, merged
 from hudi_operator.plan.table import plan_table
+from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
 
@@ -50,7 +52,9 @@ class TestARun:
         two = replace(one, name=f"{one.name[:-1]}2", attempt=2)
         effects = plan_table(desired(), seen(runs=(two, one)), NOW + timedelta(hours=1), policy=policy)
         assert not of(Launch, effects)
-        assert not of(RequeueAfter, effects)
+        assert all(again.appointment for again in of(RequeueAfter, effects)), (
+            "new files are looked for, and nothing else"
+        )
         assert conditions(effects)["Stalled"] == ("True", "Unavailable")
         assert conditions(effects)["Ready"] == ("False", "Unavailable")
 
@@ -107,3 +111,38 @@ class TestARun:
         )
         runs = status_of(plan_table(desired(), seen(table(*FILES), runs=many), NOW)).runs
         assert [run.name for run in runs] == [f"r{i:02}" for i in range(30, 20, -1)]
+
+
+def test_what_held_the_pod_of_a_lost_run_up_is_still_told_when_it_is_gone() -> None:
+    waiting = RunStatus("a-1", "Ingest/feed", "Running", 1, 1, message="ErrImagePull: no such image")
+    lost = replace(waiting, phase="Lost", message="the Job was deleted")
+    (found,) = merged((lost,), (waiting,), None)
+    assert found.phase == "Failed"
+    assert found.message == "the Job was deleted; before that: ErrImagePull: no such image"
+    assert merged((lost,), (found,), None) == (found,)
+
+
+def test_an_ingest_that_takes_longer_than_it_may_is_stopped_and_failed() -> None:
+    limited = [ingest(activeDeadline="1h")]
+    first = plan_table(desired(ingest=limited), seen(), NOW)
+    running = run_after(first, "Running")
+    before = of(SetStatus, first)[0].status
+    early = plan_table(desired(before, ingest=limited), seen(runs=(running,)), NOW + timedelta(minutes=59))
+    assert not of(Stop, early)
+    assert RequeueAfter(60.0, "activeDeadline") in early
+    late = plan_table(desired(before, ingest=limited), seen(runs=(running,)), NOW + timedelta(minutes=61))
+    assert of(Stop, late) == [Stop(running.name)]
+    (told,) = status_of(late).runs
+    assert (told.phase, told.reason, told.message) == ("Failed", "DeadlineExceeded", "Ingest/feed: stopped after 1h")
+    after = plan_table(
+        desired(of(SetStatus, late)[0].status, ingest=limited), seen(runs=(running,)), NOW + timedelta(minutes=63)
+    )
+    assert not of(Stop, after)
+    assert conditions(after)["Stalled"] == ("True", "DeadlineExceeded")
+    more = (*FILES, replace(FILES[0], path="new.parquet"))
+    after = plan_table(
+        desired(of(SetStatus, late)[0].status, ingest=limited),
+        seen(files=more, runs=(running,)),
+        NOW + timedelta(minutes=63),
+    )
+    assert [launch.run.attempt for launch in of(Launch, after)] == [2]

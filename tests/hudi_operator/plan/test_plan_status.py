@@ -72,6 +72,17 @@ class TestTheStatus:
         assert found.timeline is not None
         assert found.timeline.files == 9
 
+    def test_shows_the_event_times_that_writes_record(self) -> None:
+        def shown(*times: int) -> tuple[str | None, str | None]:
+            found = status_of(plan_table(desired(), seen(table(*FILES, event_times=times or None)), NOW)).timeline
+            assert found is not None
+            return found.min_event_time, found.watermark
+
+        assert shown(1767225600000, 1767225661500) == ("2026-01-01T00:00:00Z", "2026-01-01T00:01:01Z")
+        assert shown() == (None, None)
+        # Any engine writes any number there.
+        assert shown(-(1 << 62), 1 << 62) == (None, None)
+
     def test_names_failed_writes(self) -> None:
         effects = plan_table(desired(), seen(table(*FILES, suspects=("20260101000000001.inflight",))), NOW)
         assert conditions(effects)["Clean"] == ("False", "FailedWrites")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -104,16 +104,20 @@ class TestTheManifest:
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
-            ({"ingest": [ingest(source={"type": "Kafka"})]}, "spec.ingest[0].source.type: Kafka"),
-            ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: Continuous"),
-            ({"ingest": [ingest(mode="Cron", schedule="* * * * *")]}, "spec.ingest[0].mode: Cron"),
-            ({"orderingFields": ["a", "b"]}, "spec.orderingFields"),
+            (
+                {"ingest": [ingest(source={"type": "Kafka"})]},
+                "spec.ingest[0].source.type: is 'Kafka', must be one of Files",
+            ),
+            ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: is 'Continuous', must be one of Once"),
+            ({"ingest": [ingest(schedule="* * * * *")]}, "spec.ingest[0].schedule: unknown field"),
+            ({"orderingFields": ["a", "b"]}, "spec.orderingFields: is ['a', 'b'], takes at most 1"),
         ],
     )
     def test_that_asks_for_what_is_not_there_yet_is_refused_by_name(self, changes: dict[str, Any], words: str) -> None:
         effects = plan_table(desired(**changes), seen(), NOW)
         assert not of(Launch, effects)
-        assert conditions(effects)["Stalled"] == ("True", "UnsupportedSpec")
+        assert conditions(effects)["Stalled"] == ("True", "InvalidSpec")
+        assert "Fresh" not in conditions(effects)
         assert words in next(c.message for c in status_of(effects).conditions if c.type == "Stalled")
 
     def test_that_asks_for_merge_on_read_is_worked_on(self) -> None:
@@ -153,6 +157,68 @@ class TestTheManifest:
 
     def test_that_leaves_out_what_the_table_knows_is_taken(self) -> None:
         assert of(Launch, plan_table(desired(mergeMode=None, index=None), seen(table()), NOW))
+
+
+class TestAnIngestThatIsHalted:
+    """`feed` cannot go on; `other`, and what `maintenance` asks for, do."""
+
+    BOTH: ClassVar = [ingest(), ingest(name="other")]
+
+    def sources(self, problem: Problem | None = None) -> tuple[SourceObservation, ...]:
+        return (SourceObservation("feed", () if problem else FILES, problem), SourceObservation("other", FILES))
+
+    def failed(self, phase: str = "Failed") -> RunStatus:
+        effects = plan_table(desired(ingest=self.BOTH), Observed(sources=self.sources()), NOW)
+        return run_after(effects, phase, reason="InvalidSchema", message="no such column")
+
+    @pytest.mark.parametrize("phase", ["Failed", "NothingToDo"])
+    def test_by_its_job_keeps_no_other_from_its_files(self, phase: str) -> None:
+        observed = Observed(sources=self.sources(), runs=(self.failed(phase),))
+        effects = plan_table(desired(ingest=self.BOTH), observed, NOW)
+        assert [launch.run.work for launch in of(Launch, effects)] == ["Ingest/other"]
+        (stalled,) = [c for c in status_of(effects).conditions if c.type == "Stalled"]
+        assert stalled.message.startswith("Ingest/feed: ")
+        assert "other" not in stalled.message
+
+    def test_by_its_source_or_its_checkpoint_keeps_no_other_from_its_files(self) -> None:
+        problem = Problem("CorruptTable", "the checkpoint of ingest 'feed' is damaged")
+        effects = plan_table(desired(ingest=self.BOTH), Observed(sources=self.sources(problem), failures=1), NOW)
+        assert [launch.run.work for launch in of(Launch, effects)] == ["Ingest/other"]
+        assert conditions(effects)["Stalled"] == ("True", "CorruptTable")
+
+    def test_by_what_it_may_not_start_keeps_no_other_from_its_files(self) -> None:
+        refused = {"Ingest/feed": Problem("InvalidRequest", "a Job of that name is not ours")}
+        observed = Observed(sources=self.sources(), unlaunchable=refused)
+        effects = plan_table(desired(ingest=self.BOTH), observed, NOW)
+        assert [launch.run.work for launch in of(Launch, effects)] == ["Ingest/other"]
+        assert conditions(effects)["Stalled"] == ("True", "InvalidRequest")
+
+    def test_is_told_while_something_else_is_at_work(self) -> None:
+        other = RunStatus("nightly", "Cleaning", "Running")
+        observed = Observed(sources=self.sources(), runs=(self.failed(),), others=(other,))
+        effects = plan_table(desired(ingest=self.BOTH), observed, NOW)
+        assert not of(Launch, effects)
+        assert conditions(effects)["Stalled"] == ("True", "InvalidSchema")
+
+    def test_keeps_no_service_from_the_table(self) -> None:
+        debt = CompactionDebt(why="5 deltacommits")
+        observed = seen(table(config=LOGGED, compaction=debt), runs=(self.failed(),))
+        effects = plan_table(compacted(), observed, NOW)
+        assert [launch.run.work for launch in of(Launch, effects)] == ["Compaction"]
+        assert conditions(effects)["Stalled"] == ("True", "InvalidSchema")
+
+
+class TestAServiceThatIsHalted:
+    def test_keeps_no_other_service_from_the_table(self) -> None:
+        debt = CompactionDebt(why="5 deltacommits")
+        old = {ServiceType.CLEANING: Trace(pending=("20260101000000001",))}
+        observed = seen(table(*FILES, config=LOGGED, compaction=debt, traces=old))
+        cleaned = compacted(maintenance={"cleaning": {"mode": "Auto"}})
+        failed = run_after(plan_table(cleaned, observed, NOW), "Failed", reason="InvalidOption", message="no")
+        assert failed.work == "Compaction"
+        effects = plan_table(cleaned, replace(observed, runs=(failed,)), NOW)
+        assert [launch.run.work for launch in of(Launch, effects)] == ["Cleaning"]
+        assert conditions(effects)["Stalled"] == ("True", "InvalidOption")
 
 
 class TestATableThatCannotBeSeen:

@@ -52,7 +52,6 @@ def test_of_a_table_that_is_well_there_is_nothing_to_tell() -> None:
             "kubectl create secret generic s3 -n default --from-literal=AWS_ACCESS_KEY_ID=… --from-literal=AWS_SECRET_ACCESS_KEY=…",
         ),
         ("InvalidSpec", "spec.recordKey: is ['id'], but …", "kubectl edit ht flights -n default"),
-        ("UnsupportedSpec", "spec.ingest[0].source.type: Kafka", "kubectl edit ht flights -n default"),
         ("AccessDenied", "the store refuses", "kubectl get secret s3 -n default"),
         ("AccessDenied", "the API server refuses: jobs is forbidden", "kubectl describe role,rolebinding -n default"),
         ("AccessDenied", "the API server refuses: exceeded quota: none", "kubectl describe quota -n default"),
@@ -217,3 +216,42 @@ def test_a_person_reads_it_as_text() -> None:
 
 def test_levels_are_in_the_order_of_their_weight() -> None:
     assert [level.value for level in Level] == ["blocks", "failed", "waits", "runs", "owes", "advice"]
+
+
+def event(pod: str, reason: str, message: str, kind: str = "Pod") -> dict[str, Any]:
+    return {
+        "metadata": {"name": "e"}, "involvedObject": {"kind": kind, "name": pod}, "type": "Warning", "reason": reason,
+        "message": message, "lastTimestamp": SINCE,
+    }  # fmt: skip
+
+
+def pod(name: str, phase: str) -> dict[str, Any]:
+    waiting = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"}, "status": {"phase": phase, "containerStatuses": [waiting]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", ["FailedCreatePodSandBox", "FailedMount", "Failed", "NetworkNotReady"])
+def test_a_pod_without_sandbox_volume_or_image_is_told_from_its_events(reason: str) -> None:
+    events = [event("flights-1-x", "FailedScheduling", "0/1 nodes"), event("flights-1-x", reason, "no room for it")]
+    found = causes(table(READY), Facts(pods=[pod("flights-1-x", "Pending")], events=events, holder="pod-1"), NOW)
+    assert [(each.level, each.what, each.why) for each in found] == [
+        (Level.BLOCKS, f"pod flights-1-x does not start: {reason}", "no room for it")
+    ]
+    assert found[0].next == "kubectl describe pod flights-1-x -n default"
+
+
+def test_events_of_a_pod_that_started_after_all_are_no_cause() -> None:
+    events = [event("flights-1-x", "FailedCreatePodSandBox", "no network")]
+    assert told(table(READY), pods=[pod("flights-1-x", "Running")], events=events) == []
+
+
+def test_a_pod_that_is_gone_and_never_started_is_told() -> None:
+    events = [event("flights-1-x", "FailedCreatePodSandBox", "no network"), event("flights-1-x", "Killing", "bye")]
+    assert told(table(READY), events=events) == [
+        (
+            "failed", "pod flights-1-x did not start: FailedCreatePodSandBox",
+            "kubectl get events -n default --field-selector involvedObject.name=flights-1-x",
+        )
+    ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -13,18 +13,23 @@ import pytest
 from hudi_operator.api.resources import desired_table
 from hudi_operator.plan.observed import Problem, TableObservation, Trace
 from hudi_operator.plan.report import records_of
+from hudi_operator.runtime import known, observe
 from hudi_operator.runtime.observe import Observer, storage_options
 from hudi_table.api import HudiTable, create_table
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, key_of
+from hudi_table.model.debt import ArchivingDebt
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.properties import replace_properties
+from hudi_table.table.storage import open_storage
 from hudi_table.table.transaction import begin
 from hudi_table.table.view import FileSystemView
 from tests.support import golden
-from tests.support.manifests import manifest, stored
+from tests.support.aged import AgedStorage
+from tests.support.crashes import opened
+from tests.support.manifests import ingest, manifest, stored
 from tests.support.tables import TestClock
 
 ROWS = pa.table({"id": ["a", "b", "c"], "ts": pa.array([1, 2, 3], pa.int64()), "day": ["x", "x", "y"]})
@@ -70,6 +75,19 @@ def test_figures_are_those_of_a_snapshot_read(tmp_path: Path) -> None:
     assert abs(found.last_moment - SystemClock().now()) < timedelta(minutes=5)
 
 
+def test_event_times_are_those_that_writes_record(tmp_path: Path) -> None:
+    table, observer, day = make(tmp_path), Observer(SystemClock()), 1767225600000
+    track = {"hoodie.write.track.event.time.watermark": "true"}
+    table.upsert(ROWS)
+    assert seen(tmp_path / "lake", observer).event_times is None
+    for start in (day, day - 1000):
+        times = pa.array([start, start + 1, start + 2], pa.int64())
+        table.insert(ROWS.set_column(1, "ts", times), options=track)
+    table.delete(ROWS.slice(2))
+    for looking in (observer, None):
+        assert seen(tmp_path / "lake", looking).event_times == (day - 1000, day + 2)
+
+
 def test_the_newest_checkpoint_of_each_ingest_counts(tmp_path: Path) -> None:
     table = make(tmp_path)
     first, second, other = taken("one", "1"), taken("two", "1", "2"), taken("three", "9")
@@ -84,13 +102,112 @@ def test_the_newest_checkpoint_of_each_ingest_counts(tmp_path: Path) -> None:
     assert set(found.attempts) == {"one", "two", "three"}
 
 
-def test_a_damaged_checkpoint_is_a_problem_that_names_its_commit(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_a_problem_of_its_ingest_alone(tmp_path: Path) -> None:
     table = make(tmp_path)
-    result = table.upsert(ROWS, extra_metadata={key_of("feed"): "{}"})
-    found = look(tmp_path / "lake")
-    assert isinstance(found, Problem)
-    assert found.reason == "CorruptTable"
-    assert result.instant in found.message
+    good = taken("one", "1")
+    result = table.upsert(ROWS, extra_metadata={key_of("feed"): "{}", key_of("other"): good.to_text()})
+    found = seen(tmp_path / "lake")
+    assert found.checkpoints["other"].checkpoint == good
+    assert set(found.checkpoints) == {"other"}
+    problem = found.unknown_checkpoints["feed"]
+    assert problem.reason == "CorruptTable"
+    assert result.instant in problem.message
+    table.upsert(ROWS, extra_metadata={key_of("feed"): good.to_text()})
+    assert seen(tmp_path / "lake").checkpoints["feed"].checkpoint == good, "the newest counts"
+
+
+class TestAnIngestThatRests:
+    """Its checkpoint is found, however many others have written since and wherever its commit is now."""
+
+    HELD = taken("one", "1", "2")
+    KEEP: ClassVar = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+    }
+
+    def rests(self, folder: Path, commits: int) -> HudiTable:
+        table = make(folder)
+        table.upsert(ROWS, extra_metadata={key_of("feed"): self.HELD.to_text()})
+        for _ in range(commits):
+            table.upsert(ROWS.slice(0, 1))
+        return table
+
+    def found(self, folder: Path, observer: Observer | None = None) -> Checkpoint | None:
+        document = stored(manifest(location=f"file://{folder}/lake", recordKey=["id"], ingest=[ingest()]))
+        found = (observer or Observer(SystemClock())).table(desired_table(document), {})
+        assert isinstance(found, TableObservation), found
+        assert not found.unknown_checkpoints
+        return found.checkpoints["feed"].checkpoint if "feed" in found.checkpoints else None
+
+    def archived(self, folder: Path) -> None:
+        assert opened(AgedStorage(open_storage(f"file://{folder}/lake"))).archive(self.KEEP)
+
+    def test_behind_more_commits_than_are_read_for_their_rows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(known, "COMMITS_READ_MAX", 2)
+        observer = Observer(SystemClock())
+        table = self.rests(tmp_path, 4)
+        assert self.found(tmp_path, observer) == self.HELD
+        table.upsert(ROWS)
+        assert self.found(tmp_path, observer) == self.HELD
+
+    def test_in_the_archive_whoever_looks_and_whenever(self, tmp_path: Path) -> None:
+        watching = Observer(SystemClock())
+        table = self.rests(tmp_path, 4)
+        assert self.found(tmp_path, watching) == self.HELD
+        self.archived(tmp_path)
+        assert self.found(tmp_path, watching) == self.found(tmp_path) == self.HELD
+        newer = taken("two", "1", "2", "3")
+        table.upsert(ROWS, extra_metadata={key_of("feed"): newer.to_text()})
+        assert self.found(tmp_path, watching) == newer
+
+    def test_in_the_archive_is_read_there_once(self, tmp_path: Path) -> None:
+        self.rests(tmp_path, 4)
+        self.archived(tmp_path)
+        watching = Observer(SystemClock())
+        assert self.found(tmp_path, watching) == self.HELD
+        for path in (tmp_path / "lake" / ".hoodie" / "archived").iterdir():
+            path.write_bytes(b"damaged since")
+        assert self.found(tmp_path, watching) == self.HELD
+
+    def test_that_wrote_and_was_archived_while_nobody_looked(self, tmp_path: Path) -> None:
+        watching = Observer(SystemClock())
+        table = make(tmp_path)
+        table.upsert(ROWS)
+        assert self.found(tmp_path, watching) is None
+        table.upsert(ROWS, extra_metadata={key_of("feed"): self.HELD.to_text()})
+        for _ in range(5):
+            table.upsert(ROWS.slice(0, 1))
+        self.archived(tmp_path)
+        assert self.found(tmp_path, watching) == self.HELD
+
+    def test_whose_newest_commit_was_taken_back(self, tmp_path: Path) -> None:
+        watching = Observer(SystemClock())
+        table = self.rests(tmp_path, 1)
+        kept = table.savepoint()
+        table.upsert(ROWS, extra_metadata={key_of("feed"): taken("two", "3").to_text()})
+        assert self.found(tmp_path, watching) == taken("two", "3")
+        table.restore(kept.instant, writers_stopped=True)
+        assert self.found(tmp_path, watching) == self.HELD
+
+
+def test_what_is_remembered_has_bounds_and_is_read_again_past_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("FACTS_MAX", 8), ("FOOTERS_MAX", 2), ("ENTRIES_MAX", 2), ("BODIES_BYTES_MAX", 1)):
+        monkeypatch.setattr(observe, name, most)
+    observer = Observer(SystemClock())
+    folders = [tmp_path / str(number) for number in range(4)]
+    for folder in folders:
+        table = make(folder)
+        for number in range(3):
+            table.upsert(ROWS.slice(0, 1 + number))
+    first = [seen(folder / "lake", observer) for folder in folders]
+    assert [seen(folder / "lake", observer) for folder in folders] == first
+    for cache in (observer._tables, observer._footers, observer._entries, observer._bodies):
+        assert len(cache) <= 2
 
 
 def test_a_pending_write_is_told_and_after_long_is_taken_for_failed(tmp_path: Path) -> None:
@@ -224,3 +341,39 @@ def test_what_a_cleaning_would_free_is_asked_only_for_whom_it_concerns(tmp_path:
     assert isinstance(found, TableObservation)
     assert found.bytes_to_clean
     assert asked == [{"hoodie.clean.policy": "KEEP_LATEST_COMMITS"}]
+
+
+def test_options_that_a_service_would_refuse_are_refused_before_there_is_a_table(tmp_path: Path) -> None:
+    for options, said in (
+        (
+            {"hoodie.keep.min.commits": "5"},
+            "hoodie.keep.min.commits=5 must be greater than hoodie.clean.commits.retained",
+        ),
+        ({"hoodie.clean.commits.retained": "²"}, "'²'"),
+        ({"hoodie.clean.policy": "KEEP_ALL"}, "'KEEP_ALL'"),
+    ):
+        document = stored(manifest(location=f"file://{tmp_path}/lake", recordKey=["id"], options=options))
+        problem = Observer(SystemClock()).table(desired_table(document), {})
+        assert isinstance(problem, Problem)
+        assert (problem.reason, said in problem.message) == ("InvalidOption", True), problem.message
+
+
+def test_archiving_is_due_when_enough_may_leave(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for _ in range(4):
+        table.upsert(ROWS.slice(0, 1))
+    document = manifest(
+        location=f"file://{tmp_path}/lake",
+        recordKey=["id"],
+        maintenance={"cleaning": {"keepCommits": 1}, "archiving": {"minCommits": 2, "maxCommits": 3}},
+    )
+
+    def debt(later: timedelta) -> ArchivingDebt:
+        found = Observer(TestClock(SystemClock().now() + later)).table(desired_table(stored(document)), {})
+        assert isinstance(found, TableObservation), found
+        assert found.archiving is not None
+        return found.archiving
+
+    young, old = debt(timedelta(0)), debt(timedelta(days=1))
+    assert (young.due, young.leaving, "its age" in young.held_by) == (False, 0, True)
+    assert (old.due, old.most, old.held_by) == (True, 3, "")

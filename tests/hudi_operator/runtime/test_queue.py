@@ -155,3 +155,15 @@ def test_many_workers_never_share_a_resource() -> None:
         worker.join(60)
     assert not wrong
     assert [looks[key(str(number))] for number in range(5)] == [20] * 5
+
+
+def test_of_one_namespace_no_more_than_its_share_is_worked_on_at_once(clock: Clock) -> None:
+    queue = WorkQueue(clock, POLICY, share=2)
+    for n in range(4):
+        queue.add(key(f"a{n}"))
+    queue.add(Key("HudiTable", "other", "b"), 0.0)
+    assert taken(queue) == ["a0", "a1", "b"]
+    queue.done(key("a0"), None)
+    assert taken(queue) == ["a2"]
+    queue.failed(key("a1"))
+    assert taken(queue) == ["a3"]

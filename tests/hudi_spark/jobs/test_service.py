@@ -126,7 +126,7 @@ def test_options_of_the_service_win_over_those_of_the_table(table: HudiTable, tm
     [
         ({"mode": "Sometimes"}, "InvalidRequest", "mode 'Sometimes' is none of Plan"),
         ({"type": "Polishing"}, "InvalidRequest", "'Polishing' is not done by this release"),
-        ({"plan": "0011223344556677"}, "InvalidRequest", "there is no plan '0011223344556677'"),
+        ({"plan": "0011223344556677"}, "WriteConflict", "plan '0011223344556677' cannot be made again"),
         ({"options": {"hoodie.compaction.strategy": "Fast"}}, "InvalidOption", "hoodie.compaction.strategy"),
     ],
 )

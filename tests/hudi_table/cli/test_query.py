@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
     made = create_table(str(tmp_path / "t"), FLIGHTS.schema, record_key="id", index="Simple")
     made.upsert(FLIGHTS)
     (path,) = made.scan().plan_files()["path"].to_pylist()
-    (tmp_path / "t" / path).write_bytes(b"PAR1")
+    Path(path).write_bytes(b"PAR1")
     assert main(["query", str(tmp_path / "t"), "select sum(n) from t"]) == 1
     assert capsys.readouterr().err.startswith("error: CorruptTable: ")
 

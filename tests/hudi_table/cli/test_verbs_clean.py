@@ -37,7 +37,7 @@ def test_a_dry_run_deletes_nothing_and_its_plan_can_be_approved(
     digest = printed.err.split("--plan ")[1].split()[0]
     assert main(["clean", str(rewritten), "--plan", digest]) == 2
     capsys.readouterr()
-    (done,) = json.loads(run(capsys, "clean", rewritten, "--yes", "--plan", digest, "-o", "json"))["items"]
+    (done,) = json.loads(run(capsys, "clean", rewritten, "--yes", "--plan", digest, *KEEP, "-o", "json"))["items"]
     assert (done["filesDeleted"], done["filesFailed"]) == (2, 0)
     assert len(list(rewritten.rglob("*.parquet"))) == 2
     assert main(["clean", str(rewritten), "--yes", *KEEP]) == 0

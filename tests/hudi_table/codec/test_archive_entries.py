@@ -132,9 +132,12 @@ def test_a_block_with_other_content_is_named(golden: Golden, content: bytes) -> 
 def test_archive_files_are_ordered_by_their_number(tmp_path: Path) -> None:
     base = unpack("arch", tmp_path).base
     folder = base / ".hoodie" / "archived"
-    (folder / ".commits_.archive.10_1-0-1").write_bytes(b"")
+    (folder / ".commits_.archive.10_1-0-1").write_bytes((folder / ".commits_.archive.4_1-0-1").read_bytes())
     (folder / ".commits_.archive.9_1-0-1").write_bytes((folder / ".commits_.archive.4_1-0-1").read_bytes())
     (folder / "mergeArchivePlan.tmp").write_bytes(b"")
     table = open_table(str(base))
     assert [file.number for file in archive_files(table.context)] == [4, 9, 10]
     assert table.timeline(archived=True).num_rows == 10 + len(load_timeline(table.context).instants)
+    (folder / ".commits_.archive.10_1-0-1").write_bytes(b"")
+    with pytest.raises(CorruptTableError, match=r"archive\.10_1-0-1 has no bytes: what it held of the history is lost"):
+        table.timeline(archived=True)

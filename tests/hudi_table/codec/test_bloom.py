@@ -146,6 +146,16 @@ def test_blocks_of_keys_of_many_lengths_side_by_side_or_not_find_what_single_key
     )
 
 
+@pytest.mark.parametrize("length", [1, 4, 7, 1_001])
+def test_a_key_sets_the_same_bits_alone_and_among_many_of_its_length(length: int) -> None:
+    keys = pa.array([f"{n:03d}" * length for n in range(12)])
+    spec = BloomFilterSpec(SIMPLE, 50, 1e-6)
+    alone = BloomFilter.from_spec(spec)
+    for n in range(12):
+        alone.add(keys.slice(n, 1))
+    assert alone.to_base64() == BloomFilter.from_keys(keys, spec).to_base64()
+
+
 def test_fill_and_error_of_a_filter_are_those_of_its_bits() -> None:
     filter_ = BloomFilter.from_keys(numbered(11), BloomFilterSpec(DYNAMIC, 10, 0.1, 30))
     bits = [np.unpackbits(np.frombuffer(filter_.to_bytes()[at : at + 6], np.uint8)).sum() for at in (38, 57)]

@@ -96,13 +96,14 @@ def test_every_stored_type_comes_back_equal(table: pa.Table, codec: str, row_gro
     assert back.column("_hoodie_file_name").to_pylist() == [NAME] * table.num_rows
 
 
-def test_the_footer_has_exactly_the_keys_that_hudi_writes() -> None:
+def test_the_footer_has_exactly_the_keys_that_hudi_writes_and_a_check_sum() -> None:
     sink, _ = written(stamped(numbered(3)), bloom=BloomFilterSpec())
     pairs = pq.read_metadata(sink).metadata
     assert sorted(pairs) == [
         b"hoodie_bloom_filter_type_code",
         b"hoodie_max_record_key",
         b"hoodie_min_record_key",
+        b"lakeops.crc32",
         b"org.apache.hudi.bloomfilter",
         b"parquet.avro.schema",
         b"writer.model.name",
@@ -143,7 +144,7 @@ def test_without_record_keys_there_is_neither_range_nor_filter() -> None:
     table = stamped(numbered(2)).set_column(2, "_hoodie_record_key", pa.nulls(2, pa.string()))
     sink, footer = written(table, bloom=BloomFilterSpec())
     assert (footer.min_key, footer.max_key, footer.bloom()) == (None, None, None)
-    assert sorted(pq.read_metadata(sink).metadata) == [b"parquet.avro.schema", b"writer.model.name"]
+    assert sorted(pq.read_metadata(sink).metadata) == [b"lakeops.crc32", b"parquet.avro.schema", b"writer.model.name"]
 
 
 def test_the_key_range_and_the_filter_span_all_parts_in_java_s_order() -> None:

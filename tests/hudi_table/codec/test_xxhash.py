@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_table.codec import xxhash
 from hudi_table.codec.key_values import joined_values
 from hudi_table.codec.xxhash import ring_hashes, xxh32
 from tests.support.scale import scaled
@@ -51,6 +54,27 @@ def test_every_layout_of_text_hashes_alike(kind: pa.DataType) -> None:
 @given(st.lists(st.text(max_size=90), max_size=20), st.integers(0, _MASK))
 def test_any_texts_hash_as_they_do_byte_by_byte(texts: list[str], seed: int) -> None:
     assert xxh32(pa.array(texts, pa.string()), seed).tolist() == [_one(text.encode(), seed) for text in texts]
+
+
+@pytest.mark.parametrize("long_ones", [1, 9])
+def test_a_few_long_texts_among_short_ones_hash_as_they_do_byte_by_byte(long_ones: int) -> None:
+    texts = [f"{n}" * (16 + n % 40) for n in range(60)] + [f"{n}" * (5_000 + 700 * n) for n in range(long_ones)]
+    assert xxh32(pa.array(texts[::-1])).tolist() == [_one(text.encode(), 0) for text in texts[::-1]]
+
+
+def test_one_long_text_costs_by_its_own_bytes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step of the long one touches the others."""
+    words: list[int] = []
+    real = xxhash._words
+
+    def counted(data: Any, at: Any) -> Any:
+        words.append(len(at))
+        return real(data, at)
+
+    monkeypatch.setattr(xxhash, "_words", counted)
+    texts = ["sixteen letters." for _ in range(1_000)]
+    xxh32(pa.array([*texts, "x" * 400_000]))
+    assert sum(words) < 20_000
 
 
 # Each key with the text that Apache Hudi 0.15.0 hashed: told by the file group in which it put the row, of 64.

@@ -14,7 +14,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model.names import PROPERTIES
 from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.table.kept_properties import KEPT
 from hudi_table.table.timeline import load_timeline
 from tests.support.index_package import installed_package, written_package
 from tests.support.written import contents, new_table, rows
@@ -35,7 +37,7 @@ def custom(name: str, **settings: str) -> dict[str, object]:
 
 def untouched(table: HudiTable) -> bool:
     """Whether nobody has claimed an instant of the table."""
-    return all(info.path.startswith(".hoodie/hoodie.properties") for info in table.context.storage.list())
+    return {info.path for info in table.context.storage.list()} <= {PROPERTIES, KEPT}
 
 
 def test_an_index_is_stored_by_name_with_its_settings_and_found_again(package: Path) -> None:
@@ -69,6 +71,7 @@ def test_a_table_that_stores_no_index_takes_one_from_the_options_of_each_write(p
     properties = table.context.storage.get(".hoodie/hoodie.properties").decode()
     bare = "".join(line for line in properties.splitlines(True) if not line.startswith("hoodie.index.type"))
     table.context.storage.put(".hoodie/hoodie.properties", bare.encode())
+    table.context.storage.delete(KEPT)
     again = open_table(table.base_path)
     again.upsert(rows(("a", "x", 1)), options={CLASS: "whole-scan"})
     again.upsert(rows(("a", "x", 2)), options={CLASS: "whole-scan"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_table.model import checkpoint as model
-from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, batch_id, find, is_hidden, key_of, waiting
+from hudi_table.model.checkpoint import (
+    Checkpoint,
+    SourceFile,
+    advance,
+    batch_id,
+    find,
+    is_hidden,
+    key_of,
+    settle,
+    waiting,
+)
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -68,11 +79,50 @@ def test_files_come_oldest_first() -> None:
 
 def test_past_the_bound_only_files_that_left_the_source_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "CONSUMED_MAX", 3)
+    monkeypatch.setattr(model, "RECENT_MAX", 3)
     old = tuple(file(str(i)) for i in range(3))
     held = advance(None, "feed", "a", old, old)
     held = advance(held, "feed", "b", (file("new"),), [old[0], file("new")])
     assert not waiting([old[0], file("new")], held)
     assert len(held.consumed) == 2
+
+
+def through(checkpoint: Checkpoint, store: dict[str, bytes]) -> Checkpoint:
+    """The checkpoint as the next job finds it."""
+    found = settle(checkpoint, "feed")
+    if found is not None:
+        checkpoint, data = found
+        assert checkpoint.settled is not None
+        store[checkpoint.settled.path] = data
+    again = Checkpoint.from_text(checkpoint.to_text(), store.__getitem__)
+    assert again.consumed == checkpoint.consumed
+    return again
+
+
+@given(st.lists(st.integers(1, 4), max_size=12))
+def test_nothing_is_forgotten_and_no_commit_grows_however_many_files_were_consumed(batches: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "RECENT_MAX", 5)
+        held: Checkpoint | None = None
+        listing: list[SourceFile] = []
+        store: dict[str, bytes] = {}
+        for size in batches:
+            batch = tuple(file(f"{len(listing) + i}") for i in range(size))
+            listing += batch
+            held = through(advance(held, "feed", "a", batch, listing), store)
+            assert not waiting(listing, held)
+            assert waiting([*listing, file("late", minutes=-9)], held)
+            assert len(base64.b64decode(json.loads(held.to_text())["consumed"])) <= 8 * 5
+        assert all(path.startswith(".hoodie/.ingest/feed/") for path in store)
+
+
+@pytest.mark.parametrize("data", [b"", b"12345678", b"1234567"])
+def test_a_file_of_settled_digests_that_is_another_is_told(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "RECENT_MAX", 0)
+    found = settle(advance(None, "feed", "a", (file("a"),), ()), "feed")
+    assert found is not None
+    with pytest.raises(ValueError, match="refers to 1 digests"):
+        Checkpoint.from_text(found[0].to_text(), lambda path: data)
 
 
 def test_a_commit_names_at_most_so_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +139,14 @@ def test_a_commit_without_a_checkpoint_has_none() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", '{"format": 2}', '{"format": 1, "batch": "", "attempt": "", "files": [], "consumed": "AA=="}'],
+    [
+        "",
+        "{}",
+        "[]",
+        '{"format": 2}',
+        '{"format": 3}',
+        '{"format": 1, "batch": "", "attempt": "", "files": [], "consumed": "AA=="}',
+    ],
 )
 def test_a_damaged_checkpoint_is_no_checkpoint(text: str) -> None:
     with pytest.raises((ValueError, KeyError)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options import Operation, SortMode, WriteOptions, check_keys, known_keys
+from hudi_table.model.known_options import check_options, known_options
+from hudi_table.model.options import Operation, SortMode, WriteOptions
 
 
 def test_the_defaults_are_those_of_hudi_but_for_codec_and_filter() -> None:
@@ -44,29 +45,29 @@ def test_values_are_read_in_the_spellings_that_hudi_takes() -> None:
 )
 def test_an_unknown_key_is_refused_with_the_nearest_one(key: str, near: str) -> None:
     with pytest.raises(InvalidOptionError) as caught:
-        check_keys({key: "1"})
+        check_options({key: "1"})
     assert f"unknown option {key!r}; did you mean {near!r}?" in str(caught.value)
 
 
 def test_a_key_that_resembles_nothing_is_refused_without_a_guess() -> None:
     with pytest.raises(InvalidOptionError, match="'zzz'; remove it"):
-        check_keys({"zzz": "1"})
+        check_options({"zzz": "1"})
 
 
 def test_a_known_key_that_means_nothing_here_is_accepted() -> None:
-    check_keys({"hoodie.clean.automatic": "true", "hoodie.datasource.hive_sync.table": "t"})
-    assert len(known_keys()) > 600
+    check_options({"hoodie.clean.automatic": "true", "hoodie.datasource.hive_sync.table": "t"})
+    assert len(known_options()) > 600
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("hoodie.parquet.max.file.size", "0", "0 is less than 1"),
+        ("hoodie.parquet.max.file.size", "0", "'0' is not a whole number from 1"),
         ("hoodie.parquet.max.file.size", "1MB", "'1MB' is not a whole number"),
         ("hoodie.combine.before.insert", "yes", "'yes' is neither 'true' nor 'false'"),
         ("hoodie.index.bloom.fpp", "2", "2 is not between 0 and 1"),
         ("hoodie.index.bloom.fpp", "x", "'x' is not a number"),
-        ("hoodie.bloom.index.filter.type", "CUCKOO", "'CUCKOO' is none of DYNAMIC_V0, SIMPLE"),
+        ("hoodie.bloom.index.filter.type", "CUCKOO", "'CUCKOO' is none of SIMPLE, DYNAMIC_V0"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_key(key: str, value: str, message: str) -> None:
@@ -75,9 +76,14 @@ def test_a_value_that_cannot_be_used_is_named_with_its_key(key: str, value: str,
     assert f"option {key!r}: {message}" in str(caught.value)
 
 
+@pytest.mark.parametrize("mode", ["PARTITION_PATH_REPARTITION", "partition_path_repartition_and_sort"])
+def test_modes_that_bring_rows_of_a_partition_together_ask_for_what_is_always_so(mode: str) -> None:
+    assert WriteOptions.parse({"hoodie.bulkinsert.sort.mode": mode}).sort_mode is SortMode.NONE
+
+
 def test_a_value_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="must be a string, not 5; write it as '5'"):
-        check_keys({"hoodie.parquet.max.file.size": 5})  # type: ignore[dict-item]
+        check_options({"hoodie.parquet.max.file.size": 5})  # type: ignore[dict-item]
 
 
 def test_operations_have_the_names_that_hudi_gives_them() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.touches import CLEANING, TABLE, bucket_touch, file_touch, key_touch, meet, partition_touch
+from hudi_table.model.touches import (
+    CLEANING,
+    TABLE,
+    bucket_touch,
+    file_touch,
+    key_touch,
+    keys_touch,
+    meet,
+    partition_touch,
+)
 
 P_BUCKET, P_FILE, P_KEY = bucket_touch("a/b", 3), file_touch("a/b", "f-0"), key_touch("a/b", 7)
 EVERY = (P_BUCKET, P_FILE, P_KEY, partition_touch("a/b"), TABLE)
@@ -30,6 +39,15 @@ def test_a_whole_partition_meets_what_lies_in_it_and_nothing_else(touch: str) ->
     assert not meet([partition_touch("a")], [touch])
     assert not meet([partition_touch("a/b/3")], [touch])
     assert not meet([partition_touch("")], [touch])
+
+
+def test_unknown_keys_meet_every_key_of_their_partition_and_no_file() -> None:
+    unknown = keys_touch("a/b")
+    for other in (P_KEY, partition_touch("a/b"), TABLE, unknown):
+        assert meet([unknown], [other])
+        assert meet([other], [unknown])
+    for other in (P_FILE, P_BUCKET, key_touch("a", 7), partition_touch("a"), keys_touch("a")):
+        assert not meet([unknown], [other])
 
 
 def test_what_names_no_rows_meets_itself_alone() -> None:

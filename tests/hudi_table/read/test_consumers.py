@@ -136,9 +136,9 @@ def test_an_error_while_reading_reaches_the_consumer(tmp_path: Path) -> None:
     write_hudi(table, ROWS)
     scan = table.scan()
     (path,) = scan.plan_files()["path"].to_pylist()
-    broken = tmp_path / "t" / path
+    broken = Path(path)
     broken.write_bytes(b"PAR1" + bytes(broken.stat().st_size - 8) + b"PAR1")
-    with pytest.raises(CorruptTableError, match=path):
+    with pytest.raises(CorruptTableError, match=broken.name):
         scan.to_arrow()
     with pytest.raises((pa.ArrowException, OSError, CorruptTableError), match="not readable Parquet"):
         pa.table(scan)

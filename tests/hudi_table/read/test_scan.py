@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table import HudiTable, create_table, open_table, write_hudi
-from hudi_table.errors import CorruptTableError, InvalidOptionError
+from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError
 from hudi_table.read.prefetch import in_order
 from tests.support.scale import scaled
 
@@ -272,3 +273,37 @@ def test_other_columns_than_the_filters_are_read_only_where_it_keeps_a_row(tmp_p
     assert table.scan(filter="id in ('k0100', 'k1001')").to_arrow()["text"].to_pylist() == ["text 50"]
     with pytest.raises(CorruptTableError):
         table.scan(filter="id in ('k0100', 'k1002')").to_arrow()
+
+
+def test_planned_files_have_whole_paths_rows_and_ranges(tmp_path: Path) -> None:
+    made = create_table(str(tmp_path / "t"), ROWS.schema, record_key="id", partition_by="city")
+    write_hudi(made, ROWS)
+    assert "rows" not in made.scan().plan_files().schema.names
+    found = made.scan(["id", "n"]).plan_files(statistics=True)
+    assert all(Path(path).is_file() for path in found["path"].to_pylist())
+    assert sum(found["rows"].to_pylist()) == 200
+    for row in found.to_pylist():
+        ours = ROWS.filter(pc.field("city") == row["partition"])
+        assert (row["minimum"]["n"], row["maximum"]["n"]) == (
+            pc.min(ours["n"]).as_py(),
+            pc.max(ours["n"]).as_py(),
+        )
+        assert row["minimum"]["id"] == pc.min(ours["id"]).as_py()
+
+
+@pytest.mark.parametrize(
+    ("module", "method"), [("pandas", "to_pandas"), ("polars", "to_polars"), ("duckdb", "to_duckdb")]
+)
+def test_a_library_that_is_missing_is_named_with_what_installs_it(
+    table: HudiTable, monkeypatch: pytest.MonkeyPatch, module: str, method: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    name = {"duckdb": "query"}.get(module, module)
+    with pytest.raises(InvalidRequestError, match=rf"{module} is not installed: pip install 'hudi-operator\[{name}\]'"):
+        getattr(table.scan(), method)()
+
+
+@pytest.mark.parametrize("method", ["to_table", "head", "count_rows", "to_batches", "take", "get_fragments"])
+def test_what_duckdb_registers_is_no_data_set_of_pyarrow(table: HudiTable, method: str) -> None:
+    with pytest.raises(InvalidRequestError, match="for DuckDB alone"):
+        getattr(table.scan().duckdb_source(), method)()

@@ -81,8 +81,8 @@ def test_the_end_of_a_long_chain_is_found_without_listing_it_whole(monkeypatch: 
     assert chain.read_tail(context).sequence == last
     assert chain.read_tail(context).sequence == last
     listed = [len(step.keys) for step in trace.steps if step.call == "list"]
-    # A page of the whole, then what comes after the hint, then what comes after the tail that is known.
-    assert listed == [12, 3, 2]
+    # A page of the whole, then what comes after the hint, then what comes after the tail that is known: with each the hint and the properties.
+    assert listed == [12, 4, 3]
     for wrong in (last + 5, 0):
         chain.write_hint(opened(store).context, wrong)
         assert chain.read_tail(opened(store).context).sequence == last

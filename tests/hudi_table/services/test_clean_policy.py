@@ -122,17 +122,19 @@ def test_both_families_of_keys_are_read_and_must_agree() -> None:
     assert CleanOptions.parse(new | {"hoodie.cleaner.commits.retained": "4"}) == CleanOptions(
         commits=4, hours=1, trigger=3
     )
-    with pytest.raises(InvalidOptionError, match=r"clean\.commits\.retained=4, hoodie\.cleaner\.commits\.retained=5"):
+    with pytest.raises(
+        InvalidOptionError, match=r"clean\.commits\.retained='4', hoodie\.cleaner\.commits\.retained='5'"
+    ):
         CleanOptions.parse(new | {"hoodie.cleaner.commits.retained": "5"})
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("hoodie.clean.policy", "ALL", "use one of KEEP_LATEST_COMMITS"),
+        ("hoodie.clean.policy", "ALL", "'ALL' is none of KEEP_LATEST_COMMITS"),
         ("hoodie.clean.commits.retained", "0", "not a whole number from 1"),
         ("hoodie.cleaner.hours.retained", "1.5", "not a whole number from 1"),
-        ("hoodie.clean.trigger.strategy", "DAILY", "use NUM_COMMITS"),
+        ("hoodie.clean.trigger.strategy", "DAILY", "cleaning is due by commits alone"),
         ("hoodie.clean.incremental.enabled", "maybe", "neither 'true' nor 'false'"),
         ("hoodie.clean.comits.retained", "1", "did you mean 'hoodie.clean.commits.retained'"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,18 @@ def test_nothing_to_do_claims_nothing(tmp_path: Path) -> None:
     assert table.plan_clean(KEEP) is None
     assert table.clean(KEEP, force=True) == []
     assert {i.path for i in table.context.storage.list()} == before
+
+
+def test_staged_rows_of_a_killed_write_go_with_a_clean(tmp_path: Path) -> None:
+    table = table_of(tmp_path, 1)
+    folder = tmp_path / "t" / ".hoodie" / ".staged"
+    folder.mkdir()
+    for name, age in (("old.arrow", 90_000), ("young.arrow", 80_000)):
+        folder.joinpath(name).touch()
+        moment = datetime.now(UTC).timestamp() - age
+        os.utime(folder / name, times=(moment, moment))
+    assert table.clean(KEEP, force=True) == []
+    assert [found.name for found in folder.iterdir()] == ["young.arrow"]
 
 
 def test_retained_moments_read_on_and_earlier_ones_are_expired(tmp_path: Path) -> None:
@@ -204,7 +218,7 @@ def test_an_approved_plan_is_published_exactly_or_refused_with_the_file_that_mov
     plan = table.plan_clean(KEEP)
     assert plan is not None
     table.upsert(rows(("a", "x", 9)))
-    published = table.schedule_clean(plan=plan.digest)
+    published = table.schedule_clean(KEEP, plan=plan.digest)
     assert published is not None
     assert published.digest == plan.digest
     assert published.bytes_freed == plan.bytes_freed
@@ -212,10 +226,10 @@ def test_an_approved_plan_is_published_exactly_or_refused_with_the_file_that_mov
     again = table.plan_clean(KEEP)
     assert again is not None
     table.savepoint(commits(table)[3])
-    with pytest.raises(WriteConflictError, match="is needed since the plan was made"):
-        table.schedule_clean(plan=again.digest)
-    with pytest.raises(InvalidRequestError, match="there is no plan 'none'"):
-        table.schedule_clean(plan="none")
+    with pytest.raises(WriteConflictError, match="make a new plan and approve that"):
+        table.schedule_clean(KEEP, plan=again.digest)
+    with pytest.raises(WriteConflictError, match="plan 'none' cannot be made again"):
+        table.schedule_clean(KEEP, plan="none")
 
 
 def test_a_savepoint_made_since_the_planner_looked_makes_it_plan_again(tmp_path: Path) -> None:

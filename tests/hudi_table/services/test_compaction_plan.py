@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from hudi_table.errors import InvalidOptionError
@@ -85,7 +87,9 @@ def chosen(**options: str) -> str:
         "days": "hoodie.compaction.daybased.target.partitions",
         "regex": "hoodie.compaction.partition.path.regex",
     }
-    found: Candidates = strategy_of({keys[key]: value for key, value in options.items()})(candidates(SLICES, 120 * MIB))
+    found: Candidates = strategy_of({keys[key]: value for key, value in options.items()}, date(2026, 11, 3))(
+        candidates(SLICES, 120 * MIB)
+    )
     return "".join(candidate.slice.file_id for candidate in found)
 
 
@@ -100,6 +104,9 @@ def chosen(**options: str) -> str:
         ({"strategy": "BoundedIO", "io": "1"}, "a"),
         ({"strategy": "LogFileNumBased", "number": "2"}, "be"),
         ({"strategy": "org.apache.hudi.table.action.compact.strategy.DayBasedCompactionStrategy", "days": "2"}, "ceb"),
+        ({"strategy": "BoundedPartitionAware", "days": "1"}, "ceb"),
+        ({"strategy": "UnBoundedPartitionAwareCompactionStrategy", "days": "1"}, "a"),
+        ({"strategy": "BoundedPartitionAware, BoundedIO", "days": "0", "io": "1"}, "c"),
         ({"strategy": "PartitionRegexBased", "regex": "2026/11/0[12]"}, "ab"),
         ({"strategy": "PartitionRegexBased, LogFileSizeBased", "regex": "2026/11/0[23]", "io": "150"}, "ce"),
     ],
@@ -133,3 +140,11 @@ def test_an_option_that_cannot_be_is_refused_by_name(options: dict[str, str], na
         chosen(**options)
     with pytest.raises(InvalidOptionError, match="NUM_COMMITS"):
         Trigger.parse({"hoodie.compact.inline.trigger.strategy": "MOON"})
+
+
+def test_a_partition_that_is_no_date_is_told_to_strategies_that_go_by_dates() -> None:
+    strategy = strategy_of({"hoodie.compaction.strategy": "BoundedPartitionAware"}, date(2026, 11, 3))
+    hive = slice_of("year=2026/month=11/day=03", "h", 1, 1)
+    assert [c.slice.file_id for c in strategy(candidates([hive], MIB))] == ["h"]
+    with pytest.raises(InvalidOptionError, match="'town' is no path yyyy/MM/dd"):
+        strategy(candidates([slice_of("town", "t", 1, 1)], MIB))

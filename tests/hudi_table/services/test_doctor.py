@@ -12,9 +12,11 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli import main
+from hudi_table.codec.log_rows import delete_block
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.findings import Check, Severity
 from hudi_table.model.instants import Action
+from hudi_table.model.seals import sealed, unsealed
 from hudi_table.table.properties import drop_metadata_table, open_context
 from hudi_table.table.timeline import load_timeline
 from hudi_table.table.transaction import begin
@@ -57,7 +59,8 @@ def test_a_log_of_an_instant_that_is_nowhere_is_an_orphan_whatever_its_token_say
     assert log.instant is not None
     gone = after_start(table)
     path = log.path.replace(".log.1_", ".log.2_")
-    table.context.storage.put(path, table.context.storage.get(log.path).replace(log.instant.encode(), gone.encode()))
+    keys = pa.array(["a"])
+    table.context.storage.put(path, delete_block(keys, log.path.rpartition("/")[0], gone))
     assert [f.path for f in found(table, Check.ORPHAN_FILE)] == [path]
 
 
@@ -72,7 +75,8 @@ def test_a_write_to_a_log_with_the_token_of_another_is_taken_back_by_its_blocks(
     store.put(renamed, store.get(newer.path))
     store.delete(newer.path)
     body = store.get(f".hoodie/{second.instant}.deltacommit")
-    store.put(f".hoodie/{second.instant}.deltacommit", body.replace(newer.path.encode(), renamed.encode()))
+    body = sealed(unsealed(body).replace(newer.path.encode(), renamed.encode()))
+    store.put(f".hoodie/{second.instant}.deltacommit", body)
     fresh = HudiTable(open_context(store))
     fresh.rollback(second.instant, writers_stopped=True)
     assert ("a", "x", 9) in contents(fresh)
@@ -296,6 +300,17 @@ def test_what_a_dead_writer_left_is_told_with_its_age():
     assert sorted(f.path for f in pending) == [f".hoodie/{OLD}.claim", f".hoodie/{OLD}.commit.requested"]
     assert all("3,6" in f.message for f in pending)
     assert {f.path for f in found(table, Check.LEFTOVER)} == {f".hoodie/.temp/{OLD[:-1]}1", f".hoodie/.heartbeat/{OLD}"}
+
+
+def test_staged_rows_that_nobody_has_committed_for_a_day_are_told():
+    table = written()
+    store = table.context.storage
+    store.put(".hoodie/.staged/token-000000-1.arrow", b"rows")
+    table.context.clock = reopen(store).clock
+    table.context.clock.moment = store.head(".hoodie/.staged/token-000000-1.arrow").modified
+    assert found(table, Check.LEFTOVER) == []
+    table.context.clock.advance(86_400)
+    assert [f.path for f in found(table, Check.LEFTOVER)] == [".hoodie/.staged/token-000000-1.arrow"]
 
 
 def test_a_wrong_budget_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,13 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.checkpoint import Checkpoint, advance, key_of
-from hudi_table.services.file_ingest import current_checkpoint, list_source
+from hudi_table.model import checkpoint as model
+from hudi_table.model.checkpoint import Checkpoint, advance, key_of, waiting
+from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, settled
 from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import load_timeline
+from tests.support.aged import AgedStorage
+from tests.support.crashes import opened
 
 ROWS = pa.table({"id": ["a", "b"]})
 
@@ -70,3 +75,46 @@ def test_a_damaged_checkpoint_names_its_commit(table: HudiTable) -> None:
     with pytest.raises(CorruptTableError, match="feed") as caught:
         current_checkpoint(table.context, "feed")
     assert result.instant in str(caught.value)
+
+
+def test_digests_settle_in_a_file_that_commits_name_and_what_none_names_is_swept(
+    table: HudiTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "RECENT_MAX", 1)
+    folder = tmp_path / "lake" / ".hoodie" / ".ingest" / "feed"
+    ctx, before = table.context, None
+    for number in range(3):
+        listed(tmp_path, f"{number}-a", f"{number}-b")
+        files = list_source(open_storage(f"file://{tmp_path}/in"))
+        wanted = settled(ctx, "feed", before, advance(before, "feed", "one", files, files))
+        table.upsert(ROWS, extra_metadata={key_of("feed"): wanted.to_text()})
+        before = current_checkpoint(ctx, "feed")
+        assert before == wanted
+        assert not waiting(files, before)
+        for path in folder.iterdir():
+            os.utime(path, (0, 0))
+        orphan = folder / "of-an-attempt-that-was-killed.digests"
+        orphan.write_bytes(b"")
+        os.utime(orphan, (0, 0))
+    assert len(list(folder.iterdir())) == 4, "those of commits of the timeline stay, and the last orphan"
+    assert not table.doctor()
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(CorruptTableError, match="is gone: restore that file"):
+        current_checkpoint(ctx, "feed")
+
+
+def test_a_checkpoint_that_only_the_archive_holds_is_found(table: HudiTable, tmp_path: Path) -> None:
+    held, newest = listed(tmp_path, "a"), listed(tmp_path, "b")
+    table.upsert(ROWS, extra_metadata={key_of("feed"): held.to_text()})
+    table.upsert(ROWS, extra_metadata={key_of("feed"): newest.to_text(), key_of("other"): held.to_text()})
+    for _ in range(4):
+        table.upsert(ROWS)
+    old = opened(AgedStorage(open_storage(f"file://{tmp_path}/lake")))
+    assert old.archive(
+        {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    )
+    assert len(load_timeline(table.context).commits) < 4
+    assert current_checkpoint(table.context, "feed") == newest
+    found = archived_checkpoints(table.context, ["feed", "other", "none"])
+    assert {name: text for name, (_, text) in found.items()} == {"feed": newest.to_text(), "other": held.to_text()}

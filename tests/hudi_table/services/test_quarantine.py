@@ -126,7 +126,7 @@ def test_the_service_reports_and_moves_only_if_asked():
     done = SERVICE.execute(table.context, "", asked, engine)
     assert done.figures["filesQuarantined"] == 1
     assert found(table) == []
-    with pytest.raises(InvalidOptionError, match="give true or false"):
+    with pytest.raises(InvalidOptionError, match="neither 'true' nor 'false'"):
         SERVICE.execute(table.context, "", ServiceRequest({"hoodie.lakeops.repair.keys": "yes"}), engine)
 
 

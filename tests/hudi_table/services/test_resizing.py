@@ -93,7 +93,7 @@ def test_a_plan_says_what_it_costs_and_exactly_it_is_done(tmp_path: Path) -> Non
     assert [line.partition(":")[0] for line in plan.details] == ["x", "y", "z"]
     done = table.resize_buckets(4, plan=plan.digest)
     assert done.figures["bytesRead"] == plan.bytes_read
-    with pytest.raises(InvalidRequestError, match="no plan"):
+    with pytest.raises(WriteConflictError, match="make a new plan"):
         table.resize_buckets(4, plan=plan.digest)
 
 

@@ -11,11 +11,13 @@ from hudi_table.cli import main
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.services import ServiceRequest
+from hudi_table.services.restoring.plan import restore_choice
 from hudi_table.services.restoring.service import RESTORE_SERVICE
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline, records_of
 from hudi_table.table.transaction import begin, begin_plan
+from hudi_table.table.view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written
 from tests.support.written import contents, new_table, rows
@@ -81,11 +83,11 @@ def test_writers_finish_a_restore_that_was_decided_before_they_begin():
     table = written()
     saved = keep(table)
     table.upsert(rows(("a", "x", 9)))
-    request = ServiceRequest(instant=saved)
-    plan = RESTORE_SERVICE.preview(table.context, request)
-    assert plan is not None
+    choose = restore_choice(table.context, saved, writers_stopped=True)
+    draft = choose(FileSystemView(table.context, load_timeline(table.context)))
+    assert draft is not None
     txn = begin_plan(open_context(table.context.storage), Action.RESTORE)
-    txn.plan(table.context.storage.get(f".hoodie/.txn/plans/{plan.digest}"), ["table"])
+    txn.plan(draft.body, ["table"])
     assert contents(table) == FIRST
     assert any("_0-0-0_" in path and saved not in path for path in files(table))
     assert table.doctor() == ()

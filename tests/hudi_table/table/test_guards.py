@@ -16,10 +16,12 @@ from hudi_table.errors import HudiError, WriteConflictError
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.instants import Action, Instant, format_instant_time
 from hudi_table.model.names import MarkerType
+from hudi_table.model.options import FailedWrites
 from hudi_table.table import chain, materialise, recovery, rollback, transaction
 from hudi_table.table.context import TableContext
 from hudi_table.table.decide import Decider
 from hudi_table.table.exclusion import Claimed
+from hudi_table.table.foreign import Neighbours
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.storage_remote import ObjectStorage
 from hudi_table.table.timeline import load_timeline
@@ -69,7 +71,7 @@ def an_aborted_instant_is_never_drawn_again() -> None:
     commit_buckets(ours, [0])
     dead = crashed(ours).instant
     recovery.abort_and_roll_back(ours, dead, confirmed_dead=True)
-    for name in [i.file_name for i in load_timeline(ours).instants if i.action is Action.ROLLBACK]:
+    for name in [name for name in load_timeline(ours).files if ".rollback" in name]:
         ours.storage.delete(f".hoodie/{name}")
     assert begin(reopen(ours.storage), Action.COMMIT).time != dead.time
 
@@ -79,7 +81,9 @@ def a_snapshot_holds_every_decision_before_it() -> None:
     commit_buckets(ours, [0])
     decided = commit_buckets(ours, [0])
     ours.storage.delete(f".hoodie/{decided}.commit")
-    assert decided in {i.time for i in begin(reopen(ours.storage), Action.COMMIT).timeline.commits}
+    # By itself, whoever recovers failed writes or not.
+    txn = begin(reopen(ours.storage), Action.COMMIT, failed_writes=FailedWrites.NEVER)
+    assert decided in {i.time for i in txn.timeline.commits}
 
 
 def a_write_of_the_same_bucket_meanwhile_is_a_conflict() -> None:
@@ -90,6 +94,16 @@ def a_write_of_the_same_bucket_meanwhile_is_a_conflict() -> None:
     with pytest.raises(WriteConflictError):
         finish(txn, [], [0])
     assert commits(ours)[-1] == theirs
+
+
+def a_commit_of_another_engine_meanwhile_is_a_conflict() -> None:
+    ours = new_context()
+    commit_buckets(ours, [0])
+    txn = crashed(ours)
+    commit_buckets(reopen(ours.storage), [0])
+    ours.storage.delete(".hoodie/.txn/00000000000000000003.json")
+    with pytest.raises(WriteConflictError, match="another engine"):
+        finish(txn, [], [0])
 
 
 def a_decision_whose_reply_is_lost_is_read_back() -> None:
@@ -221,11 +235,17 @@ def without_an_abort_entry(patch: Patch) -> None:
         return rollback.roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
 
     patch.setattr(recovery, "abort_and_roll_back", only_delete)
+    # The listing before the decision shows the rollback too; the entry is what excludes a decision behind that listing.
+    without_a_look_at_others(patch)
+
+
+def without_a_look_at_others(patch: Patch) -> None:
+    patch.setattr(Neighbours, "look", lambda self: None)
 
 
 def without_the_rule_on_late_claims(patch: Patch) -> None:
-    def roll_back(ctx: TableContext, _: Any, time: str) -> None:
-        for path in rollback._files_of(ctx, time):
+    def roll_back(ctx: TableContext, _: Any, instant: Instant) -> None:
+        for path in rollback._files_of(ctx, instant.time):
             ctx.storage.delete(path)
 
     patch.setattr(recovery, "delete_claim", roll_back)
@@ -288,6 +308,10 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
     "late claims never helped": (
         lambda patch: patch.setattr(materialise, "_may_appear", lambda *_: True),
         an_archived_commit_is_not_put_back,
+    ),
+    "timeline listed before the decision": (
+        without_a_look_at_others,
+        a_commit_of_another_engine_meanwhile_is_a_conflict,
     ),
     "attempts reconciled against markers": (
         lambda patch: patch.setattr(transaction, "reconcile_attempts", lambda *_: None),

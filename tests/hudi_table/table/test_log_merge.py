@@ -43,7 +43,8 @@ def logged(storage: Storage, blocks: list[tuple[str, list[Entry]]]) -> list[LogB
     for number, (kind, entries) in enumerate(blocks):
         keys, ordering = pa.array([k for k, _ in entries]), pa.array([ts for _, ts in entries], pa.int64())
         if kind in ("avro", "parquet"):
-            data += {"avro": avro_block, "parquet": parquet_block}[kind](rows(entries, str(number)), AVRO, "1")
+            encoded = avro_block if kind == "avro" else parquet_block
+            data += encoded(rows(entries, str(number)), AVRO, "1")
         else:
             data += delete_block(keys, "", "1", ordering if kind == "flagged" else None)
     storage.put("log", data)

@@ -9,12 +9,19 @@ import time
 
 import pytest
 
+from hudi_table.api import HudiTable
+from hudi_table.errors import UnavailableError
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.table import recovery
+from hudi_table.table import recovery, rollback
+from hudi_table.table.context import TxnSettings
+from hudi_table.table.instants import draw_instant
+from hudi_table.table.looks import Looks
+from hudi_table.table.properties import open_context
 from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.transaction import Transaction, begin, begin_plan
 from hudi_table.table.view import FileSystemView
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
+from tests.support.written import contents, new_table, rows
 
 
 def crashed_write(ctx):
@@ -110,6 +117,82 @@ def test_two_recoveries_make_one_rollback():
     assert [a for _, a, _ in actions(ctx)].count(Action.ROLLBACK) == 1
 
 
+def two_rollbacks(ctx):
+    """A dead write of which two recoveries, each of which had found none, have claimed a rollback; the later one of an instant that
+    nobody else had at the time."""
+    commit_buckets(ctx, [0])
+    dead = crashed_write(ctx)
+    recovery.abort_and_roll_back(reopen(ctx.storage), dead.instant)
+    return dead, rollback._claim_rollback(reopen(ctx.storage), dead.instant, [])
+
+
+@pytest.mark.parametrize("claim", ["claim", "commit.requested", "deltacommit.requested"])
+def test_a_rollback_that_is_withdrawn_leaves_the_claims_of_others_at_its_instant(claim):
+    ctx = new_context()
+    dead, later = two_rollbacks(ctx)
+    name = f".hoodie/{later.time}.{claim}"
+    ctx.storage.put(name, b"")
+    rollback._only_rollback(reopen(ctx.storage), dead.time)
+    names = {info.path for info in ctx.storage.list_dir(".hoodie")[1]}
+    assert f".hoodie/{later.file_name}" not in names
+    assert name in names
+
+
+def test_the_late_inflight_file_of_a_withdrawn_rollback_goes_alone():
+    ctx = new_context()
+    dead, later = two_rollbacks(ctx)
+    rollback._only_rollback(reopen(ctx.storage), dead.time)
+    late, claim = f".hoodie/{later.with_state(State.INFLIGHT).file_name}", f".hoodie/{later.time}.claim"
+    for name in (late, claim):
+        ctx.storage.put(name, b"")
+    recovery.recover(reopen(ctx.storage), load_timeline(ctx))
+    names = {info.path for info in ctx.storage.list_dir(".hoodie")[1]}
+    assert late not in names
+    assert claim in names
+
+
+def test_a_rollback_takes_an_instant_that_nobody_else_holds():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    dead = crashed_write(ctx)
+    planner = begin_plan(reopen(ctx.storage), Action.CLEAN)
+    found = rollback._claim_rollback(reopen(ctx.storage), dead.instant, [])
+    assert found.time > planner.time
+
+
+def test_a_rollback_whose_instant_another_claims_at_the_same_moment_takes_the_next(monkeypatch):
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    dead = crashed_write(ctx)
+    recovering = reopen(ctx.storage)
+    held: list[str] = []
+
+    def draw(at, floor):
+        drawn = draw_instant(at, floor)
+        if not held:
+            held.append(f".hoodie/{drawn}.claim")
+            ctx.storage.put(held[0], b"")
+        return drawn
+
+    monkeypatch.setattr(rollback, "draw_instant", draw)
+    found = rollback._claim_rollback(recovering, dead.instant, [])
+    names = {info.path for info in ctx.storage.list_dir(".hoodie")[1]}
+    assert found.time > load_timeline(ctx).planner_claims[0]
+    assert held[0] in names
+    assert [name for name in names if name.endswith("rollback.requested")] == [f".hoodie/{found.file_name}"]
+
+
+def test_a_planner_and_a_writer_share_no_instant_though_two_recoveries_roll_back_beside_them():
+    """The shortest way to it of the model (U1): every clock is behind, so everybody draws the newest instant + 1."""
+    ctx = new_context()
+    dead, later = two_rollbacks(ctx)
+    planner = begin_plan(reopen(ctx.storage), Action.COMPACTION)
+    rollback._only_rollback(reopen(ctx.storage), dead.time)
+    writer = begin(reopen(ctx.storage), Action.DELTA_COMMIT)
+    assert len({later.time, planner.time, writer.time}) == 3
+    assert load_timeline(ctx).planner_claims == (planner.time,)
+
+
 def test_a_decided_write_is_rolled_forward_never_back():
     ctx = new_context()
     commit_buckets(ctx, [0])
@@ -146,6 +229,59 @@ def test_files_of_a_failed_first_write_never_become_visible():
     time = commit_buckets(ctx, [1])
     groups = FileSystemView(ctx, load_timeline(ctx)).groups()
     assert [s.instant for g in groups for s in g.slices] == [time]
+
+
+def ended_quarantine(ctx):
+    """A write whose rollback has begun, and only has to end."""
+    commit_buckets(ctx, [1])
+    recovery.abort_and_roll_back(reopen(ctx.storage), crashed_write(ctx).instant)
+
+
+def late_claim(ctx):
+    """A claim that a paused process put after the timeline had passed it."""
+    ctx.storage.put(".hoodie/20200101000000000.replacecommit.requested", b"")
+
+
+def dead_planner(ctx):
+    """A claim that a planner left."""
+    begin_plan(reopen(ctx.storage), Action.CLUSTERING)
+
+
+def late_rollback(ctx):
+    """The inflight file of a rollback that was withdrawn."""
+    ctx.storage.put(".hoodie/20251231235959999.rollback.inflight", b"")
+
+
+def dies(*_):
+    raise UnavailableError("died")
+
+
+@pytest.mark.parametrize("start", [begin, begin_plan])
+@pytest.mark.parametrize("left", [crashed_write, ended_quarantine, late_claim, dead_planner, late_rollback])
+def test_the_snapshot_of_who_recovers_is_what_recovery_left(left, start):
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    left(ctx)
+    txn = start(reopen(ctx.storage, quarantine=0.0, suspect=0.0), Action.COMMIT)
+    assert set(txn.timeline.files) == set(load_timeline(ctx).files)
+
+
+def test_a_write_after_a_dead_replacement_whose_rollback_ends_in_it_reads_nothing_that_is_gone(monkeypatch):
+    table = new_table()
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "abort", lambda *_, **__: None)
+        patch.setattr(Transaction, "commit", dies)
+        with pytest.raises(UnavailableError, match="died"):
+            table.write(rows(("a", "x", 2), ("b", "y", 2)), operation="insert_overwrite")
+    (dead,) = load_timeline(table.context).pending
+    recovery.abort_and_roll_back(table.context, dead)
+    looks = []
+    monkeypatch.setattr(Looks, "again", lambda _, missing: looks.append(missing))
+    HudiTable(open_context(table.context.storage, settings=TxnSettings(0.0, 900.0))).upsert(rows(("a", "x", 3)))
+    assert looks == []
+    assert load_timeline(table.context).pending == ()
+    assert contents(table) == [("a", "x", 3), ("b", "y", 1)]
 
 
 @pytest.mark.parametrize("action", [Action.COMPACTION, Action.CLEAN, Action.INDEXING])

@@ -11,7 +11,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.codec.log_blocks import BlockType, scan_blocks
 from hudi_table.codec.log_rows import read_rows
-from hudi_table.errors import UnsupportedTableError
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.commits import WriteStat
 from hudi_table.table.engine import LocalEngine
@@ -139,7 +139,7 @@ def test_merge_on_read_logs_changes_where_a_base_file_is_rewritten_and_not_besid
 
 
 def test_a_mode_that_nobody_knows_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedTableError, match="changes in mode DATA_AFTER"):
+    with pytest.raises(InvalidOptionError, match="'data_after' is none of OP_KEY_ONLY"):
         new_table(options={CDC_ENABLED: "true", CDC_MODE: "data_after"})
     storage = memory_storage()
     create_properties(storage, simple_config(extra={CDC_ENABLED: "true", CDC_MODE: "DATA_AFTER"}))

@@ -16,7 +16,7 @@ OPTIONS = {
     "hoodie.parquet.small.file.limit": "87654321",
     "hoodie.parquet.compression.codec": "gzip",
 }
-DOCUMENT = {"partitionToWriteStats", "compacted", "extraMetadata", "operationType"}
+DOCUMENT = {"partitionToWriteStats", "compacted", "extraMetadata", "operationType", "lakeops.crc32"}
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])

@@ -7,7 +7,8 @@ from datetime import datetime
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl.access import Access
-from hudi_operator.manifests.pods import ATTEMPT, OWNER
+from hudi_operator.manifests.pod_parts import ATTEMPT
+from hudi_operator.manifests.pods import OWNER
 from hudi_operator.plan.why import Facts
 
 
@@ -15,12 +16,22 @@ def facts_of(cluster: Access, table: Document, now: datetime) -> Facts:
     """Everything that `why` looks at."""
     services = cluster.services_of(table)
     names = [documents.name_of(each) for each in (table, *services)]
-    attempts = [str(run.get("name")) for each in (table, *services) for run in documents.running_of(each)]
+    attempts = [str(run.get("name")) for each in (table, *services) for run in documents.unended_of(each)]
     chosen = f"{ATTEMPT} in ({','.join(attempts)})"
     path = f"/api/v1/namespaces/{cluster.namespace}/pods"
     pods = cluster.objects(path, labelSelector=chosen) if attempts else []
     events = [event for name in (*names, *attempts) for event in events_of(cluster, name)]
+    events += _warnings_of_pods(cluster, attempts) if attempts else []
     return Facts(services=services, pods=pods, events=events, holder=cluster.holder(now))
+
+
+def _warnings_of_pods(cluster: Access, attempts: list[str]) -> list[Document]:
+    """What scheduler and kubelet say against the pods of attempts, those that are gone too, oldest first."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/events"
+    found = cluster.objects(path, fieldSelector="involvedObject.kind=Pod,type=Warning")
+    heads = tuple(f"{attempt}-" for attempt in attempts)
+    ours = (event for event in found if str(event["involvedObject"].get("name", "")).startswith(heads))
+    return sorted(ours, key=documents.moment_of)
 
 
 def pods_of(cluster: Access, resource: Document) -> list[Document]:

@@ -13,7 +13,8 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.gathered import pods_of
-from hudi_operator.manifests.pods import ATTEMPT, CONTAINER, DRIVER_CONTAINER, EXECUTOR_CONTAINER
+from hudi_operator.manifests.pod_parts import ATTEMPT
+from hudi_operator.manifests.pods import CONTAINER, DRIVER_CONTAINER, EXECUTOR_CONTAINER
 from hudi_operator.plan.pods import troubles
 from hudi_table.cli import exits
 from hudi_table.cli.output import note

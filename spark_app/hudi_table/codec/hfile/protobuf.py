@@ -25,12 +25,12 @@ def fields_of(message: bytes) -> list[Field]:
     return found
 
 
-def delimited(data: bytes, at: int) -> bytes:
-    """The message at `at`, which its length precedes. Raises MalformedError."""
+def delimited(data: bytes, at: int) -> tuple[bytes, int]:
+    """The message at `at`, which its length precedes, and the place after it. Raises MalformedError."""
     length, at = _number(data, at)
     if at + length > len(data):
         raise MalformedError(f"a message of {length} bytes leaves its {len(data)} bytes")
-    return data[at : at + length]
+    return data[at : at + length], at + length
 
 
 def message(fields: Iterable[Field]) -> bytes:

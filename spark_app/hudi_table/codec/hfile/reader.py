@@ -36,7 +36,7 @@ class HFile:
     ) -> None:
         self._source, self.path, self._trailer = source, path, tail
         root, meta, info = sections
-        self._root = index.parse_root(root, tail.index_count)
+        self._root = index.parse_root(root, tail.index_count, whole=tail.levels == 1)
         self._meta = index.parse_root(meta, tail.meta_count, names=True)
         self.info: Mapping[str, bytes] = trailer.parse_info(info)
 

@@ -33,6 +33,8 @@ _FIELDS = {
     "codec": 12,
 }
 _COMPARATOR_FIELD = 11
+_NEEDED = ("info_offset", "load_offset", "index_count", "entries")
+"""Every writer tells them, also where they are 0: what is missing is damage, and would make an empty file of a full one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ def parse_trailer(data: bytes, size: int) -> Trailer:
     major = int.from_bytes(data[-3:], "big")
     if major != _MAJOR:
         raise MalformedError(f"its version is {major}, not {_MAJOR}")
-    given = dict(protobuf.fields_of(protobuf.delimited(data[: TRAILER_BYTES - 4], len(_MAGIC))))
+    body, after = protobuf.delimited(data[: TRAILER_BYTES - 4], len(_MAGIC))
+    given = dict(protobuf.fields_of(body))
+    if any(data[after : TRAILER_BYTES - 4]) or not all(_FIELDS[name] in given for name in _NEEDED):
+        raise MalformedError("its trailer is not whole")
     numbers = {}
     for name, number in _FIELDS.items():
         value = given.get(number, 0)
@@ -69,6 +74,8 @@ def parse_trailer(data: bytes, size: int) -> Trailer:
     found = Trailer(**numbers)
     if max(found.info_offset, found.load_offset) > size - TRAILER_BYTES or found.levels > _LEVELS_MAX:
         raise MalformedError("its trailer points beyond the file")
+    if bool(found.entries) != bool(found.index_count):
+        raise MalformedError(f"its trailer tells of {found.entries} entries in {found.index_count} blocks")
     return found
 
 
@@ -85,7 +92,7 @@ def parse_info(data: bytes) -> dict[str, bytes]:
     if data[: len(_INFO_MAGIC)] != _INFO_MAGIC:
         raise MalformedError("its file info is not in protocol buffers")
     found = {}
-    for _, pair in protobuf.fields_of(protobuf.delimited(data, len(_INFO_MAGIC))):
+    for _, pair in protobuf.fields_of(protobuf.delimited(data, len(_INFO_MAGIC))[0]):
         if not isinstance(pair, bytes):
             raise MalformedError("an entry of its file info is no pair")
         both = dict(protobuf.fields_of(pair))

@@ -1,9 +1,16 @@
-"""How long the timeline is: the figure that an operator watches."""
+"""How long the timeline is, and whether archiving could make it shorter: what an operator watches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hudi_table.model.debt import ArchivingDebt
+from hudi_table.model.table_config import TableType
+from hudi_table.services.archiving.execute import Replaced
+from hudi_table.services.archiving.plan import Present, plan_archiving
+from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline
 
 TIMELINE_FILES_MAX = 1_000
@@ -24,3 +31,16 @@ def timeline_debt(timeline: Timeline) -> TimelineDebt:
     """The figures of one listing, which costs no request of its own."""
     files = len(timeline.files)
     return TimelineDebt(files, len(timeline.commits), files >= TIMELINE_FILES_WARN)
+
+
+def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> ArchivingDebt:
+    """What an archiving with these options would find. Raises InvalidOptionError as it would.
+
+    Of the metadata table nothing is asked: archiving compacts it first, so it holds nothing back for long. The store is asked only where
+    a replacecommit is next to leave.
+    """
+    policy = ArchivePolicy.parse(options)
+    present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)
+    found = plan_archiving(timeline, policy, present, gone=Replaced(ctx).gone)
+    most = policy.limits(timeline.commits)[1]
+    return ArchivingDebt(len(timeline.commits), most, found.writes, found.due, found.held_by)

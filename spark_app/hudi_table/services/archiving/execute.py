@@ -32,10 +32,12 @@ from hudi_table.table.archive import archive_files, archive_path, file_number, m
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.cleaning import oldest_needed
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.operation_log import logged
 from hudi_table.table.recovery import recover, store_now
 from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
 from hudi_table.write.prepare import refuse_unsupported
@@ -55,6 +57,8 @@ class _Done:
     bytes_written: int = 0
 
 
+@looks_again
+@logged("archiving")
 def archive(
     ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
 ) -> ServiceResult | None:
@@ -87,6 +91,7 @@ def archive(
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
 
+@looks_again
 def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
     """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is due."""
     refuse_unsupported(ctx.config)
@@ -121,7 +126,7 @@ def _planned(
     present = Present(now, ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ, metadata)
     if ageless:
         present = Present(max([*timeline.files.values(), now]), float("-inf"), present.logs)
-    gone: Callable[[Instant], bool] = (lambda _: True) if ageless else _Replaced(ctx).gone
+    gone: Callable[[Instant], bool] = (lambda _: True) if ageless else Replaced(ctx).gone
     return plan_archiving(timeline, policy, present, gone=gone, force=force)
 
 
@@ -136,7 +141,7 @@ def _needed_by_metadata(ctx: TableContext, timeline: Timeline) -> str:
     return "" if table is None else oldest_needed(table)
 
 
-class _Replaced:
+class Replaced:
     """Whether the files that replacecommits replaced are deleted; each partition is listed once."""
 
     def __init__(self, ctx: TableContext) -> None:
@@ -144,6 +149,7 @@ class _Replaced:
         self._groups: dict[str, frozenset[str]] = {}
 
     def gone(self, instant: Instant) -> bool:
+        """Whether none of the file groups that a replacecommit replaced has a file."""
         replaced = commit_metadata(self._ctx, instant).replaced or {}
         return not any(self._in(partition).intersection(ids) for partition, ids in replaced.items() if ids)
 

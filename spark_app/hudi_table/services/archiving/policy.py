@@ -13,14 +13,12 @@ from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import Instant, parse_instant_time
-from hudi_table.model.options import check_keys, given
-from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.model.known_options import boolean_option, check_options, given, whole_option
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
 MIN_COMMITS = "hoodie.keep.min.commits"
 MAX_COMMITS = "hoodie.keep.max.commits"
 BATCH = "hoodie.commits.archival.batch"
-BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint"
 AUTOMATIC = "hoodie.archive.automatic"
 MERGE = "hoodie.archive.merge.enable"
 MERGE_FILES = "hoodie.archive.merge.files.batch.size"
@@ -28,7 +26,6 @@ MERGE_BYTES = "hoodie.archive.merge.small.file.limit.bytes"
 CLEANER_POLICY = "hoodie.clean.policy"
 COMMITS_RETAINED = "hoodie.clean.commits.retained"
 HOURS_RETAINED = "hoodie.clean.hours.retained"
-_OF_THE_CLEANER = (CLEANER_POLICY, COMMITS_RETAINED, HOURS_RETAINED)
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
 DEFAULT_BATCH = 1_000
 """Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
@@ -52,10 +49,9 @@ class ArchivePolicy:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ArchivePolicy:
         """From Hudi's keys. Raises InvalidOptionError for a bad value, and for settings that contradict each other."""
-        check_keys(options)
-        least, most = whole_number(options, MIN_COMMITS, 20, least=1), whole_number(options, MAX_COMMITS, 30, least=2)
-        cleaner = {key: text for key in _OF_THE_CLEANER if (text := given(options, key)) is not None}
-        retained = whole_number(cleaner, COMMITS_RETAINED, 10, least=1)
+        check_options(options)
+        least, most = whole_option(options, MIN_COMMITS, least=1), whole_option(options, MAX_COMMITS, least=2)
+        retained = whole_option(options, COMMITS_RETAINED, least=1)
         if not least < most:
             raise InvalidOptionError(f"{MAX_COMMITS}={most} must be greater than {MIN_COMMITS}={least}; raise it")
         if not retained < least:
@@ -63,21 +59,16 @@ class ArchivePolicy:
                 f"{MIN_COMMITS}={least} must be greater than {COMMITS_RETAINED}={retained}: the commits that "
                 "the cleaner retains must stay on the timeline; raise the first or lower the second"
             )
-        if _on(options, BEYOND_SAVEPOINT):
-            raise InvalidOptionError(
-                f"{BEYOND_SAVEPOINT}=true is not supported: a hole behind a savepoint hides rows once the savepoint is "
-                "deleted; delete savepoints that are not needed any more"
-            )
         trigger = Trigger.parse(options)
-        by_hours = cleaner.get(CLEANER_POLICY, "").upper() == _BY_HOURS
+        by_hours = (given(options, CLEANER_POLICY) or "").upper() == _BY_HOURS
         return cls(
             least=least,
             most=most,
-            batch=whole_number(options, BATCH, DEFAULT_BATCH, least=1),
-            hours=whole_number(cleaner, HOURS_RETAINED, 24, least=1) if by_hours else 0,
+            batch=whole_option(options, BATCH, least=1),
+            hours=whole_option(options, HOURS_RETAINED, least=1) if by_hours else 0,
             delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
-            merge_files=whole_number(options, MERGE_FILES, 10, least=2) if _on(options, MERGE, "true") else 0,
-            merge_bytes=whole_number(options, MERGE_BYTES, 20 << 20, least=1),
+            merge_files=whole_option(options, MERGE_FILES, least=2) if boolean_option(options, MERGE) else 0,
+            merge_bytes=whole_option(options, MERGE_BYTES, least=1),
         )
 
     def limits(self, writes: tuple[Instant, ...]) -> tuple[int, int]:
@@ -91,14 +82,7 @@ class ArchivePolicy:
 
 def wants_archiving(options: Mapping[str, str]) -> bool:
     """Whether a write's options ask for archiving after it. Hudi's default is true; here it has to be given."""
-    return _on(options, AUTOMATIC)
-
-
-def _on(options: Mapping[str, str], key: str, default: str = "false") -> bool:
-    value = options.get(key, default).strip().lower()
-    if value not in ("true", "false"):
-        raise InvalidOptionError(f"{key} is {value!r}, neither 'true' nor 'false'")
-    return value == "true"
+    return boolean_option(options, AUTOMATIC)
 
 
 def _moment_before(time: str, hours: int) -> str:

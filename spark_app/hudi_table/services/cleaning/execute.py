@@ -27,12 +27,14 @@ from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.read.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
-from hudi_table.table import settle
+from hudi_table.table import chain, settle, staging
 from hudi_table.table.cleans import CleanPlan, read_plan, read_record, record_body
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.telling import tell_clean
+from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import Timeline, body, load_timeline
 from hudi_table.table.view import replaced_at
@@ -51,6 +53,8 @@ def pending_instants(timeline: Timeline) -> list[str]:
     return [found.time for found in timeline.pending if found.action is Action.CLEAN]
 
 
+@looks_again
+@logged("cleaning")
 def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     """Execute the plan of `instant`, or find it executed. Running it again, or by two at once, is safe.
 
@@ -64,6 +68,8 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     if clean.with_state(State.COMPLETED).file_name in timeline.files:
         return _result(ctx, instant, 0, replayed=True)
     if clean.file_name not in timeline.files:
+        if chain.find_decision(ctx, instant, chain.read_tail(ctx).sequence) is not None:
+            return ServiceResult(ServiceType.CLEANING, instant, "executed and archived before", {}, replayed=True)
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
     settle_metadata(ctx)
@@ -86,6 +92,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
         settle.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)
+    staging.sweep(ctx)
     sizes = {info.path: info.size for info in files}
     return _result(ctx, instant, sum(sizes.get(join(*file), 0) for file in deleted))
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError
+from hudi_table.model.known_options import boolean_option
 from hudi_table.model.services import ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
-from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions, is_on
+from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -19,7 +20,7 @@ from hudi_table.table.timeline import load_timeline
 
 def cleans_itself(options: Mapping[str, str]) -> bool:
     """Whether the options ask for it; what they retain is checked, too. Raises InvalidOptionError."""
-    asked = AUTOMATIC in options and is_on(options, AUTOMATIC)
+    asked = boolean_option(options, AUTOMATIC)
     if asked:
         CleanOptions.parse(options)
     return asked

@@ -33,6 +33,7 @@ from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.recovery import recover_failed_writes
 from hudi_table.table.savepoints import savepoints
+from hudi_table.table.staged import sweep_staged
 from hudi_table.table.timeline import Timeline, commit_metadata
 from hudi_table.table.view import FileSystemView, replaced_at
 from hudi_table.write.guards import check_timeline
@@ -47,11 +48,13 @@ _MANY = 64
 
 def schedule_clean(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
     """Publish a plan if one is due by `hoodie.clean.trigger.max.commits`, or in any case with `force`; None, and no claim, if
-    there is nothing to delete. Before that, failed writes are taken back, unless the policy for them is NEVER.
+    there is nothing to delete. Before that, failed writes are taken back, unless the policy for them is NEVER, and rows that a killed
+    write has staged are deleted.
 
     Raises InvalidOptionError, UnsupportedTableError, WriteConflictError.
     """
     recover_failed_writes(ctx, options)
+    sweep_staged(ctx.storage, ctx.clock)
     return publish(ctx, Action.CLEAN, clean_choice(ctx, options, force=force))
 
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
-from hudi_table.model.options import check_keys, given, known_keys
+from hudi_table.model.known_options import boolean_option, check_options, choice_option, whole_option
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
 from hudi_table.table.timeline import Timeline
 
@@ -30,7 +29,6 @@ COMMITS = "hoodie.clean.commits.retained"
 HOURS = "hoodie.clean.hours.retained"
 VERSIONS = "hoodie.clean.fileversions.retained"
 TRIGGER = "hoodie.clean.trigger.max.commits"
-TRIGGER_STRATEGY = "hoodie.clean.trigger.strategy"
 INCREMENTAL = "hoodie.clean.incremental.enabled"
 AUTOMATIC = "hoodie.clean.automatic"
 
@@ -58,19 +56,14 @@ class CleanOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> CleanOptions:
         """From `hoodie.clean.*`, or `hoodie.cleaner.*` as Hudi 0.15.0 names them. Raises InvalidOptionError."""
-        check_keys(options)
-        policy = _text(options, POLICY).upper()
-        if policy not in CleanPolicy.__members__:
-            raise InvalidOptionError(f"{POLICY} is {policy!r}; use one of {', '.join(CleanPolicy)}")
-        if _text(options, TRIGGER_STRATEGY).upper() != "NUM_COMMITS":
-            raise InvalidOptionError(f"{TRIGGER_STRATEGY} is {_text(options, TRIGGER_STRATEGY)!r}; use NUM_COMMITS")
+        check_options(options)
         return cls(
-            CleanPolicy(policy),
-            _number(options, COMMITS),
-            _number(options, HOURS),
-            _number(options, VERSIONS),
-            _number(options, TRIGGER),
-            is_on(options, INCREMENTAL),
+            CleanPolicy(choice_option(options, POLICY)),
+            whole_option(options, COMMITS, least=1),
+            whole_option(options, HOURS, least=1),
+            whole_option(options, VERSIONS, least=1),
+            whole_option(options, TRIGGER, least=1),
+            boolean_option(options, INCREMENTAL),
         )
 
     @property
@@ -86,26 +79,6 @@ class CleanOptions:
                 return f"keep the newest {self.hours} hours"
             case _:
                 return f"keep {self.versions} versions of each file group"
-
-
-def is_on(options: Mapping[str, str], key: str) -> bool:
-    """Whether an option is true, its default included. Raises InvalidOptionError."""
-    value = _text(options, key).lower()
-    if value not in ("true", "false"):
-        raise InvalidOptionError(f"{key} is {value!r}, neither 'true' nor 'false'")
-    return value == "true"
-
-
-def _text(options: Mapping[str, str], key: str) -> str:
-    found = given(options, key)
-    return known_keys()[key] if found is None else found
-
-
-def _number(options: Mapping[str, str], key: str) -> int:
-    text = _text(options, key)
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from 1")
-    return int(text)
 
 
 def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) -> Instant | None:

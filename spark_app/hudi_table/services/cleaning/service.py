@@ -8,7 +8,7 @@ from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
-from hudi_table.services.planning import preview, publish_approved
+from hudi_table.services.planning import Choose, preview, publish_approved
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
@@ -25,7 +25,11 @@ class CleaningService:
         """Publish a plan."""
         if not request.plan:
             return schedule_clean(ctx, request.options, force=request.force)
-        return publish_approved(ctx, Action.CLEAN, request.plan, partial(approved_clean, ctx))
+
+        def makes(ctx: TableContext) -> list[Choose]:
+            return [clean_choice(ctx, request.options, force=True)]
+
+        return publish_approved(ctx, Action.CLEAN, request.plan, makes, partial(approved_clean, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""

@@ -16,17 +16,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.instants import comparable_time, format_instant_time
+from hudi_table.model.known_options import boolean_option, check_options, choice_option, renamed, whole_option
 from hudi_table.model.names import PARTITION_METADATA, join
-from hudi_table.model.options import check_keys, known_keys
+from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import local_now
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.view import FileSlice, FileSystemView
 from hudi_table.write.operations import CommitResult, WriteRequest, write
 
 _PREFIX = "hoodie.partition.ttl"
@@ -35,6 +37,7 @@ STRATEGY_CLASS = f"{_PREFIX}.strategy.class"
 DAYS = f"{_PREFIX}.strategy.days.retain"
 MOST = f"{_PREFIX}.strategy.max.delete.partitions"
 SELECTED = f"{_PREFIX}.strategy.partition.selected"
+TTL_INLINE = f"{_PREFIX}.inline"
 _CREATED = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 
@@ -63,17 +66,16 @@ class TtlOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> TtlOptions:
         """Raises InvalidOptionError, also if no days are given: then nothing would ever go."""
-        check_keys(options)
+        check_options(options)
         name = options.get(STRATEGY_CLASS, "").strip().rpartition(".")[2]
-        kind = _CLASSES.get(name, name) or options.get(STRATEGY, known_keys()[STRATEGY]).strip().upper()
-        if kind not in TtlStrategy.__members__:
-            raise InvalidOptionError(
-                f"{STRATEGY_CLASS if name else STRATEGY} is {kind!r}; use {', '.join(TtlStrategy)}"
-            )
+        if name and name not in _CLASSES:
+            raise InvalidOptionError(f"{STRATEGY_CLASS} is {name!r}; use {', '.join(_CLASSES)}")
+        kind = _CLASSES.get(name) or TtlStrategy(choice_option(options, STRATEGY))
         if DAYS not in options:
             raise InvalidOptionError(f"give {DAYS}: for how many days a partition is kept")
         selected = tuple(part.strip() for part in options.get(SELECTED, "").split(",") if part.strip())
-        return cls(TtlStrategy(kind), _number(options, DAYS), _number(options, MOST), selected)
+        days, most = (whole_option(options, key, least=1) for key in (DAYS, MOST))
+        return cls(kind, days, most, selected)
 
 
 def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime) -> list[str]:
@@ -102,16 +104,28 @@ def expired_partitions(view: FileSystemView, options: TtlOptions, now: datetime)
 
 def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) -> CommitResult | None:
     """Drop what has expired, by one commit; None, and no claim, if nothing has."""
-    parsed = TtlOptions.parse({key: value for key, value in options.items() if key.startswith(_PREFIX)})
+    parsed = TtlOptions.parse(options)
 
     def expired(view: FileSystemView) -> list[str]:
         return expired_partitions(view, parsed, local_now(ctx))
 
-    found = expired(FileSystemView(ctx, load_timeline(ctx)))
+    found = looking(ctx, lambda: expired(FileSystemView(ctx, load_timeline(ctx))))
     if not found:
         return None
-    request = WriteRequest("delete_partition", dict(options), partitions=found, still=expired)
+    others = {key: value for key, value in renamed(options).items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
+    request = WriteRequest("delete_partition", others, partitions=found, still=expired)
     return write(ctx, None, request, engine)
+
+
+def drop_expired_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
+    """What `hoodie.partition.ttl.inline` asks after the write of instant `committed`. An error says that the write itself stands."""
+    if not boolean_option(options, TTL_INLINE):
+        return
+    try:
+        drop_expired(ctx, options, engine)
+    except HudiError as error:
+        error.add_note(f"the write of {committed} is committed; only dropping expired partitions failed, run it again")
+        raise
 
 
 def _last_writes(view: FileSystemView) -> dict[str, str]:
@@ -137,24 +151,21 @@ def _created(ctx: TableContext, partition: str) -> str:
     return comparable_time(match[1].decode()) if match else ""
 
 
-def _number(options: Mapping[str, str], key: str) -> int:
-    text = options.get(key, known_keys()[key]).strip()
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from 1")
-    return int(text)
-
-
 class PartitionTtlService(Unplanned):
     """See `services.base.Service`: it stores no plan; what has expired is looked at again when it is dropped."""
 
     def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
         """What would be dropped now."""
-        view = FileSystemView(ctx, load_timeline(ctx))
         options = TtlOptions.parse(request.options)
-        found = expired_partitions(view, options, local_now(ctx))
+
+        def expired() -> tuple[list[str], list[FileSlice]]:
+            view = FileSystemView(ctx, load_timeline(ctx))
+            found = expired_partitions(view, options, local_now(ctx))
+            return found, view.latest_slices(found)
+
+        found, slices = looking(ctx, expired)
         if not found:
             return None
-        slices = view.latest_slices(found)
         return ServicePlan(
             ServiceType.PARTITION_TTL,
             f"{len(found)} partitions older than {options.days} days",

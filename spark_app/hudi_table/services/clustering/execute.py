@@ -39,11 +39,14 @@ from hudi_table.services.clustering.sources import (
     rewrite_metadata,
 )
 from hudi_table.services.clustering.strategy import order_of
-from hudi_table.services.planning import group_touches
+from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.table.context import TableContext
+from hudi_table.table.exclusion import group_touches
 from hudi_table.table.held import live_clusterings
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.row_order import RowOrder
@@ -58,6 +61,8 @@ _THREAD_BYTES = 2 * WRITER_BYTES
 """What one that writes takes: a row group as it is gathered, sorted and encoded."""
 
 
+@looks_again
+@logged("clustering")
 def run_clustering(
     ctx: TableContext,
     instant: str,
@@ -73,7 +78,7 @@ def run_clustering(
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
-    parsed = WriteOptions.parse(options or {})
+    WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
     txn = open_plan(ctx, requested)
     if txn is None:
@@ -96,7 +101,7 @@ def run_clustering(
         read = check_unmoved(ctx, txn.timeline, plan)
         settle_metadata(ctx)
         rings = planned_rings(ctx, txn, changes)
-        sources = SliceSources(ctx, txn, parsed, order.columns)
+        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, options or {}, plan.slices), order.columns)
         tasks: Sequence[ClusteringTask | ResizeTask] = (
             RingTasks(ctx, sources, rings, txn.time).of(plan, options or {}, engine, max_memory)
             if changes

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
+from hudi_table.model.known_options import boolean_option
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import clustering_choice, schedule_clustering
 from hudi_table.services.clustering.trigger import Cadence
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 
@@ -22,9 +24,9 @@ def check_clustering(ctx: TableContext, options: Mapping[str, str]) -> None:
 
     Raises InvalidOptionError, and InvalidRequestError for a table that is not clustered.
     """
-    if _on(options, INLINE) and _on(options, SCHEDULE_INLINE):
+    if boolean_option(options, INLINE) and boolean_option(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
-    if _on(options, INLINE) or _on(options, SCHEDULE_INLINE):
+    if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
         clustering_choice(ctx, options, force=False)
 
 
@@ -33,10 +35,10 @@ def cluster_inline(
 ) -> None:
     """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
     try:
-        if _on(options, SCHEDULE_INLINE):
+        if boolean_option(options, SCHEDULE_INLINE):
             schedule_clustering(ctx, options, cadence=Cadence.EVERY_COMMIT)
-        if _on(options, INLINE):
-            for instant in pending_instants(ctx, load_timeline(ctx)):
+        if boolean_option(options, INLINE):
+            for instant in looking(ctx, lambda: pending_instants(ctx, load_timeline(ctx))):
                 run_clustering(ctx, instant, engine, options, max_memory=max_memory)
             planned = schedule_clustering(ctx, options, cadence=Cadence.INLINE)
             if planned is not None:
@@ -44,7 +46,3 @@ def cluster_inline(
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the clustering after it failed, run it again")
         raise
-
-
-def _on(options: Mapping[str, str], key: str) -> bool:
-    return options.get(key, "false").strip().lower() == "true"

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.index_properties import BUCKETS_MAX, BUCKETS_MIN
+from hudi_table.model.known_options import given, option_text, whole_option
+from hudi_table.model.option_values import number
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.rings import Node, Ring, new_prefix, nodes_text, parse_nodes
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.services.clustering.strategy import PartitionChoice, SliceGroup
-from hudi_table.services.compaction.strategy import whole_number
 from hudi_table.table.clusterings import ClusteringGroup
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.view import FileSlice
@@ -79,11 +80,11 @@ class RingStrategy:
     def parse(cls, options: Mapping[str, str], index: IndexSpec) -> RingStrategy:
         """From Hudi's keys, and from what the table stores. Raises InvalidOptionError that names key and value."""
         size, buckets = WriteOptions.parse(options).target_file_size, index.buckets or 1
-        least = whole_number(options, BUCKETS_MIN, index.buckets_min or buckets, least=1)
-        most = whole_number(options, BUCKETS_MAX, index.buckets_max or buckets, least=1)
+        least = _bound(options, BUCKETS_MIN, index.buckets_min or buckets)
+        most = _bound(options, BUCKETS_MAX, index.buckets_max or buckets)
         if not least <= most:
             raise InvalidOptionError(f"{BUCKETS_MIN} is {least}, and {BUCKETS_MAX} {most}; give a range")
-        split, merge = _factor(options, SPLIT, 2.0), _factor(options, MERGE, 0.2)
+        split, merge = _factor(options, SPLIT), _factor(options, MERGE)
         return cls(PartitionChoice.parse(options), size * split, size * merge, least, most)
 
     def groups(
@@ -158,12 +159,9 @@ def _prefix(ring: Ring, slices: Sequence[FileSlice], part: str) -> str:
     return new_prefix(seed, ring.partition, ring.sequence)
 
 
-def _factor(options: Mapping[str, str], key: str, default: float) -> float:
-    text = options.get(key, str(default))
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise InvalidOptionError(f"{key} is {text!r}; give a factor of hoodie.parquet.max.file.size, from 0")
-    return value
+def _factor(options: Mapping[str, str], key: str) -> float:
+    return number(key, option_text(options, key), 0)
+
+
+def _bound(options: Mapping[str, str], key: str, stored: int) -> int:
+    return whole_option(options, key, least=1) if given(options, key) else stored

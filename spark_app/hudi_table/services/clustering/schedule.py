@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from hudi_table.codec.avro_schema import with_meta
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
+from hudi_table.model.known_options import check_options
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
@@ -21,11 +22,19 @@ from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGro
 from hudi_table.services.clustering.trigger import Cadence, Trigger
 from hudi_table.services.compaction.debt import free_slices
 from hudi_table.services.compaction.strategy import Candidate
-from hudi_table.services.planning import Choose, Draft, group_touches, publish
-from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
+from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.table.clusterings import (
+    ClusteringGroup,
+    ClusteringPlan,
+    clustering_body,
+    parse_clustering,
+    planned_clustering,
+)
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
+from hudi_table.table.exclusion import group_touches
 from hudi_table.table.instants import local_now
+from hudi_table.table.looks import looking
 from hudi_table.table.row_order import check_columns
 from hudi_table.table.schemas import table_schema
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -53,7 +62,8 @@ def schedule_clustering(
 
 def clustering_preview(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
     """What would be planned now; nothing is written. Raises as `schedule_clustering`."""
-    draft = clustering_choice(ctx, options, force=force)(FileSystemView(ctx, load_timeline(ctx)))
+    choose = clustering_choice(ctx, options, force=force)
+    draft = looking(ctx, lambda: choose(FileSystemView(ctx, load_timeline(ctx))))
     return None if draft is None else draft.plan
 
 
@@ -61,6 +71,7 @@ def clustering_choice(
     ctx: TableContext, options: Mapping[str, str], *, force: bool, cadence: Cadence = Cadence.ASYNC
 ) -> Choose:
     """What a clustering takes, of any snapshot. Raises as `schedule_clustering`."""
+    check_options(options)
     trigger = Trigger.parse(options, cadence)
     _refuse(ctx)
     spec = consistent_spec(ctx, options)
@@ -73,13 +84,33 @@ def clustering_choice(
         if why is None:
             return None
         _check_order(ctx, view.timeline, strategy)
-        found = strategy.groups(free_slices(view), view.partitions(), local_now(ctx).hour)
+        clustered = _Clustered(ctx, view.timeline, strategy.params).by
+        found = strategy.groups(free_slices(view), view.partitions(), local_now(ctx).hour, clustered)
         if not found:
             return None
         _refuse_buckets(ctx, found)
         return _draft(ctx, ClusteringPlan(_planned(found, strategy), strategy.execution, strategy.params), found, why)
 
     return choose
+
+
+class _Clustered:
+    """Whether a clustering with the same order wrote a slice's base file. Of one that has left the timeline that is not known."""
+
+    def __init__(self, ctx: TableContext, timeline: Timeline, params: Mapping[str, str]) -> None:
+        self._ctx = ctx
+        self._params = dict(params)
+        self._replaced = {i.time: i for i in timeline.commits if i.action is Action.REPLACE_COMMIT}
+        self._known: dict[str, bool] = {}
+
+    def by(self, item: FileSlice) -> bool:
+        instant = self._replaced.get(item.base.instant) if item.base is not None else None
+        if instant is None:
+            return False
+        if instant.time not in self._known:
+            plan = planned_clustering(self._ctx, instant)
+            self._known[instant.time] = plan is not None and dict(plan.params) == self._params
+        return self._known[instant.time]
 
 
 def _ring_choice(

@@ -9,8 +9,9 @@ from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
-from hudi_table.services.planning import preview, publish_approved
+from hudi_table.services.planning import Choose, preview, publish_approved
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 
@@ -27,11 +28,15 @@ class ClusteringService:
         """Publish a plan."""
         if not request.plan:
             return schedule_clustering(ctx, request.options, force=request.force)
-        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, partial(approved_choice, ctx))
+
+        def makes(ctx: TableContext) -> list[Choose]:
+            return [clustering_choice(ctx, request.options, force=True)]
+
+        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, makes, partial(approved_choice, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""
-        return pending_instants(ctx, load_timeline(ctx))
+        return looking(ctx, lambda: pending_instants(ctx, load_timeline(ctx)))
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Carry a plan out."""

@@ -80,7 +80,8 @@ def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: Vi
     instant = LogFile(name or "", 0, parsed).instant
     if instant is None or instant in visible:
         return True
-    return any(writer in visible for writer in rows_of(ctx.storage, join(item.partition, name or "")))
+    rows = rows_of(ctx.storage, join(item.partition, name or ""))
+    return rows is not None and any(writer in visible for writer in rows)
 
 
 def open_plan(ctx: TableContext, requested: Instant) -> Transaction | None:

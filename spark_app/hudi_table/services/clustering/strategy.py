@@ -3,6 +3,7 @@
 Facts (0.15.0): a slice counts with its base file's size, one without with the maximum file size; slices smaller than the small
 file limit are taken, largest first, into groups of at most so many bytes; the number of groups is limited over all
 partitions; a last group of one slice is left out unless single groups are allowed. A group becomes ceil(bytes / target) files.
+Unlike Hudi we leave out what a clustering of the same order wrote, if it would become as many files again.
 Deprecated strategy classes name a partition filter: recent days are the greatest partition paths, day rolling takes
 every 24th partition of the sorted list, by the hour of the day.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.known_options import boolean_option, choice_option, given, whole_option
 from hudi_table.model.options import WriteOptions
-from hudi_table.services.compaction.strategy import whole_number
 from hudi_table.table.row_order import Layout, RowOrder
 from hudi_table.table.view import FileSlice
 
@@ -85,17 +86,14 @@ class PartitionChoice:
     def parse(cls, options: Mapping[str, str]) -> PartitionChoice:
         """From Hudi's keys. Raises InvalidOptionError that names key and value."""
         implied = _STRATEGIES[strategy_name(options)]
-        mode = options.get(FILTER, PartitionFilter.NONE).strip().upper()
-        if mode not in PartitionFilter.__members__:
-            raise InvalidOptionError(f"{FILTER} is {mode!r}; use one of {', '.join(PartitionFilter)}")
         return cls(
-            implied or PartitionFilter(mode),
+            implied or PartitionFilter(choice_option(options, FILTER)),
             tuple(name.strip() for name in options.get(SELECTED, "").split(",") if name.strip()),
             _pattern(options),
             options.get(BEGIN),
             options.get(END),
-            whole_number(options, LOOKBACK, 2),
-            whole_number(options, SKIPPED, 0),
+            whole_option(options, LOOKBACK),
+            whole_option(options, SKIPPED),
         )
 
     def of(self, partitions: Sequence[str], hour: int) -> list[str]:
@@ -144,14 +142,14 @@ class ClusteringStrategy:
         return cls(
             partitions=PartitionChoice.parse(options),
             one_by_one=one_by_one,
-            small_file_limit=whole_number(options, SMALL_FILE, 300 << 20),
-            target_file_size=whole_number(options, TARGET, 1 << 30, least=1),
-            group_bytes=whole_number(options, GROUP_BYTES, 2 << 30, least=1),
-            groups_max=whole_number(options, GROUPS, 30, least=1),
-            single_groups=_flag(options, SINGLE, default=True),
+            small_file_limit=whole_option(options, SMALL_FILE),
+            target_file_size=whole_option(options, TARGET, least=1),
+            group_bytes=whole_option(options, GROUP_BYTES, least=1),
+            groups_max=whole_option(options, GROUPS, least=1),
+            single_groups=boolean_option(options, SINGLE),
             base_less_size=WriteOptions.parse(options).target_file_size,
             order=order_of(options),
-            execution=options.get(EXECUTION, _RUN + fitting),
+            execution=_execution(options, fitting),
         )
 
     @property
@@ -160,8 +158,15 @@ class ClusteringStrategy:
         found = {SORT: ",".join(self.order.columns)} if self.order.columns else {}
         return found | ({LAYOUT: self.order.layout.value} if self.order.layout is not Layout.LINEAR else {})
 
-    def groups(self, slices: Sequence[FileSlice], partitions: Sequence[str], hour: int) -> list[SliceGroup]:
-        """The groups of the free slices of a table that has these partitions."""
+    def groups(
+        self,
+        slices: Sequence[FileSlice],
+        partitions: Sequence[str],
+        hour: int,
+        clustered: Callable[[FileSlice], bool] = lambda _: False,
+    ) -> list[SliceGroup]:
+        """The groups of the free slices of a table that has these partitions. `clustered`: whether a clustering of this order wrote a
+        slice's base file."""
         by_partition: dict[str, list[FileSlice]] = {}
         for item in slices:
             if (item.base.size if item.base else 0) < self.small_file_limit:
@@ -169,7 +174,10 @@ class ClusteringStrategy:
         found: list[SliceGroup] = []
         for partition in self.partitions.of(partitions, hour):
             items = by_partition.get(partition, [])
-            found += [SliceGroup((item,), 1) for item in items] if self.one_by_one else self._packed(items)
+            packed = [SliceGroup((item,), 1) for item in items] if self.one_by_one else self._packed(items)
+            found += [group for group in packed if not _well(group, clustered)]
+            if len(found) >= self.groups_max:
+                break
         return found[: self.groups_max]
 
     def _packed(self, slices: list[FileSlice]) -> list[SliceGroup]:
@@ -180,8 +188,6 @@ class ClusteringStrategy:
             if held and total + self._size(item) > self.group_bytes:
                 found.append(self._group(held, total))
                 held, total = [], 0
-                if len(found) >= self.groups_max:
-                    return found
             held.append(item)
             total += self._size(item)
         if len(held) > 1 or (held and self.single_groups):
@@ -193,6 +199,12 @@ class ClusteringStrategy:
 
     def _size(self, item: FileSlice) -> int:
         return item.base.size if item.base else self.base_less_size
+
+
+def _well(group: SliceGroup, clustered: Callable[[FileSlice], bool]) -> bool:
+    """Whether a group's files would be written again as they are."""
+    same = group.outputs == len(group.slices)
+    return same and all(item.base is not None and not item.logs and clustered(item) for item in group.slices)
 
 
 def strategy_name(options: Mapping[str, str]) -> str:
@@ -216,11 +228,14 @@ def order_of(options: Mapping[str, str]) -> RowOrder:
     return RowOrder(columns, names[name])
 
 
-def _flag(options: Mapping[str, str], key: str, *, default: bool) -> bool:
-    text = options.get(key, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise InvalidOptionError(f"{key} is {text!r}, neither 'true' nor 'false'")
-    return text == "true"
+def _execution(options: Mapping[str, str], fitting: str) -> str:
+    """The class of Hudi that writes what is planned. Raises InvalidOptionError for one that would write something else."""
+    asked = given(options, EXECUTION) or fitting
+    if asked.rpartition(".")[2] != fitting:
+        raise InvalidOptionError(
+            f"{EXECUTION} is {asked!r}, and what {CLASS} plans is written by {fitting}: leave one out"
+        )
+    return _RUN + fitting
 
 
 def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.model.instants import Action, Instant
-from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.model.known_options import whole_option
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, commit_metadata
@@ -40,8 +40,8 @@ class Trigger:
     @classmethod
     def parse(cls, options: Mapping[str, str], cadence: Cadence = Cadence.ASYNC) -> Trigger:
         """From Hudi's keys. Raises InvalidOptionError that names the key."""
-        inline = whole_number(options, INLINE_COMMITS, 4)
-        beside = whole_number(options, ASYNC_COMMITS, 4)
+        inline = whole_option(options, INLINE_COMMITS)
+        beside = whole_option(options, ASYNC_COMMITS)
         if cadence is Cadence.EVERY_COMMIT:
             return cls(0, one_plan=True)
         return cls(inline if cadence is Cadence.INLINE else beside)

@@ -1,10 +1,17 @@
-"""What a table owes: plans that wait for their execution, and logs of which the trigger says that it is time."""
+"""What a table owes: plans that wait for their execution, and logs of which the trigger says that it is time; and which files of a
+snapshot a plan may name.
+
+Those are the files of decided commits. A log that a writer has put before its decision lies there like any other, and goes when that writer
+gives up: a plan that named it would not find it any more. Facts: a log's token names its writer only if it is ours: Hudi has tokens of
+its own, and 1.1.1 takes over that of the log before (measured), which may be one of ours. Where that is in doubt the blocks tell.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 
 from hudi_table.model.debt import CompactionDebt
 from hudi_table.model.instants import WRITE_ACTIONS
@@ -17,7 +24,9 @@ from hudi_table.table.compactions import pending_compactions
 from hudi_table.table.held import held_groups
 from hudi_table.table.instants import local_now
 from hudi_table.table.log_scan import VisibleInstants, rows_of
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import Timeline
+from hudi_table.table.view import FileSlice, FileSystemView, LogFile
 
 
 def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> CompactionDebt:
@@ -26,11 +35,11 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
     if ctx.config.type is not TableType.MERGE_ON_READ:
         return CompactionDebt()
     why = Trigger.parse(options).due(timeline, local_now(ctx))
-    chosen = strategy_of(options)(free_candidates(view, options)) if why else []
+    chosen = strategy_of(options, local_now(view.ctx).date())(free_candidates(view, options)) if why else []
     held = pending_compactions(ctx, timeline)
     sizes = [item.size for item in view.latest_slices() if (item.partition, item.file_id) in held] if held else []
     return CompactionDebt(
-        tuple(pending_instants(timeline)),
+        tuple(pending_instants(ctx, timeline)),
         why if chosen else None,
         len(held) + len(chosen),
         sum(sizes) + sum(candidate.read_bytes for candidate in chosen),
@@ -43,36 +52,59 @@ def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Ca
 
 
 def free_slices(view: FileSystemView) -> list[FileSlice]:
-    """The slices that no plan holds, with those of their logs that a reader sees.
-
-    A log's token names its writer only if it is ours: Hudi has tokens of its own, and 1.1.1 takes over that of the log before
-    (measured), which may be one of ours. Where that is in doubt the blocks tell. A slice with a log of which a reader sees
-    some rows, and others not yet, is left for later.
-    """
+    """The slices that no plan holds, with those of their logs that a reader sees. One with a log of which a reader sees some rows, and
+    others not yet, is left for later."""
     held = held_groups(view.ctx, view.timeline)
-    logs = _Logs(view)
-    found = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
-    return [kept for item in found if (kept := logs.visible(item)) is not None]
+    free = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
+    return [item for item, settled in counted_slices(view, free) if settled]
 
 
-class _Logs:
-    def __init__(self, view: FileSystemView) -> None:
-        self._storage = view.ctx.storage
-        self._seen = VisibleInstants.of(view.timeline)
-        self._writing = {i.time for i in view.timeline.pending if i.action in WRITE_ACTIONS}
+class Seen(Enum):
+    """What a reader sees of a log. `PARTLY`: a write that is under way adds to it; `GONE`: it was listed, and is not there."""
 
-    def visible(self, item: FileSlice) -> FileSlice | None:
-        tokens = Counter(log.name.token for log in item.logs)
-        kept = []
-        for log in item.logs:
-            ours = log.instant is not None and log.instant in self._seen and tokens[log.name.token] == 1
-            # While nobody writes, a log of Hudi holds nothing that could still become visible.
-            if not ours and (log.instant is not None or self._writing):
-                rows = rows_of(self._storage, log.path)
-                hidden = {instant for instant in rows if instant not in self._seen}
-                if hidden and hidden == rows:
-                    continue
-                if hidden & self._writing:
-                    return None
-            kept.append(log)
-        return replace(item, logs=tuple(kept))
+    WHOLLY = auto()
+    NOTHING = auto()
+    PARTLY = auto()
+    GONE = auto()
+
+
+class CountedLogs:
+    """Tells the logs of a snapshot, or of its moment `as_of`, apart."""
+
+    def __init__(self, storage: Storage, timeline: Timeline, as_of: str | None = None) -> None:
+        self._storage = storage
+        self._seen = VisibleInstants.of(timeline, as_of)
+        self._writing = {i.time for i in timeline.pending if i.action in WRITE_ACTIONS}
+
+    def of(self, logs: Sequence[LogFile]) -> list[tuple[LogFile, Seen]]:
+        """Each log of one slice, and what a reader sees of it. Opens those of which the token is no proof."""
+        tokens = Counter(log.name.token for log in logs)
+        return [(log, self._look(log, alone=tokens[log.name.token] == 1)) for log in logs]
+
+    def _look(self, log: LogFile, *, alone: bool) -> Seen:
+        ours = log.instant is not None and log.instant in self._seen and alone
+        # While nobody writes, a log of Hudi holds nothing that could still become visible.
+        if ours or (log.instant is None and not self._writing):
+            return Seen.WHOLLY
+        rows = rows_of(self._storage, log.path)
+        if rows is None:
+            # A write of ours that nobody has seen took it away: there is nothing to look for again.
+            return Seen.NOTHING if log.instant is not None and log.instant not in self._seen and alone else Seen.GONE
+        hidden = {instant for instant in rows if instant not in self._seen}
+        if hidden and hidden == rows:
+            return Seen.NOTHING
+        return Seen.PARTLY if hidden & self._writing else Seen.WHOLLY
+
+
+def counted_slices(view: FileSystemView, slices: Iterable[FileSlice]) -> list[tuple[FileSlice, bool]]:
+    """The slices with those of their files that a reader sees, none where that is nothing; and whether a plan may take them: not
+    while one of their logs is partly another's that is still writing, or has just gone, so that the listing is old."""
+    logs = CountedLogs(view.ctx.storage, view.timeline)
+    found = []
+    for item in slices:
+        told = logs.of(item.logs)
+        kept = tuple(log for log, seen in told if seen in (Seen.WHOLLY, Seen.PARTLY))
+        if item.base is not None or kept:
+            settled = all(seen in (Seen.WHOLLY, Seen.NOTHING) for _, seen in told)
+            found.append((replace(item, logs=kept), settled))
+    return found

@@ -14,16 +14,21 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_table.codec.avro_schema import avro_text_for
-from hudi_table.errors import InvariantError, UnsupportedTableError, WriteAbortedError
+from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError, WriteAbortedError
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.options import WriteOptions
 from hudi_table.read.plan import META_FIELDS
+from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.table.compactions import PlannedSlice, planned_slices
 from hudi_table.table.context import TableContext
+from hudi_table.table.counting import never_counted
+from hudi_table.table.held import given_up_log_compactions
 from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.schemas import table_avro_schema, table_schema
@@ -47,6 +52,8 @@ class CompactionResult:
     replayed: bool = False
 
 
+@looks_again
+@logged("compaction")
 def run_compaction(
     ctx: TableContext,
     instant: str,
@@ -58,34 +65,35 @@ def run_compaction(
 ) -> CompactionResult:
     """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed.
 
-    Raises InvalidRequestError if there is no such plan, CommitStateUnknownError if the store stopped answering: run it
-    again. Whatever it raises, the plan stays, and may be executed again.
+    Raises InvalidRequestError if there is no such plan, CorruptTableError that names a file whose rows count and that is gone,
+    CommitStateUnknownError if the store stopped answering: run it again. Whatever it raises, the plan stays, and may be executed again.
     """
     refuse_unsupported(ctx.config)
-    parsed = WriteOptions.parse(options or {})
+    WriteOptions.parse(options or {})
     plan = Instant(instant, action, State.REQUESTED)
     txn = resume(ctx, plan)
     if txn is None:
         return _result(ctx, instant, replayed=True)
     check_renames(ctx, txn.timeline)
     settle_metadata(ctx)
-    tasks = _tasks(ctx, txn, parsed, max(1, max_memory // (2 * engine.parallelism)))
     try:
+        tasks = _tasks(ctx, txn, options or {}, max(1, max_memory // (2 * engine.parallelism)))
         with txn.signs_of_life():
             txn.inflight()
             stats = engine.map(partial(_run, txn.right), tasks)
             txn.commit(_metadata(ctx, txn, stats), ())
-    except (WriteAbortedError, InvariantError):
-        # Another executor may have been faster: its commit is this one's too, and its markers are gone.
+    except (WriteAbortedError, InvariantError, CorruptTableError):
+        # Another executor may have been faster: its commit is this one's too, its markers are gone, and perhaps what it read.
         if resume(ctx, plan) is None:
             return _result(ctx, instant, replayed=True)
         raise
     return _result(ctx, instant)
 
 
-def pending_instants(timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
-    """The instants of published plans that wait for their execution, oldest first."""
-    return [found.time for found in timeline.pending if found.action is action]
+def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
+    """The instants of published plans that wait for their execution, oldest first; none that was given up."""
+    gone = given_up_log_compactions(ctx, timeline) if action is Action.LOG_COMPACTION else frozenset()
+    return [found.time for found in timeline.pending if found.action is action and found not in gone]
 
 
 def _run(right: RightToWrite, task: CompactionTask) -> WriteStat:
@@ -93,19 +101,22 @@ def _run(right: RightToWrite, task: CompactionTask) -> WriteStat:
     return work(task, right.for_thread())
 
 
-def _tasks(ctx: TableContext, txn: Transaction, options: WriteOptions, memory: int) -> list[CompactionTask]:
+def _tasks(ctx: TableContext, txn: Transaction, options: Mapping[str, str], memory: int) -> list[CompactionTask]:
     """Everything that the files hold follows from the plan and the timeline before it."""
     past = txn.timeline.until(txn.time)
     schema = table_schema(ctx, past)
     if schema is None:
         raise UnsupportedTableError(f"table {ctx.config.name!r} has no schema yet", base_path=ctx.base_path)
     text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
-    settings = WriteSettings.of_rewrite(options, schema, text, filters=ctx.config.needs_filters, memory_bytes=memory)
     visible = VisibleInstants.of(txn.timeline, txn.time)
     merge = SliceMerge.of(ctx.config, pa.schema([*META_FIELDS, *schema]))
+    planned = planned_slices(ctx, txn.instant)
+    chosen = options_of_rewrite(ctx, options, planned)
+    settings = WriteSettings.of_rewrite(chosen, schema, text, filters=ctx.config.needs_filters, memory_bytes=memory)
+    absent = never_counted(ctx, past, planned, f"the {txn.instant.action.value} planned at {txn.time}")
     return [
-        CompactionTask(_file(txn, number, item, settings), item, visible, merge)
-        for number, item in enumerate(planned_slices(ctx, txn.instant))
+        CompactionTask(_file(txn, number, item, settings), item, visible, merge, absent)
+        for number, item in enumerate(planned)
     ]
 
 

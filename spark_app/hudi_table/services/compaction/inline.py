@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.instants import Action
+from hudi_table.model.known_options import boolean_option
 from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
@@ -21,7 +22,7 @@ LOG_INLINE = "hoodie.log.compaction.inline"
 
 def check_compaction(options: Mapping[str, str]) -> None:
     """Refuse contradicting options before anything is written, as Hudi does. Raises InvalidOptionError."""
-    if _on(options, INLINE) and _on(options, SCHEDULE_INLINE):
+    if boolean_option(options, INLINE) and boolean_option(options, SCHEDULE_INLINE):
         raise InvalidOptionError(f"{INLINE} and {SCHEDULE_INLINE} exclude each other; set one of them to false")
 
 
@@ -33,21 +34,17 @@ def compact_inline(
         return
 
     def run(action: Action) -> None:
-        for instant in pending_instants(load_timeline(ctx), action):
+        for instant in pending_instants(ctx, load_timeline(ctx), action):
             run_compaction(ctx, instant, engine, options, max_memory=max_memory, action=action)
 
     try:
-        if _on(options, INLINE) or _on(options, SCHEDULE_INLINE):
+        if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
             schedule_compaction(ctx, options)
-        if _on(options, INLINE):
+        if boolean_option(options, INLINE):
             run(Action.COMPACTION)
-        if _on(options, LOG_INLINE):
+        if boolean_option(options, LOG_INLINE):
             schedule_log_compaction(ctx, options)
             run(Action.LOG_COMPACTION)
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the compaction after it failed, run it again")
         raise
-
-
-def _on(options: Mapping[str, str], key: str) -> bool:
-    return options.get(key, "false").strip().lower() == "true"

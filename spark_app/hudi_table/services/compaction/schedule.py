@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
+from hudi_table.model.known_options import check_options, whole_option
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.debt import free_candidates
-from hudi_table.services.compaction.strategy import Candidate, strategy_of, whole_number
+from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.services.planning import Choose, Draft, group_touches, publish
+from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.compactions import PlannedSlice, parse_plan, plan_body
 from hudi_table.table.context import TableContext
+from hudi_table.table.exclusion import group_touches
 from hudi_table.table.instants import local_now
 from hudi_table.table.timeline import Timeline
 from hudi_table.table.view import FileSystemView
@@ -61,7 +63,8 @@ def schedule_log_compaction(
 
 def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
     """What a compaction takes, of any snapshot. Raises as `schedule_compaction`."""
-    trigger, strategy = Trigger.parse(options), strategy_of(options)
+    check_options(options)
+    trigger, strategy = Trigger.parse(options), strategy_of(options, local_now(ctx).date())
 
     def due(timeline: Timeline) -> str | None:
         return "asked for" if force else trigger.due(timeline, local_now(ctx))
@@ -74,7 +77,8 @@ def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: b
 
 def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
     """What a log compaction takes, of any snapshot. Raises as `schedule_compaction`."""
-    least = 2 if force else whole_number(options, LOG_BLOCKS, 5, least=2)
+    check_options(options)
+    least = 2 if force else whole_option(options, LOG_BLOCKS, least=2)
 
     def chosen(view: FileSystemView) -> list[Candidate]:
         return [candidate for candidate in free_candidates(view, options) if len(candidate.slice.logs) >= least]

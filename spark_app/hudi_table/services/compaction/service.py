@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hudi_table.model.instants import Action
@@ -30,11 +30,16 @@ class CompactionService:
         """Publish a plan."""
         if not request.plan:
             return publish(ctx, self.action, self._choice(ctx, request))
-        return publish_approved(ctx, self.action, request.plan, partial(approved_choice, ctx, self.type))
+
+        def makes(ctx: TableContext) -> list[Choose]:
+            # What is asked for takes slices of fewer logs than what is due.
+            return [self._choice(ctx, replace(request, force=force)) for force in (True, False)]
+
+        return publish_approved(ctx, self.action, request.plan, makes, partial(approved_choice, ctx, self.type))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""
-        return pending_instants(load_timeline(ctx), self.action)
+        return pending_instants(ctx, load_timeline(ctx), self.action)
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Carry a plan out."""

@@ -2,7 +2,8 @@
 
 Facts (0.15.0): reading a slice costs its base and log files, writing it the base file's size, or the maximum file size
 without one; the strategies that are bounded take groups in their order until the target is spent, the one that
-spends it included; a day is a partition path in its natural order, newest first.
+spends it included; a day is a partition path in its natural order, newest first. The strategies that know partitions read a path as
+`yyyy/MM/dd`: the bounded one takes what is at most so many days old, days to come included, the unbounded one the rest.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import partial
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model import digits
+from hudi_table.model.known_options import whole_option
 from hudi_table.table.view import FileSlice
 
 STRATEGY = "hoodie.compaction.strategy"
@@ -68,20 +72,23 @@ def candidates(slices: Sequence[FileSlice], max_file_size: int) -> Candidates:
     return [Candidate(found, max_file_size) for found in slices if found.logs]
 
 
-def strategy_of(options: Mapping[str, str]) -> Select:
+def strategy_of(options: Mapping[str, str], today: date) -> Select:
     """The strategy that `hoodie.compaction.strategy` names: a class of Hudi's, or its short name (`LogFileSizeBased`, …);
-    several, separated by commas, apply one after the other. Raises InvalidOptionError that names key and value."""
+    several, separated by commas, apply one after the other. `today` is in the timeline's zone. Raises InvalidOptionError that names key and value."""
+    days = whole_option(options, DAYS)
     known: dict[str, Select] = {
         "UnBounded": list,
-        "BoundedIO": partial(_bounded, target=whole_number(options, TARGET_IO, 512_000) * _MIB),
-        "DayBased": partial(_newest_days, days=whole_number(options, DAYS, 10)),
+        "BoundedIO": partial(_bounded, target=whole_option(options, TARGET_IO) * _MIB),
+        "DayBased": partial(_newest_days, days=days),
+        "BoundedPartitionAware": partial(_by_date, since=today - timedelta(days=days), newer=True),
+        "UnBoundedPartitionAware": partial(_by_date, since=today - timedelta(days=days), newer=False),
         "PartitionRegexBased": partial(_partitions, pattern=_pattern(options)),
     }
     known["LogFileSizeBased"] = _in_a_row(
-        [partial(_large_logs, least=whole_number(options, LOG_SIZE, 0)), known["BoundedIO"]]
+        [partial(_large_logs, least=whole_option(options, LOG_SIZE)), known["BoundedIO"]]
     )
     known["LogFileNumBased"] = _in_a_row(
-        [partial(_many_logs, least=whole_number(options, LOG_NUMBER, 0)), known["BoundedIO"]]
+        [partial(_many_logs, least=whole_option(options, LOG_NUMBER)), known["BoundedIO"]]
     )
     chosen = []
     for given in options.get(STRATEGY, "LogFileSizeBased").split(","):
@@ -124,6 +131,26 @@ def _newest_days(found: Candidates, *, days: int) -> Candidates:
     return [c for partition in newest for c in found if c.slice.partition == partition]
 
 
+def _by_date(found: Candidates, *, since: date, newer: bool) -> Candidates:
+    """Groups of the partitions from a day on, those to come included, or of the ones before it; the newest first."""
+    dates = {partition: _date_of(partition) for partition in {c.slice.partition for c in found}}
+    chosen = [partition for partition, day in dates.items() if (day >= since) is newer]
+    order = sorted(chosen, key=lambda partition: dates[partition], reverse=True)
+    return [c for partition in order for c in found if c.slice.partition == partition]
+
+
+def _date_of(partition: str) -> date:
+    """The day of a path `yyyy/MM/dd`, with or without the names of its fields. Raises InvalidOptionError."""
+    parts = [digits.whole(part.rpartition("=")[2]) or 0 for part in partition.split("/")]
+    try:
+        year, month, day = parts
+        return date(year, month, day)
+    except (ValueError, OverflowError):
+        raise InvalidOptionError(
+            f"{STRATEGY} goes by the dates of partitions, and {partition!r} is no path yyyy/MM/dd; use another strategy"
+        ) from None
+
+
 def _partitions(found: Candidates, *, pattern: re.Pattern[str] | None) -> Candidates:
     if pattern is None:
         raise InvalidOptionError(f"{STRATEGY}=PartitionRegexBased needs {PARTITIONS}")
@@ -136,11 +163,3 @@ def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:
         return None if text is None else re.compile(text)
     except re.error as error:
         raise InvalidOptionError(f"{PARTITIONS} is {text!r}, no regular expression: {error}") from error
-
-
-def whole_number(options: Mapping[str, str], key: str, default: int, *, least: int = 0) -> int:
-    """An option that is a whole number. Raises InvalidOptionError that names key and value."""
-    text = options.get(key, str(default)).strip()
-    if not text.isdigit() or int(text) < least:
-        raise InvalidOptionError(f"{key} is {text!r}, not a whole number from {least}")
-    return int(text)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import Action, parse_instant_time
-from hudi_table.services.compaction.strategy import whole_number
+from hudi_table.model.known_options import choice_option, whole_option
 from hudi_table.table.timeline import Timeline
 
 STRATEGY = "hoodie.compact.inline.trigger.strategy"
@@ -43,13 +42,10 @@ class Trigger:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Trigger:
         """From Hudi's keys. Raises InvalidOptionError that names the key."""
-        name = options.get(STRATEGY, TriggerStrategy.NUM_COMMITS).upper()
-        if name not in TriggerStrategy.__members__:
-            raise InvalidOptionError(f"{STRATEGY} is {name!r}; use one of {', '.join(TriggerStrategy)}")
         return cls(
-            TriggerStrategy(name),
-            whole_number(options, COMMITS, 5, least=1),
-            whole_number(options, SECONDS, 3600, least=1),
+            TriggerStrategy(choice_option(options, STRATEGY)),
+            whole_option(options, COMMITS, least=1),
+            whole_option(options, SECONDS, least=1),
         )
 
     def due(self, timeline: Timeline, now: datetime) -> str | None:

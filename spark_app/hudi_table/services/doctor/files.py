@@ -28,6 +28,7 @@ from hudi_table.services.doctor.examined import Examined, Group
 from hudi_table.services.doctor.rings import foreign_nodes, ring_finding
 from hudi_table.table.clusterings import planned_clustering
 from hudi_table.table.compactions import planned_slices
+from hudi_table.table.counting import counted_log
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.rings import TableRings
 from hudi_table.table.savepoints import savepoints
@@ -79,7 +80,7 @@ def missing_files(seen: Examined) -> Iterator[Finding]:
             )
     for instant in seen.before.instants:
         for path in _held_by(seen, instant):
-            if path not in seen.files:
+            if path not in seen.files and counted_log(seen.ctx, seen.before.until(instant.time), path):
                 what = "savepoint" if instant.action is Action.SAVEPOINT else f"pending {instant.action.value}"
                 yield Finding(
                     Check.MISSING_FILE,

@@ -6,17 +6,22 @@ All keys are read, once, grouped by hash into parts that fit the memory budget, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_table.model.table_config import KeyEncoding
 from hudi_table.read.plan import Request
 from hudi_table.read.scan import Scan
 from hudi_table.services.doctor.examined import Examined
+from hudi_table.table.merge import one_chunk
 from hudi_table.table.parts import PARTS_MAX, hash_part
 from hudi_table.table.spill import GroupedRows
+from hudi_table.write.keygen import refuse_unknown_generator
 from hudi_table.write.keymaker import TableKeys
 
 SAMPLES_MAX = 3
@@ -50,6 +55,46 @@ def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
         )
 
 
+def wrong_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
+    """One finding of the rows whose stored key is not made of their fields as writes make it: an upsert adds them a second time.
+
+    Of a one-field complex key whose encoding the table does not tell, the one that most rows have counts as right.
+    """
+    config = seen.ctx.config
+    if not config.populate_meta_fields or not config.record_key:
+        return
+    kinds = [config]
+    if config.key_encoding == KeyEncoding.UNKNOWN:
+        kinds = [replace(config, key_encoding=kind) for kind in (KeyEncoding.RAW, KeyEncoding.FIELD_PREFIXED)]
+    try:
+        makers = [TableKeys.of(kind) for kind in kinds]
+        refuse_unknown_generator(config)
+    except (InvalidRequestError, UnsupportedTableError):
+        # Nobody here can make the keys of such a table, to compare them or to write.
+        return
+    wrong, samples = [0] * len(makers), [list[str]() for _ in makers]
+    scan = Scan(seen.ctx, Request((RECORD_KEY, *makers[0].columns), max_memory=max(1, max_memory)))
+    for batch in scan.to_batches():
+        stored = one_chunk(batch.column(RECORD_KEY)).cast(pa.string())
+        for number, maker in enumerate(makers):
+            made = maker.record_keys(batch)
+            other = pc.not_equal(stored, made)
+            wrong[number] += pc.sum(other).as_py() or 0
+            few = SAMPLES_MAX - len(samples[number])
+            pairs = zip(stored.filter(other).slice(0, few), made.filter(other).slice(0, few), strict=True)
+            samples[number] += [f"{has.as_py()!r} for {wants.as_py()!r}" for has, wants in pairs]
+    best = min(range(len(makers)), key=wrong.__getitem__)
+    if wrong[best]:
+        yield Finding(
+            Check.WRONG_KEY,
+            Severity.ERROR,
+            "",
+            f"{wrong[best]:,} rows have another record key than a write makes of their fields, such as {'; '.join(samples[best])}",
+            "an upsert adds such rows a second time: delete them by the writer that made them, and write them again; "
+            "releases and options of Hudi differ in the text of complex keys of one field and of timestamps",
+        )
+
+
 def _repeated(seen: Examined, by: list[str], max_memory: int) -> Iterator[pa.Table]:
     size = sum(info.size for info in seen.files.values())
     parts = min(PARTS_MAX, 1 + size // _STORED_BYTES_A_ROW * _BYTES_A_KEY // max(1, max_memory // 4))
@@ -65,6 +110,9 @@ def _repeated(seen: Examined, by: list[str], max_memory: int) -> Iterator[pa.Tab
 def _keys(seen: Examined, max_memory: int) -> Iterator[pa.RecordBatch]:
     """Key, partition path and file name of every row, as plain strings."""
     config = seen.ctx.config
+    if config.key_encoding == KeyEncoding.UNKNOWN:
+        # Keys that are not stored are made here alone: any encoding tells which are equal.
+        config = replace(config, key_encoding=KeyEncoding.RAW)
     stored = config.populate_meta_fields
     maker = TableKeys.of(config)
     columns = (RECORD_KEY, PARTITION_PATH, FILE_NAME) if stored else tuple({*maker.columns, *config.partition_fields})

@@ -18,6 +18,7 @@ from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_fi
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
 from hudi_table.table.instants import draw_instant
+from hudi_table.table.looks import looks_again
 
 MANIFEST = "manifest.json"
 _COPY_BYTES = 8 << 20
@@ -58,6 +59,7 @@ def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[Quarantined
     return tuple(found[path] for path in sorted(found) if not is_used(seen, path))
 
 
+@looks_again
 def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | None:
     """Move what `movable` tells: each file is copied, its size compared, then it is deleted. None if there is nothing to move.
 
@@ -80,6 +82,7 @@ def quarantines(ctx: TableContext) -> list[Quarantine]:
     return [_manifest(ctx, time) for time in _times(ctx)]
 
 
+@looks_again
 def put_back(ctx: TableContext, time: str) -> Quarantine:
     """Move the files of a quarantine back to where they lay. Raises InvalidRequestError if there is none of that time, or another
     file lies there now."""

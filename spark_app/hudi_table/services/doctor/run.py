@@ -2,40 +2,98 @@
 
 from __future__ import annotations
 
-from hudi_table.errors import InvalidOptionError
-from hudi_table.model.findings import Finding, Severity
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.findings import Check, Finding, Severity
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.services.doctor import files, timeline
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.services.doctor.keys import duplicate_keys
+from hudi_table.services.doctor.keys import duplicate_keys, wrong_keys
+from hudi_table.services.doctor.logs import damaged_logs
 from hudi_table.services.doctor.metadata import metadata_table
 from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.looks import looks_again
+from hudi_table.table.operation_log import logged
+from hudi_table.table.reporting import reporting
+from hudi_table.table.timeline import load_timeline
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
-def examine(ctx: TableContext, *, keys: bool = False, max_memory: int) -> tuple[Finding, ...]:
+@logged("doctor")
+@looks_again
+def examine(
+    ctx: TableContext, *, keys: bool = False, max_memory: int, progress: ProgressFunction | None = None
+) -> tuple[Finding, ...]:
     """What is wrong with a table, the worst first; nothing is changed. `keys`: every key is read too, to find those that come
-    twice, in about `max_memory` bytes.
+    twice or are not those of their rows, in about `max_memory` bytes.
 
-    Writers may go on meanwhile. Raises InvalidOptionError, CorruptTableError where keys cannot be read, and what storage raises.
+    Writers may go on meanwhile. A check that damage keeps from its end says so as a finding. Raises InvalidOptionError, and what
+    storage raises.
     """
     if max_memory < 1:
         raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
-    seen = Examined.of(ctx)
-    found = [*timeline.properties(ctx.storage)]
-    for check in (
+    found = [*timeline.properties(ctx.storage), *timeline.lost_properties(ctx)]
+    try:
+        seen = Examined.of(ctx)
+    except (CorruptTableError, UnsupportedTableError) as error:
+        return (*found, _incomplete("examination", error))
+    checks: tuple[Callable[[Examined], Iterable[Finding]], ...] = (
         timeline.unreadable_instants,
         files.missing_files,
         files.wrong_sizes,
+        damaged_logs,
         files.invalid_footers,
         files.orphan_files,
         files.duplicate_buckets,
         files.partition_metadata,
         timeline.pending_instants,
         timeline.leftovers,
+        timeline.staging_files,
         metadata_table,
-    ):
-        found += check(seen)
+    )
+    work: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+        (check.__name__, partial(check, seen)) for check in checks
+    ]
     if keys:
-        found += duplicate_keys(seen, max_memory)
+        work += [(read.__name__, partial(read, seen, max_memory)) for read in (duplicate_keys, wrong_keys)]
+    told = reporting(LocalEngine(1), "doctor", progress)
+    found += [finding for some in told.map(lambda item: _carried_out(item[1], item[0]), work) for finding in some]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+
+
+def checked(ctx: TableContext, *, keys: bool) -> str:
+    """What an examination looks at, in one line."""
+    try:
+        timeline = load_timeline(ctx)
+    except (CorruptTableError, UnsupportedTableError):
+        return "checked: what could be read of a damaged timeline"
+    commits, waiting = len(timeline.commits), len(timeline.pending)
+    read = "every record key" if keys else "no record key (--keys reads them)"
+    return (
+        f"checked: properties, {commits:,} commits and {waiting:,} pending instants of the active timeline, names, sizes and footers of "
+        f"the files that count, files that do not, partition metadata, leftovers, the metadata table; {read}"
+    )
+
+
+def _carried_out(check: Callable[[], Iterable[Finding]], name: str) -> list[Finding]:
+    """What a check finds, as far as it comes."""
+    found: list[Finding] = []
+    try:
+        found.extend(check())
+    except (CorruptTableError, UnsupportedTableError) as error:
+        found.append(_incomplete(f"check {name}", error))
+    return found
+
+
+def _incomplete(what: str, error: HudiError) -> Finding:
+    return Finding(
+        Check.INCOMPLETE,
+        Severity.ERROR,
+        error.path or "",
+        f"the {what} ended at damage: {' '.join(error.message.split())}",
+        "mend what is named here and in the other findings, then examine the table again",
+    )

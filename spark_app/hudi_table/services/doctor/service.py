@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from hudi_table.errors import InvalidOptionError
 from hudi_table.model.findings import Finding, Severity
-from hudi_table.model.options import REPAIR_KEYS, REPAIR_QUARANTINE, check_keys
+from hudi_table.model.known_options import boolean_option
+from hudi_table.model.options import REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.services.doctor.metadata import switch_off
@@ -56,15 +56,11 @@ class RepairService(Unplanned):
 
 
 def _examined(ctx: TableContext, request: ServiceRequest) -> tuple[Finding, ...]:
-    check_keys(request.options)
     return examine(ctx, keys=_flag(request, REPAIR_KEYS), max_memory=request.max_memory)
 
 
 def _flag(request: ServiceRequest, key: str) -> bool:
-    value = request.options.get(key, "false").strip().lower()
-    if value not in ("true", "false"):
-        raise InvalidOptionError(f"{key} is {value!r}; give true or false")
-    return value == "true"
+    return boolean_option(request.options, key)
 
 
 def _summary(findings: tuple[Finding, ...]) -> str:

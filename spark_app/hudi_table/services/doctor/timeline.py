@@ -14,8 +14,11 @@ from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.model.names import HEARTBEAT, HOODIE, PROPERTIES, PROPERTIES_BACKUP, TEMP
 from hudi_table.services.doctor.examined import Examined
+from hudi_table.table.context import TableContext
 from hudi_table.table.ports import Storage
 from hudi_table.table.properties import parsed_properties
+from hudi_table.table.staged import stale_staged
+from hudi_table.table.staging import abandoned
 from hudi_table.table.timeline import body
 
 _WITH_PLAN = frozenset({*PLANNED_ACTIONS, Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
@@ -63,13 +66,15 @@ def pending_instants(seen: Examined) -> Iterator[Finding]:
 
 
 def leftovers(seen: Examined) -> Iterator[Finding]:
-    """Markers and heartbeats of instants that are not pending any more."""
+    """Markers and heartbeats of instants that are not pending any more, and staged rows that nobody is to commit."""
     pending = {instant.time for instant in seen.timeline.pending} | {instant.time for instant in seen.before.pending}
     folders, _ = seen.ctx.storage.list_dir(TEMP)
     for folder in folders:
         time = folder.rstrip("/").rpartition("/")[2]
         if time not in pending:
             yield _leftover(f"{TEMP}/{time}", f"markers of {time}, which is not pending")
+    for path in stale_staged(seen.ctx.storage, seen.ctx.clock):
+        yield _leftover(path, "rows that a write staged and did not commit; the next clean deletes them")
     _, beats = seen.ctx.storage.list_dir(HEARTBEAT)
     for info in beats:
         time = info.path.rpartition("/")[2]
@@ -83,6 +88,18 @@ def leftovers(seen: Examined) -> Iterator[Finding]:
                 f"the writer of {time} has not shown a sign of life for {_age(seen, info.modified):,.0f} s",
                 "the next write rolls it back, unless its failed-writes policy leaves that to cleaning",
             )
+
+
+def staging_files(seen: Examined) -> Iterator[Finding]:
+    """Unfinished files of writers that were killed."""
+    for info in abandoned(seen.ctx):
+        yield Finding(
+            Check.LEFTOVER,
+            Severity.INFO,
+            info.path,
+            f"an unfinished file of {info.size:,} bytes, which nobody has written to for {_age(seen, info.modified):,.0f} s",
+            "the next clean deletes it",
+        )
 
 
 def properties(storage: Storage) -> Iterator[Finding]:
@@ -115,13 +132,26 @@ def properties(storage: Storage) -> Iterator[Finding]:
     )
 
 
+def lost_properties(ctx: TableContext) -> Iterator[Finding]:
+    """What another engine has dropped from `hoodie.properties`, or changed in it."""
+    for key, (kept, now) in sorted(ctx.lost.items()):
+        yield Finding(
+            Check.PROPERTIES,
+            Severity.ERROR,
+            PROPERTIES,
+            f"another engine has {'dropped' if now is None else 'changed'} {key}, which was {kept!r}"
+            + ("" if now is None else f" and is {now!r}"),
+            "put it back: hudictl doctor --mend; until then nothing is written here, and that engine writes by other rules",
+        )
+
+
 def _fault(seen: Examined, instant: Instant) -> str | None:
     if instant.completed and instant.action in WRITE_ACTIONS:
         return seen.unreadable.get(instant)
     try:
         if instant.action in _AVRO or not instant.completed:
             read_container(body(seen.ctx, instant))
-    except CorruptTableError:
+    except ObjectNotFoundError:
         return None  # gone since it was listed
     except ValueError as error:
         return str(error)

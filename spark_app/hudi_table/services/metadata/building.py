@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.known_options import admit
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
-from hudi_table.model.options import check_keys, shard_limits
+from hudi_table.model.options import shard_limits
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.building import build_metadata
 from hudi_table.table.metadata.settling import KEPT
 from hudi_table.table.properties import drop_metadata_table
 from hudi_table.write.prepare import refuse_unsupported
 
 
+@looks_again
 def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
     """Build what is not there, with the partitions `indexes`, or finish what was begun. Whether there was anything to do.
 
@@ -21,7 +24,7 @@ def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, 
     InvalidOptionError, and as `build_metadata`.
     """
     refuse_unsupported(ctx.config)
-    check_keys(options or {})
+    admit(options or {})
     names = set(indexes)
     wanted = wanted_partitions(names)
     return build_metadata(ctx, wanted, shard_limits(options or {}, by_partition=PARTITIONED_RECORD_INDEX in names))
@@ -42,6 +45,7 @@ def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
     return [name for name in MetadataPartition if name in asked]
 
 
+@looks_again
 def drop(ctx: TableContext) -> bool:
     """Switch it off and delete it. Whether there was one."""
     refuse_unsupported(ctx.config)

@@ -10,13 +10,14 @@ from contextlib import suppress
 
 from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
 from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.known_options import whole_option
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.names import HOODIE, join
 from hudi_table.services.archiving.execute import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
-from hudi_table.services.compaction.strategy import whole_number
 from hudi_table.table import settle
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
 from hudi_table.table.metadata.settling import KEPT, drop
@@ -31,15 +32,16 @@ INSTANTS_LEAST, INSTANTS_MOST = 20, 30
 
 def check_metadata(options: Mapping[str, str]) -> None:
     """Refuse a bad number before anything is written. Raises InvalidOptionError."""
-    whole_number(options, DELTAS, DELTAS_MAX, least=1)
+    whole_option(options, DELTAS, least=1)
 
 
+@looks_again
 def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     """What is due after a write. Never fails it: what a store refuses now the next write does, and a metadata table that cannot be
     read is dropped. Raises InvalidOptionError."""
     if not ctx.config.metadata_partitions or not set(ctx.config.metadata_partitions) <= KEPT:
         return
-    deltas = whole_number(options, DELTAS, DELTAS_MAX, least=1)
+    deltas = whole_option(options, DELTAS, least=1)
     seen = ctx.metadata_deltas
     if seen is not None and seen < deltas:
         return

@@ -31,12 +31,15 @@ from hudi_table.services.clustering.sources import (
     rewrite_figures,
     rewrite_metadata,
 )
-from hudi_table.services.resizing.plan import bucket_index, check_same, planned_resize
+from hudi_table.services.file_filters import options_of_rewrite
+from hudi_table.services.resizing.plan import all_counted, bucket_index, check_same, planned_resize
 from hudi_table.table.bucket_count import settle_buckets
 from hudi_table.table.clusterings import ClusteringPlan, planned_clustering
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import live_clusterings
+from hudi_table.table.looks import looks_again
 from hudi_table.table.metadata.settling import settle_metadata
+from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine
 from hudi_table.table.right import RightToWrite
 from hudi_table.table.timeline import Timeline, load_timeline
@@ -47,6 +50,8 @@ from hudi_table.write.resize_task import BucketRouter, ResizeTask, resize_group
 _NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
 
 
+@looks_again
+@logged("resizing")
 def run_resize(
     ctx: TableContext,
     instant: str,
@@ -62,7 +67,7 @@ def run_resize(
     """
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
-    parsed = WriteOptions.parse(options or {})
+    WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
     txn = open_plan(ctx, requested)
     if txn is None:
@@ -74,10 +79,11 @@ def run_resize(
 
     def rewrite() -> int:
         read = check_unmoved(ctx, txn.timeline, plan)
-        check_same(ctx, plan, FileSystemView(ctx, txn.timeline).latest_slices())
+        check_same(ctx, plan, all_counted(FileSystemView(ctx, txn.timeline)))
         settle_metadata(ctx)
         index = bucket_index(ctx, resize.after)
-        tasks = _tasks(SliceSources(ctx, txn, parsed), plan, index, resize, engine, max_memory)
+        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, options or {}, plan.slices))
+        tasks = _tasks(sources, plan, index, resize, engine, max_memory)
         with txn.signs_of_life():
             txn.inflight()
             done = engine.map(partial(_run, txn.right), tasks)

@@ -15,12 +15,14 @@ from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.model.digits import whole
 from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table_config import IndexType
 from hudi_table.model.touches import TABLE
+from hudi_table.services.compaction.debt import counted_slices
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.bucket_count import refresh_buckets
 from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
@@ -39,9 +41,10 @@ _NOWHERE = ".hoodie/_lakeops_this_is_a_resize_not_a_clustering"
 def wanted_buckets(options: Mapping[str, str]) -> int:
     """The number that the options ask for. Raises InvalidOptionError."""
     text = options.get(BUCKETS, "")
-    if not text.isdigit() or not 1 <= int(text) <= BUCKETS_MAX:
+    found = whole(text.strip(), 1)
+    if found is None or found > BUCKETS_MAX:
         raise InvalidOptionError(f"a resize needs {BUCKETS}, a whole number from 1 to {BUCKETS_MAX:,}, not {text!r}")
-    return int(text)
+    return found
 
 
 def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choose:
@@ -94,6 +97,19 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
 def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
     """The numbers of a plan, None if it is none of a resize."""
     return parse_change(instant, plan.extra.get(CHANGE)) if plan.strategy == STRATEGY else None
+
+
+def all_counted(view: FileSystemView) -> list[FileSlice]:
+    """Every slice with the files that a reader sees. Raises WriteConflictError while one cannot be told."""
+    found = counted_slices(view, view.latest_slices())
+    for item, settled in found:
+        if not settled:
+            raise WriteConflictError(
+                f"file group {item.file_id} of partition {item.partition!r} has a log of a write that is under way; wait until that "
+                "write has ended, then resize",
+                base_path=view.ctx.base_path,
+            )
+    return [item for item, _ in found]
 
 
 def check_same(ctx: TableContext, plan: ClusteringPlan, found: Sequence[FileSlice]) -> None:
@@ -158,7 +174,7 @@ def _groups(ctx: TableContext, view: FileSystemView, before: int, after: int) ->
     """All slices, by partition and the remainder of their bucket. Raises CorruptTableError if one is no bucket's."""
     common = gcd(before, after)
     found: dict[tuple[str, int], list[FileSlice]] = {}
-    for slot, item in bucket_index(ctx, before).groups(view.latest_slices()).items():
+    for slot, item in bucket_index(ctx, before).groups(all_counted(view)).items():
         assert slot.bucket is not None
         found.setdefault((slot.partition, slot.bucket % common), []).append(item)
     return [tuple(sorted(found[key], key=lambda item: item.file_id)) for key in sorted(found)]

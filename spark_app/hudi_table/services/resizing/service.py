@@ -8,10 +8,11 @@ from functools import partial
 from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
-from hudi_table.services.planning import preview, publish, publish_approved
+from hudi_table.services.planning import Choose, preview, publish, publish_approved
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
 from hudi_table.table.ports import Engine
 from hudi_table.table.timeline import load_timeline
 
@@ -28,11 +29,15 @@ class ResizeService:
         """Publish a plan; None if it is published already. Until it is executed the table takes no writes."""
         if not request.plan:
             return publish(ctx, Action.REPLACE_COMMIT, resize_choice(ctx, wanted_buckets(request.options)))
-        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, partial(approved_choice, ctx))
+
+        def makes(ctx: TableContext) -> list[Choose]:
+            return [resize_choice(ctx, wanted_buckets(request.options), dry=True)]
+
+        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, makes, partial(approved_choice, ctx))
 
     def pending(self, ctx: TableContext) -> list[str]:
         """Published plans."""
-        return pending_instants(ctx, load_timeline(ctx))
+        return looking(ctx, lambda: pending_instants(ctx, load_timeline(ctx)))
 
     def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
         """Carry a plan out. The number of buckets is the plan's, whatever the options say."""

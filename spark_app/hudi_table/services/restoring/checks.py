@@ -11,6 +11,7 @@ from hudi_table.model.names import join, parse_base_file
 from hudi_table.table import recovery
 from hudi_table.table.compactions import pending_plans
 from hudi_table.table.context import TableContext
+from hudi_table.table.counting import counted_log
 from hudi_table.table.held import live_clusterings
 from hudi_table.table.listing import list_data_files
 from hudi_table.table.savepoints import savepoints
@@ -38,9 +39,10 @@ def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> No
     listed = {info.path for info in list_data_files(ctx.storage)}
     for partition, kept in known[savepoint].files.items():
         for name in kept:
-            if join(partition, name) not in listed:
+            path = join(partition, name)
+            if path not in listed and counted_log(ctx, timeline.until(savepoint), path):
                 raise InvalidRequestError(
-                    f"{join(partition, name)} of savepoint {savepoint} is gone, so it cannot be restored; bring it back first",
+                    f"{path} of savepoint {savepoint} is gone, so it cannot be restored; bring it back first",
                     base_path=ctx.base_path,
                 )
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
-from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
-from hudi_table.services.planning import Choose, Draft, publish, publish_approved
+from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looks_again
+from hudi_table.table.operation_log import logged
 from hudi_table.table.timeline import Timeline, load_timeline, records_of
 from hudi_table.table.transaction import caught_up
 from hudi_table.table.undo import carry_out, planned_undo
@@ -23,6 +21,8 @@ from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 
 
+@looks_again
+@logged("rollback")
 def rollback(ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
     """Take the newest write back, or a failed one that is pending. `writers_stopped`: the caller knows that every process that
     ever wrote the table has ended or left it, so nothing late can come. `approved`: digest of a dry run.
@@ -40,6 +40,8 @@ def rollback(ctx: TableContext, instant: str, *, writers_stopped: bool = False, 
     return _carry_out(ctx, ServiceType.ROLLBACK, planned)
 
 
+@looks_again
+@logged("restore")
 def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
     """Take back everything that was written after a savepoint, failed writes and pending plans too.
 
@@ -62,25 +64,25 @@ def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False,
 def _publish(ctx: TableContext, action: Action, choose: Choose, approved: str) -> ServicePlan:
     drop_metadata_if_any(ctx)
     if approved:
-        planned = publish_approved(ctx, action, approved, partial(_approved, ctx, choose, action, approved))
+        planned = publish(ctx, action, _approved(ctx, choose, action, approved))
     else:
         planned = publish(ctx, action, choose)
     assert planned is not None, "a choice raises rather than to find nothing"
     return planned
 
 
-def _approved(ctx: TableContext, choose: Choose, action: Action, digest: str, data: bytes) -> Choose:
+def _approved(ctx: TableContext, choose: Choose, action: Action, digest: str) -> Choose:
     """The same choice, as long as it still comes to what was approved."""
 
     def again(view: FileSystemView) -> Draft | None:
         draft = choose(view)
-        if draft is None or read_container(draft.body) != read_container(data):
+        if draft is None or digest_of(draft.body) != digest:
             raise InvalidRequestError(
                 f"the table has changed since plan {digest} was made: the {action.value} would take other files back; "
                 "make a new dry run",
                 base_path=ctx.base_path,
             )
-        return replace(draft, body=data)
+        return draft
 
     return again
 
@@ -95,13 +97,13 @@ def _carry_out(ctx: TableContext, service: ServiceType, planned: ServicePlan) ->
 def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writers_stopped: bool) -> ServiceResult:
     """A write that did not complete. A plan that waits is no failed write."""
     instant = next(i for i in timeline.pending if i.time == time)
-    if instant.action in PLANNED_ACTIONS:
+    if instant.action is Action.COMPACTION:
         raise InvalidRequestError(
             f"the {instant.action.value} {time} is planned, and writers have named their logs by it: execute it",
             base_path=ctx.base_path,
         )
-    clustering = any(i.time == time for i in pending_clusterings(ctx, timeline))
-    give_up = recovery.abort_plan if clustering else recovery.abort_and_roll_back
+    planned = instant.action is Action.LOG_COMPACTION or instant in pending_clusterings(ctx, timeline)
+    give_up = recovery.abort_plan if planned else recovery.abort_and_roll_back
     give_up(ctx, instant, confirmed_dead=writers_stopped)
     left = load_timeline(ctx)
     message = f"{instant.action.value} {time} is rolled back"

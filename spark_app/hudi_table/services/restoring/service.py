@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_table.model.options import WRITERS_STOPPED, check_keys
+from hudi_table.model.known_options import boolean_option
+from hudi_table.model.options import WRITERS_STOPPED
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.services.planning import preview
@@ -36,8 +37,7 @@ class UndoService(Unplanned):
 
 
 def _stopped(request: ServiceRequest) -> bool:
-    check_keys(request.options)
-    return request.options.get(WRITERS_STOPPED, "false").strip().lower() == "true"
+    return boolean_option(request.options, WRITERS_STOPPED)
 
 
 ROLLBACK_SERVICE = UndoService(ServiceType.ROLLBACK)

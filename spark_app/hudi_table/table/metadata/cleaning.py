@@ -39,7 +39,7 @@ def oldest_needed(table: MetadataTable) -> str:
         for group in groups:
             for log in group.latest.logs:
                 if log.name.token != EMPTY_LOG_TOKEN:
-                    found |= {log.instant} if log.instant else rows_of(table.ctx.storage, log.path)
+                    found |= {log.instant} if log.instant else rows_of(table.ctx.storage, log.path) or set()
     return min((data_instant(time) for time in found if time in table.counted), default="")
 
 

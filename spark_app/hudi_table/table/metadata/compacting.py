@@ -129,8 +129,8 @@ def _chosen(table: MetadataTable, timeline: Timeline) -> list[PlannedSlice]:
             logs = []
             for log in item.logs:
                 wrote = rows_of(table.ctx.storage, log.path)
-                if log.instant is None and wrote & pending:
-                    # Another engine's write is under way, and writes nothing again.
+                if wrote is None or (log.instant is None and wrote & pending):
+                    # Taken back since it was listed; or another engine's write is under way, and writes nothing again.
                     return []
                 if log.instant is None or any(time in table.counted for time in wrote):
                     logs.append(log)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.table.cleans import pending_cleans
 from hudi_table.table.context import TableContext
 from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
@@ -64,9 +65,14 @@ def differences(ctx: TableContext) -> list[Difference]:
     late = {join(*place): size for place, size in committed_files(infos, after).items()}
     listed = listed_files(listing)
     moved = {i.file_name for i in before.completed} != {i.file_name for i in after.completed}
+    waiting = [*pending_cleans(ctx, before).values(), *pending_cleans(ctx, after).values()]
+    going = {join(partition, name) for plan in waiting for partition, names in plan.files.items() for name in names}
+    emptied = {partition for plan in waiting for partition in plan.partitions}
     found = [Difference(path, "is not listed") for path in stored.keys() - listed.keys()]
     if not moved:
-        found += [Difference(path, "is listed and is not there") for path in listed.keys() - late.keys()]
+        # What a clean deletes is listed until it completes.
+        gone = listed.keys() - late.keys() - going
+        found += [Difference(path, "is listed and is not there") for path in gone]
     found += [
         Difference(path, f"is listed with {listed[path]} bytes and has {stored[path]}")
         for path in stored.keys() & listed.keys()
@@ -76,7 +82,7 @@ def differences(ctx: TableContext) -> list[Difference]:
     with_files = {partition for partition, _ in committed_files(infos, before)}
     found += [Difference(path, "is a partition that is not listed") for path in with_files - known]
     if not moved:
-        found += [Difference(path, "is no partition") for path in known - set(partitions_in(infos))]
+        found += [Difference(path, "is no partition") for path in known - set(partitions_in(infos)) - emptied]
     if table.by_partition and MetadataPartition.RECORD_INDEX in table.partitions.ready:
         groups = [group.latest for group in table.groups.get(MetadataPartition.RECORD_INDEX, ())]
         ids = [item.file_id for item in groups if is_there(item.logs, table.counted, based=item.base is not None)]

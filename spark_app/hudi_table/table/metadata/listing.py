@@ -13,14 +13,13 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.instants import Action
 from hudi_table.model.metadata_table import MetadataPartition, partition_key
 from hudi_table.model.names import HOODIE, PROPERTIES
 from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.ahead import fetched_ahead
 from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
-from hudi_table.table.metadata.table import MetadataTable
+from hudi_table.table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.table.ports import ObjectInfo
 from hudi_table.table.timeline import Timeline
 
@@ -62,7 +61,7 @@ def metadata_files(
         listing = read_listing(fetched_ahead(ctx.storage, table, MetadataPartition.FILES), keys)
         if not _is_still_there(table):
             return None
-    except (CorruptTableError, UnsupportedTableError):
+    except UNTOLD:
         return None
     files = [ListedFile(path, size) for path, size in sorted(listed_files(listing).items())]
     return ListedFiles(files, [] if partitions is not None else listed_partitions(listing))

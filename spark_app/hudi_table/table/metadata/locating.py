@@ -165,7 +165,7 @@ def _elsewhere(
     live, doubled = LiveKeys(ctx, timeline), []
     for number in np.unique(found).tolist():
         wanted = keys.take(pa.array(rows[found == number]))
-        for stored in live.of(slices[number]):
+        for stored in live.of(ctx.storage, slices[number]):
             both = wanted.filter(pc.is_in(wanted, value_set=stored))
             if len(both):
                 doubled.append(both)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.metadata_entries import joined_file_ids
 from hudi_table.codec.metadata_keys import file_group_index
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import CorruptTableError
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.context import TableContext
@@ -120,7 +120,7 @@ class RecordShards:
         """Where the index has these keys (strings), of the table in `storage`, and if it is by partition, where in the key's one of
         `partitions`. Shards without any of them are not opened.
 
-        Raises UnavailableError if a file was cleaned meanwhile, CorruptTableError, and what the storage raises.
+        Raises ObjectNotFoundError if a file was cleaned meanwhile, CorruptTableError, and what the storage raises.
         """
         numbers = self.numbers(keys, partitions)
         below = StorageBelow(storage, METADATA_TABLE)
@@ -140,13 +140,7 @@ class RecordShards:
         return located if self.spans is None or partitions is None else located.within(partitions)
 
     def _in_shard(self, storage: Storage, item: FileSlice, keys: pa.Array, rows: npt.NDArray[np.int64]) -> Located:
-        try:
-            entries = latest_of(parts_of(storage, item, self.counted, keys))
-        except ObjectNotFoundError as error:
-            raise UnavailableError(
-                f"{error.path} of the record index was cleaned while keys were looked up; try again",
-                base_path=storage.base_path,
-            ) from error
+        entries = latest_of(parts_of(storage, item, self.counted, keys))
         places = pc.index_in(keys, value_set=entries["key"].combine_chunks())
         known = places.is_valid()
         where = entries["location"].combine_chunks().take(places.filter(known))

@@ -13,7 +13,7 @@ from hudi_table.codec.log_blocks import BlockType, LogBlock
 from hudi_table.codec.log_hfile import read_hfile
 from hudi_table.codec.log_rows import read_deletes
 from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.log_scan import ShownInstants, slice_blocks
@@ -30,18 +30,9 @@ def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = N
     """The entries of a slice, of all keys or of the given ones, the base file's first: columns `key` and those of
     `decode_metadata`, and in each part of a delete block `_deleted`.
 
-    Raises CorruptTableError, also for a file that was cleaned meanwhile.
+    Raises CorruptTableError, ObjectNotFoundError for a file that was cleaned meanwhile.
     """
-    return _listed_parts(table.ctx.storage, item, table.counted, keys)
-
-
-def _listed_parts(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None) -> list[pa.Table]:
-    try:
-        return parts_of(storage, item, counted, keys)
-    except ObjectNotFoundError as error:
-        raise CorruptTableError(
-            f"{error.path} of the metadata table was listed and is gone; read again", base_path=storage.base_path
-        ) from error
+    return parts_of(table.ctx.storage, item, table.counted, keys)
 
 
 def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None = None) -> list[pa.Table]:
@@ -94,7 +85,7 @@ class PartitionSlices:
         """The entries of all keys, or of the given ones. Raises CorruptTableError, also for a file that was cleaned meanwhile."""
 
         def merged(item: FileSlice) -> pa.Table:
-            return latest_of(_listed_parts(storage, item, self.counted, keys))
+            return latest_of(parts_of(storage, item, self.counted, keys))
 
         return pa.concat_tables(LocalEngine(GROUPS_AHEAD).map(merged, self.slices))
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.metadata_entries import located_entries, locations
 from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.codec.parquet import read_footer
-from hudi_table.errors import InvalidDataError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import InvalidDataError, ObjectNotFoundError
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, data_instant, group_file_id
 from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
@@ -80,17 +80,12 @@ def _deal(
 ) -> None:
     live = LiveKeys(ctx, timeline)
     begins = dict(zip(shards, accumulate(shards.values(), initial=0), strict=False))
-    try:
-        for number, item in enumerate(slices):
-            of = None if None in shards else item.partition
-            for keys in live.of(item):
-                numbers = pa.repeat(pa.scalar(number, pa.int32()), len(keys))
-                batch = pa.RecordBatch.from_arrays([keys, numbers], names=["key", _NUMBER])
-                into.add(batch, begins[of] + file_group_index(keys, shards[of]))
-    except ObjectNotFoundError as error:
-        raise UnavailableError(
-            f"{error.path} was cleaned while the record index was built; build it again", base_path=ctx.base_path
-        ) from error
+    for number, item in enumerate(slices):
+        of = None if None in shards else item.partition
+        for keys in live.of(ctx.storage, item):
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(keys))
+            batch = pa.RecordBatch.from_arrays([keys, numbers], names=["key", _NUMBER])
+            into.add(batch, begins[of] + file_group_index(keys, shards[of]))
 
 
 def _refuse_twice(ctx: TableContext, entries: pa.Table) -> None:

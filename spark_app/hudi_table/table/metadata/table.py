@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.digits import whole
 from hudi_table.model.instants import Action, State, comparable_time
 from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
@@ -49,6 +50,10 @@ class Partitions:
     def unknown(self) -> tuple[str, ...]:
         """Those that have no meaning here."""
         return tuple(name for name in self.all if name not in set(MetadataPartition))
+
+
+UNTOLD = (CorruptTableError, UnsupportedTableError, ObjectNotFoundError)
+"""Errors after which what a metadata table would tell has to be found without it: it is damaged, or was rebuilt meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ class MetadataTable:
             return None
         try:
             table = cls.load(ctx, timeline)
-        except (CorruptTableError, UnsupportedTableError):
+        except UNTOLD:
             return None
         return table if table is not None and partition in table.partitions.ready else None
 
@@ -143,18 +148,13 @@ def read_partitions(data: TableContext) -> Partitions:
     return Partitions(
         _names(properties.get(METADATA_PARTITIONS, "")),
         _names(properties.get(METADATA_PARTITIONS_INFLIGHT, "")),
-        max(1, int(begun)) if begun.isdecimal() else 1,
+        whole(begun, 1) or 1,
     )
 
 
 def check_version(ctx: TableContext) -> None:
-    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError."""
-    try:
-        properties = parsed_properties(ctx.storage.get(PROPERTIES), ctx.base_path)
-    except ObjectNotFoundError as error:
-        raise CorruptTableError(
-            "the metadata table was listed and is gone", base_path=ctx.base_path, path=PROPERTIES
-        ) from error
+    """Refuse a metadata table of another version. Raises UnsupportedTableError, CorruptTableError, ObjectNotFoundError."""
+    properties = parsed_properties(ctx.storage.get(PROPERTIES), ctx.base_path)
     version = properties.get("hoodie.table.version", "0")
     if version != VERSION:
         raise UnsupportedTableError(

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,10 +70,11 @@ def test_every_type_of_service_can_be_asked_for() -> None:
 
 
 def test_hudictl_has_the_verbs_but_those_of_its_own() -> None:
-    lines = (ROOT / "pyproject.toml").read_text()
-    added = {name for name in VERBS if f'{name} = "hudi_operator.cli.kubectl.verb_{name}:main"' in lines}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    verbs = project["entry-points"]["hudictl.verbs"]
+    added = {name for name in VERBS if verbs.get(name) == f"hudi_operator.cli.kubectl.verb_{name}:main [operator]"}
     assert set(VERBS) - added == {"timeline"}
-    assert 'kubectl-hudi = "hudi_operator.cli.kubectl.program:main"' in lines
+    assert project["scripts"]["kubectl-hudi"] == "hudi_operator.cli.kubectl.program:main"
 
 
 @pytest.mark.parametrize(

@@ -315,17 +315,17 @@ def test_an_approved_dry_run_is_the_plan_that_runs_or_nothing(table: HudiTable) 
     seen = SERVICE.preview(table.context, request)
     assert seen is not None
     assert (seen.file_groups, seen.files_after, pending(table)) == (4, 2, [])
-    made = SERVICE.schedule(table.context, ServiceRequest(plan=seen.digest))
+    made = SERVICE.schedule(table.context, replace(request, plan=seen.digest))
     assert made is not None
     assert (made.digest, SERVICE.pending(table.context)) == (seen.digest, [made.instant])
     done = SERVICE.execute(table.context, made.instant, request, LocalEngine(1))
     assert done.figures["filesAfter"] == 2
-    again = SERVICE.preview(table.context, request)
+    again = SERVICE.preview(table.context, ServiceRequest(options={PLAN + "sort.columns": "id"}, force=True))
     assert again is not None
     table.upsert(rows(("a0", "x", 91)))
     with pytest.raises(WriteConflictError, match="has changed since the plan was made"):
-        SERVICE.schedule(table.context, ServiceRequest(plan=again.digest))
-    with pytest.raises(InvalidRequestError, match="there is no plan 'nope'"):
+        SERVICE.schedule(table.context, replace(request, plan=again.digest))
+    with pytest.raises(WriteConflictError, match="plan 'nope' cannot be made again"):
         SERVICE.schedule(table.context, ServiceRequest(plan="nope"))
     assert contents(table) == sorted([("a0", "x", 91), *ROWS[1:]])
 

@@ -20,6 +20,7 @@ from hudi_table.errors import (
 )
 from hudi_table.model.rings import Ring
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.kept_properties import KEPT
 from hudi_table.table.rings import RINGS, TableRings, ring_path
 from hudi_table.table.timeline import load_timeline
 from tests.support.crashes import new_store
@@ -289,6 +290,7 @@ def test_a_table_that_stores_no_index_is_clustered_by_what_the_options_say(tmp_p
     text = store.get(".hoodie/hoodie.properties").decode()
     kept = [line for line in text.splitlines() if "index" not in line and "colon" not in line]
     store.put(".hoodie/hoodie.properties", "\n".join(kept).encode())
+    store.delete(KEPT)
     foreign = open_table(table.base_path)
     assert foreign.context.config.index is None
     with pytest.raises(InvalidOptionError, match="CONSISTENT_HASHING"):

@@ -131,11 +131,7 @@ def test_a_key_in_two_files_of_a_partition_is_refused() -> None:
 
 def test_tables_that_store_no_keys_are_refused() -> None:
     store = new_store()
-    properties = {"hoodie.populate.meta.fields": "false"}
-    context = create(store, TableSpec(SCHEMA, "id", name="t"))
-    path = ".hoodie/hoodie.properties"
-    store.put(path, store.get(path) + "".join(f"{key}={value}\n" for key, value in properties.items()).encode())
-    assert context.config.populate_meta_fields
+    create(store, TableSpec(SCHEMA, "id", name="t", populate_meta_fields=False))
     with pytest.raises(UnsupportedTableError, match="_hoodie_record_key"):
         opened(store).build_metadata(["record_index"])
 

@@ -1,0 +1,82 @@
+"""`options` of the resources: what is refused of them, what contradicts the resource's own fields, and what does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hudi_operator.api.parsing import FieldError
+from hudi_operator.api.table import HudiTableSpec
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.index_properties import INDEX_TYPE, names_in
+from hudi_table.model.known_options import aliases, check_options, given, ignored_options
+from hudi_table.model.option_values import shown
+from hudi_table.model.options import OPERATION
+from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES
+
+
+def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
+    """Options of a resource that are unknown, refused or of no right value, each by name, and those that contradict each other."""
+    spec = document.get("spec")
+    options = spec.get("options") if isinstance(spec, Mapping) else None
+    found = []
+    for key, value in options.items() if isinstance(options, Mapping) else ():
+        try:
+            check_options({str(key): str(value)})
+        except InvalidOptionError as error:
+            found.append(FieldError(f"spec.options[{key}]", error.message))
+    return (*found, *_given_twice(options)) if isinstance(options, Mapping) else ()
+
+
+def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
+    """Options of a HudiTable that say otherwise than its own fields, which alone say what the table is and what an ingest does."""
+    fields = {
+        "hoodie.table.name": ("metadata.name", name),
+        "hoodie.table.type": ("spec.type", spec.type.hudi_name),
+        "hoodie.table.recordkey.fields": ("spec.recordKey", ",".join(spec.record_key)),
+        "hoodie.table.partition.fields": ("spec.partitionBy", ",".join(item.field for item in spec.partition_by)),
+        "hoodie.table.ordering.fields": ("spec.orderingFields", ",".join(spec.ordering_fields)),
+        "hoodie.datasource.write.hive_style_partitioning": ("spec.paths.hiveStyle", str(spec.paths.hive_style).lower()),
+        "hoodie.datasource.write.partitionpath.urlencode": ("spec.paths.urlEncode", str(spec.paths.url_encode).lower()),
+    }
+    if spec.index is not None:
+        fields[INDEX_TYPE] = ("spec.index.type", spec.index.type.hudi_name)
+    if spec.merge_mode is not None:
+        fields[MERGE_MODE] = ("spec.mergeMode", MERGE_NAMES[spec.merge_mode])
+    pairs = [(key, field, have) for key, (field, have) in fields.items()]
+    pairs += [(OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)]
+    found = []
+    for key, field, have in pairs:
+        want = given(spec.options, key) if _agree(spec.options, key) else None
+        if want and key == OPERATION:
+            want = want.replace("_", "")
+        if want and _plain(want) != _plain(have):
+            named = next(name for name in spec.options if aliases().get(name, name) == key)
+            message = f"is {shown(named, want)}, but {field} says {have!r}: leave the option out"
+            found.append(FieldError(f"spec.options[{named}]", message))
+    return tuple(found)
+
+
+def ignored(options: Mapping[str, str]) -> str:
+    """The options that do nothing, in one line for people; "" without any."""
+    return "; ".join(f"{key}: {why}" for key, why in ignored_options(options))
+
+
+def _agree(options: Mapping[str, str], key: str) -> bool:
+    """Whether all names of a key have one value; where they do not, another error says so."""
+    return len({value.strip() for name, value in options.items() if aliases().get(name, name) == key}) <= 1
+
+
+def _plain(text: str) -> str:
+    return ",".join(name.partition(":")[0] for name in names_in(text)).lower()
+
+
+def _given_twice(options: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Options that are given under two names with two values."""
+    asked = {str(key): str(value) for key, value in options.items()}
+    for earlier, newest in aliases().items():
+        if earlier in asked and asked.get(newest, asked[earlier]).strip() != asked[earlier].strip():
+            yield FieldError(
+                f"spec.options[{earlier}]",
+                f"is {shown(earlier, asked[earlier])}, and {newest} is {shown(newest, asked[newest])}: give one",
+            )

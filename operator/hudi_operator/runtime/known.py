@@ -1,0 +1,165 @@
+"""What is remembered of a table between two looks: small facts of the commits on its timeline, which cannot change, and the newest
+checkpoint of each ingest, wherever it stands.
+
+A checkpoint is looked for among the newest commits, then among the older ones, then in the archive: an ingest that rests is as little
+forgotten as one that a writer of another kind works beside. What was found is kept as long as its commit stands on the timeline, or is
+older than all of it; one that a restore has taken back is looked for again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hudi_operator.plan.observed import CommittedCheckpoint, Problem
+from hudi_table.errors import HudiError
+from hudi_table.model.checkpoint import KEY_PREFIX, key_of
+from hudi_table.model.instants import Instant, comparable_time
+from hudi_table.services.file_ingest import archived_checkpoints, read_checkpoint
+from hudi_table.table.context import TableContext
+from hudi_table.table.timeline import Timeline, commit_metadata
+
+COMMITS_READ_MAX = 200
+"""Of the newest commits rows and attempts are known; of older ones nothing is asked but checkpoints."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFact:
+    """`operation`: the commit's operation type. `attempts`: (ingest, attempt) of the checkpoints that it holds. `event_times`: of its rows."""
+
+    operation: str
+    attempts: tuple[tuple[str, str], ...]
+    event_times: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The newest checkpoint of an ingest: the instant of its commit, and its text."""
+
+    time: str
+    text: str
+
+
+@dataclass(slots=True)
+class KnownTable:
+    """Facts of one table. `rows`: of its live files, by path, as far as commits tell them."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rows: dict[str, int] = field(default_factory=dict)
+    _commits: dict[str, CommitFact] = field(default_factory=dict)
+    _held: dict[str, Held] = field(default_factory=dict)
+    _absent: set[str] = field(default_factory=set)
+    _newest: str = ""
+
+    @property
+    def weight(self) -> int:
+        """How much is remembered, in facts of a few hundred bytes."""
+        texts = sum(len(held.text) for held in self._held.values())
+        return 1 + len(self._commits) + len(self.rows) + texts // 256
+
+    def learn(self, ctx: TableContext, timeline: Timeline, ingests: Collection[str]) -> dict[str, Problem]:
+        """Take in what is new on a timeline; why the checkpoint of some ingest is not known. Raises HudiError."""
+        self._let_go(timeline)
+        found: dict[str, Instant] = {}
+        for place, instant in enumerate(reversed(timeline.commits)):
+            if place >= COMMITS_READ_MAX and all(name in found for name in ingests):
+                break
+            for name, _ in self._fact(ctx, instant, with_rows=place < COMMITS_READ_MAX).attempts:
+                found.setdefault(name, instant)
+        for name, instant in found.items():
+            held = self._held.get(name)
+            if held is None or held.time != instant.time:
+                self._held[name] = Held(instant.time, commit_metadata(ctx, instant).extra_metadata[key_of(name)])
+        self._newest = timeline.commits[-1].time if timeline.commits else ""
+        return self._from_archive(ctx, [n for n in ingests if n not in self._held and n not in self._absent])
+
+    def _from_archive(self, ctx: TableContext, missing: list[str]) -> dict[str, Problem]:
+        if not missing:
+            return {}
+        try:
+            found = archived_checkpoints(ctx, missing)
+        except HudiError as error:
+            return dict.fromkeys(missing, problem_of(error))
+        self._held |= {name: Held(time, text) for name, (time, text) in found.items()}
+        self._absent |= set(missing) - found.keys()
+        return {}
+
+    def _let_go(self, timeline: Timeline) -> None:
+        """Forget what holds no more."""
+        there = {instant.file_name for instant in timeline.commits}
+        self._commits = {name: fact for name, fact in self._commits.items() if name in there}
+        if not timeline.commits:
+            self._held, self._absent = {}, set()
+            return
+        times = {instant.time for instant in timeline.commits}
+        first = comparable_time(timeline.commits[0].time)
+        if self._newest and comparable_time(self._newest) < first:
+            # What was written and archived since the last look was never seen.
+            self._held, self._absent = {}, set()
+        self._held = {
+            name: held for name, held in self._held.items() if held.time in times or comparable_time(held.time) < first
+        }
+
+    def _fact(self, ctx: TableContext, instant: Instant, *, with_rows: bool) -> CommitFact:
+        known = self._commits.get(instant.file_name)
+        if known is None:
+            commit = commit_metadata(ctx, instant)
+            attempts = tuple(
+                (key.removeprefix(KEY_PREFIX), _attempt(text))
+                for key, text in commit.extra_metadata.items()
+                if key.startswith(KEY_PREFIX)
+            )
+            known = self._commits[instant.file_name] = CommitFact(
+                commit.operation_type or "", attempts, commit.event_times
+            )
+            if with_rows:
+                self.rows |= {stat.path: stat.num_writes for stat in commit.stats}
+        return known
+
+    def keep_rows(self, paths: Iterable[str]) -> None:
+        """These files are live; rows of no other are remembered."""
+        self.rows = {path: self.rows[path] for path in paths if path in self.rows}
+
+    def operations(self, timeline: Timeline) -> Mapping[str, str]:
+        """Instant → operation type of the newest commits."""
+        newest = timeline.commits[-COMMITS_READ_MAX:]
+        return {i.time: self._commits[i.file_name].operation for i in newest if i.file_name in self._commits}
+
+    def event_times(self, timeline: Timeline) -> tuple[int, int] | None:
+        """(the smallest of the newest commit that records any, the largest of the newest commits), in milliseconds since 1970."""
+        newest = timeline.commits[-COMMITS_READ_MAX:]
+        facts = [self._commits[i.file_name] for i in newest if i.file_name in self._commits]
+        found = [fact.event_times for fact in facts if fact.event_times is not None]
+        return (found[-1][0], max(most for _, most in found)) if found else None
+
+    def attempts(self, timeline: Timeline) -> dict[str, str]:
+        """Attempt → instant of the newest commits."""
+        newest = timeline.commits[-COMMITS_READ_MAX:]
+        facts = [(i, self._commits[i.file_name]) for i in newest if i.file_name in self._commits]
+        return {attempt: i.time for i, fact in facts for _, attempt in fact.attempts if attempt}
+
+    def checkpoints(self, ctx: TableContext) -> tuple[dict[str, CommittedCheckpoint], dict[str, Problem]]:
+        """(newest checkpoint of each ingest, why that of others cannot be read)."""
+        found: dict[str, CommittedCheckpoint] = {}
+        damaged: dict[str, Problem] = {}
+        for name, held in self._held.items():
+            try:
+                found[name] = CommittedCheckpoint(read_checkpoint(ctx, name, held.time, held.text), held.time)
+            except HudiError as error:
+                damaged[name] = problem_of(error)
+        return found, damaged
+
+
+def problem_of(error: HudiError) -> Problem:
+    """An error of the library as a finding."""
+    return Problem(error.name(), str(error), error.retryable)
+
+
+def _attempt(text: str) -> str:
+    """The attempt that a checkpoint names; nothing if it is damaged, which is told when it is read."""
+    try:
+        return str(json.loads(text)["attempt"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""

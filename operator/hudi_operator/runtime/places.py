@@ -1,0 +1,67 @@
+"""Where tables lie: which HudiTables have the same location, or one above or below another's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_operator.api.locations import scheme_of, segments
+from hudi_operator.api.resources import Key, key_of
+
+Place = tuple[str, ...]
+
+
+def place_of(document: Mapping[str, Any]) -> Place | None:
+    """The place of a stored HudiTable, None of what is none. The same URL at another endpoint is another place, and so is a file of
+    another namespace, which has volumes of its own."""
+    spec = document.get("spec")
+    location = spec.get("location") if isinstance(spec, Mapping) else None
+    if document["kind"] != "HudiTable" or not isinstance(spec, Mapping) or not isinstance(location, str):
+        return None
+    storage = spec.get("storage")
+    endpoint = storage.get("endpoint") if isinstance(storage, Mapping) else None
+    store = key_of(document).namespace if scheme_of(location) == "file" else str(endpoint or "").rstrip("/")
+    return (store, *segments(location))
+
+
+@dataclass(slots=True)
+class Places:
+    """Tables by place. A look-up costs as many steps as a location has folders. Not for several threads at once."""
+
+    _of: dict[Key, Place] = field(default_factory=dict)
+    _at: dict[Place, set[Key]] = field(default_factory=dict)
+    _below: dict[Place, set[Key]] = field(default_factory=dict)
+
+    def add(self, key: Key, document: Mapping[str, Any]) -> None:
+        """A resource is there."""
+        place = place_of(document)
+        if place is None:
+            return
+        self._of[key] = place
+        self._at.setdefault(place, set()).add(key)
+        for end in range(1, len(place) + 1):
+            self._below.setdefault(place[:end], set()).add(key)
+
+    def remove(self, key: Key) -> None:
+        """It is gone."""
+        place = self._of.pop(key, None)
+        if place is None:
+            return
+        _discard(self._at, place, key)
+        for end in range(1, len(place) + 1):
+            _discard(self._below, place[:end], key)
+
+    def sharing(self, key: Key) -> list[Key]:
+        """The others whose place is that of a table, or above or below it."""
+        place = self._of.get(key)
+        if place is None:
+            return []
+        above = (each for end in range(1, len(place)) for each in self._at.get(place[:end], ()))
+        return sorted({*self._below[place], *above} - {key})
+
+
+def _discard(index: dict[Place, set[Key]], place: Place, key: Key) -> None:
+    index[place].discard(key)
+    if not index[place]:
+        del index[place]

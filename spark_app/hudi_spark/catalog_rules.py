@@ -1,0 +1,62 @@
+"""Statements that Spark would carry out in its own catalog alone, refused: they would succeed and do nothing to a Hudi table.
+
+Facts (pyspark 4.3): Spark keeps the location and the properties of a table of its catalog from sources in Python; `CREATE TABLE` that lists
+columns, and `ALTER TABLE`, ask no source at all. So they are refused in Python, where a session has been registered.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from hudi_spark.format_options import NO_CATALOG
+from hudi_table.errors import InvalidRequestError
+
+_QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_CREATES = re.compile(
+    r"^\s*(?:create|replace)\s+(?:or\s+replace\s+)?(?:external\s+)?table\b.*?\busing\s+`?(?:hudi|org\.apache\.hudi)`?(?=\W|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ALTERS = re.compile(r"^\s*alter\s+table\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)", re.IGNORECASE)
+_PART = re.compile(r"`[^`]+`|\w+")
+_PROVIDER = re.compile(r"^Provider: (?:hudi|org\.apache\.hudi)$", re.IGNORECASE | re.MULTILINE)
+"""A line of what `SHOW TABLE EXTENDED` says of a table; `DESCRIBE` says it of other sources alone."""
+_MARK = "_refuses_idle_statements"
+
+
+def refuse_idle_statements(spark: Any) -> None:
+    """Let `spark.sql` of this session raise InvalidRequestError for such statements; once."""
+    plain: Callable[..., Any] = spark.sql
+    if getattr(plain, _MARK, False):
+        return
+
+    @functools.wraps(plain)
+    def sql(sqlQuery: str, *given: Any, **more: Any) -> Any:  # noqa: N803 - Spark's name
+        bare = _QUOTED.sub(" ", sqlQuery)
+        if _CREATES.match(bare):
+            raise InvalidRequestError(NO_CATALOG)
+        altered = _ALTERS.match(bare)
+        if altered and _is_hudi(plain, altered["name"]):
+            raise InvalidRequestError(
+                f"ALTER TABLE {altered['name']} would change Spark's catalog, and the Hudi table would stay as it is: write rows that have the "
+                "column (hudi_spark.write, df.write.format('hudi'))"
+            )
+        return plain(sqlQuery, *given, **more)
+
+    setattr(sql, _MARK, True)
+    spark.sql = sql
+
+
+def _is_hudi(sql: Callable[..., Any], name: str) -> bool:
+    """Whether the catalog's table of this name has Hudi as its source."""
+    *namespace, table = (part.strip("` \n\t") for part in _PART.findall(name))
+    place = "IN " + ".".join(f"`{part}`" for part in namespace) + " " if namespace else ""
+    try:
+        rows = sql(f"SHOW TABLE EXTENDED {place}LIKE '{table}'").collect()
+    except PySparkException:
+        return False  # Spark says what is wrong with the name when it gets the statement.
+    return any(_PROVIDER.search(str(row["information"])) for row in rows)

@@ -1,0 +1,267 @@
+"""`df.write.format("hudi")` and `INSERT`: rows through Spark's data source interface, as one commit.
+
+A data source gets its rows as Spark happens to hold them and cannot ask for those of one file group together. So tasks stage
+their rows beside the table, and when all have, the driver's side reads them as one stream and writes them as `write_hudi` does,
+in bounded memory. Where there is no table it makes the one that Hudi's options describe, at that moment and not before. A job
+that dies shows nothing; what it staged goes with the next write or clean. `hudi_spark.write` shuffles rows to their file
+groups instead and writes in all tasks at once: for many rows it is faster, in its result the same.
+
+Facts (Hudi 0.15.0): the operation is upsert unless `hoodie.datasource.write.operation` says otherwise; mode overwrite replaces all rows, but
+for `insert_overwrite`; delete goes with mode append alone; columns named like Hudi's five are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import datasource as ds
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from hudi_spark.format_options import Given
+from hudi_spark.worker import set_up_worker
+from hudi_table.api import HudiTable
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
+from hudi_table.model.index_properties import names_in
+from hudi_table.model.known_options import admit
+from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
+from hudi_table.services.inline import check_inline
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.context import TableContext
+from hudi_table.table.looks import looking
+from hudi_table.table.ports import Storage
+from hudi_table.table.properties import open_context
+from hudi_table.table.staged import discard_staged, stage_rows, staged_rows, sweep_staged
+from hudi_table.table.storage import open_storage
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.view import FileSystemView
+from hudi_table.write.create import TableSpec, config_of, create, refuse_other_content
+from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.operations import WriteRequest, begin
+from hudi_table.write.prepare import parse_operation, prepare
+
+_MODES = {"append": "append", "overwrite": "overwrite", "ignore": "ignore", "errorifexists": "error", "error": "error"}
+_NARROWING = ("columns", "filter", "asof", "as.of.instant", "timestampasof", "query", "since", "until", "fullscan")
+_COMBINE = "hoodie.combine.before.insert"
+
+
+@dataclass
+class Staged(ds.WriterCommitMessage):
+    """What one task has staged: a file, or None for no rows; `query` is the id of the stream that it belongs to."""
+
+    path: str | None
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWrite:
+    """A write as options and mode describe it. `mode`: append, overwrite, ignore or error; `partitions`: to be dropped, perhaps with `*`."""
+
+    operation: Operation
+    mode: str
+    options: Mapping[str, str]
+    partitions: tuple[str, ...] = ()
+    batch: str = ""
+
+    @classmethod
+    def of(cls, given: Given, overwrite: bool) -> AskedWrite:
+        """Raises InvalidRequestError for a source that shows a part of the table and for a mode that does not go with the operation."""
+        admit(given.hudi)
+        narrowed = [name for name in _NARROWING if name in given.own]
+        if narrowed:
+            raise InvalidRequestError(f"the option {narrowed[0]} makes this a view of a part: write without it")
+        name = given.one_of("the operation", own=given.own.get("operation"), hudi=given.hudi.get(OPERATION))
+        operation = parse_operation((name or operation_asked(None, given.hudi)).strip().lower())
+        mode = _mode(given.own.get("savemode"), overwrite)
+        options = {key: value for key, value in given.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
+        if mode == "overwrite":
+            if operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+                raise InvalidRequestError(f"operation {operation} goes with mode append alone, not with overwrite")
+            if operation is Operation.UPSERT:
+                options.setdefault(_COMBINE, "true")
+            operation = operation if operation.replaces else Operation.INSERT_OVERWRITE_TABLE
+        return cls(
+            operation, mode, options, names_in(given.hudi.get(PARTITIONS_TO_DELETE, "")), given.own.get("batch", "")
+        )
+
+
+def _mode(name: str | None, overwrite: bool) -> str:
+    """The save mode. Spark tells overwrite or not, the option `saveMode` the ones that it refuses itself."""
+    told = "overwrite" if overwrite else "append"
+    if name is None:
+        return told
+    mode = _MODES.get(name.strip().lower())
+    if mode is None:
+        raise InvalidOptionError(f"option 'saveMode': {name!r} is none of append, overwrite, ignore, errorifexists")
+    if overwrite and mode != "overwrite":
+        raise InvalidOptionError(f"option 'saveMode' is {name!r} and the mode is overwrite; leave one out")
+    return mode
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where rows go and how: all that tasks and the one who commits need; picklable.
+
+    `schema` has the columns of the rows without Hudi's own. `skips`: there is a table, and mode ignore leaves it alone.
+    """
+
+    asked: AskedWrite
+    open_storage: Callable[[], Storage] = field(repr=False)
+    schema: pa.Schema
+    token: str
+    skips: bool
+
+    @classmethod
+    def of(cls, given: Given, schema: StructType, overwrite: bool) -> Target:
+        """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
+        asked = AskedWrite.of(given, overwrite)
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        columns = pa.schema([item for item in arrow if item.name not in META_COLUMNS])
+        storage = open_storage(given.path, given.storage)
+        try:
+            ctx: TableContext | None = open_context(storage)
+        except TableNotFoundError:
+            ctx = None
+            _check_new(storage, columns, asked)
+        if ctx is not None:
+            _check_there(ctx, columns, asked)
+        sweep_staged(storage, SystemClock())
+        return cls(asked, storage.reopen(), columns, uuid.uuid4().hex, ctx is not None and asked.mode == "ignore")
+
+    def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
+        """The rows of one task, in a file of the attempt's own."""
+        set_up_worker()
+        task = TaskContext.get()
+        query = "" if task is None else task.getLocalProperty("sql.streaming.queryId") or ""
+        if self.skips:
+            return Staged(None, query)
+        # Retries and speculative attempts of a task have a file each, of which the message of the one that counts names its own.
+        name = f"{self.token}-{uuid.uuid4().hex}.arrow"
+        return Staged(stage_rows(self.open_storage(), name, batches, self.schema), query)
+
+    def commit(self, messages: Sequence[Staged], batch: str) -> None:
+        """Write what was staged, and make the table if there is none. Raises what `write_hudi` and `create_table` raise."""
+        if self.skips:
+            return
+        storage = self.open_storage()
+        table = self._table(storage)
+        if table is None:
+            return
+        rows = staged_rows(storage, [message.path for message in messages if message.path], self.schema)
+        operation, options = self.asked.operation, self.asked.options
+        if operation is not Operation.DELETE_PARTITION:
+            table.write(rows, operation=operation, options=options, batch=batch)
+            return
+        partitions = _matching(table.context, self.asked.partitions) or _partitions_of(table.context, rows)
+        if partitions:
+            table.write(None, operation=operation, options=options, batch=batch, partitions=partitions)
+
+    def _table(self, storage: Storage) -> HudiTable | None:
+        """The table, made where there is none; None where mode ignore finds one."""
+        try:
+            found = open_context(storage)
+        except TableNotFoundError:
+            spec = TableSpec(self.schema, options=self.asked.options)
+            alone = self.asked.mode in ("error", "ignore")
+            return HudiTable(create(storage, spec, if_exists="error" if alone else "open"))
+        if self.asked.mode == "error":
+            raise _exists(found)
+        return None if self.asked.mode == "ignore" else HudiTable(found)
+
+
+def _check_new(storage: Storage, schema: pa.Schema, asked: AskedWrite) -> None:
+    if asked.operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+        raise TableNotFoundError(f"there is no Hudi table at {storage.base_path} to delete from; check the path")
+    refuse_other_content(storage)
+    config = config_of(TableSpec(schema, options=asked.options), storage.base_path)
+    prepare(config, asked.operation, asked.options, None, schema)
+
+
+def _check_there(ctx: TableContext, schema: pa.Schema, asked: AskedWrite) -> None:
+    if asked.mode == "error":
+        raise _exists(ctx)
+    if asked.mode == "ignore":
+        return
+    check_inline(ctx, asked.options)
+    if asked.operation is not Operation.DELETE_PARTITION:
+        begin(ctx, schema.empty_table(), WriteRequest(asked.operation, asked.options))
+    elif asked.partitions:
+        partitions = _matching(ctx, asked.partitions)
+        begin(ctx, None, WriteRequest(asked.operation, asked.options, partitions=partitions))
+
+
+def _exists(ctx: TableContext) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"there is a table {ctx.config.name!r} at {ctx.base_path} already, and the mode is errorifexists: use append or overwrite",
+        base_path=ctx.base_path,
+    )
+
+
+def _matching(ctx: TableContext, given: Sequence[str]) -> list[str]:
+    """The partitions that are named; `*` stands for any text."""
+    if not any("*" in name for name in given):
+        return list(given)
+    slices = looking(ctx, lambda: FileSystemView(ctx, load_timeline(ctx)).latest_slices())
+    known = sorted({item.partition for item in slices})
+    patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in given]
+    found = [name for name in known if any(pattern.fullmatch(name) for pattern in patterns)]
+    if not found:
+        raise InvalidRequestError(
+            f"{PARTITIONS_TO_DELETE}={','.join(given)} matches no partition; there are {', '.join(known[:5]) or 'none'}"
+        )
+    return found
+
+
+def _partitions_of(ctx: TableContext, rows: pa.RecordBatchReader) -> list[str]:
+    """The partitions that the rows lie in."""
+    keys = TableKeys.of(ctx.config)
+    found: set[str] = set()
+    for batch in rows:
+        found.update(pc.unique(keys.partition_paths(batch)).to_pylist())
+    return sorted(found)
+
+
+class RowsWriter(ds.DataSourceArrowWriter):
+    """Commits the rows of all tasks at once.
+
+    Options: `operation` (upsert), `batch`, `saveMode`, `storage.…`, and keys `hoodie.…`, whose `hoodie.datasource.write.operation` says the same.
+    """
+
+    def __init__(self, given: Given, schema: StructType, overwrite: bool) -> None:
+        self._target = Target.of(given, schema, overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """Stage the rows of one task."""
+        return self._target.stage(iterator)
+
+    def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
+        """Write and commit. Raises what `hudi_table.write_hudi` raises."""
+        try:
+            self._target.commit(staged(messages), self._target.asked.batch)
+        finally:
+            self._discard()
+
+    def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
+        """Delete what was staged."""
+        del messages
+        self._discard()
+
+    def _discard(self) -> None:
+        discard_staged(self._target.open_storage(), self._target.token)
+
+
+def staged(messages: Sequence[ds.WriterCommitMessage | None]) -> list[Staged]:
+    """The messages of tasks that all succeeded. Raises InvariantError if one did not."""
+    found = [message for message in messages if isinstance(message, Staged)]
+    if len(found) < len(messages):
+        raise InvariantError(
+            f"{len(messages) - len(found)} of {len(messages)} tasks have staged nothing, and the write is to commit"
+        )
+    return found

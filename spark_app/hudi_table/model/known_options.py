@@ -1,0 +1,177 @@
+"""What becomes of every known `hoodie.*` option: it acts, it is refused, it is advice that nobody here needs, or it is an alias.
+
+`data/options.tsv` has a line for each key of Apache Hudi 0.15.0, 1.1.1 and 1.2.1 (of the last: of its common, client and storage modules), read
+from the released classes by reflection, and for those of our own. `docs/options.md` is made from it (`make options`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model import option_values
+from hudi_table.model.option_values import check_value, shown
+
+INDEX_SETTINGS = "hoodie.lakeops.index."
+"""What begins so is a setting of a custom index, which alone knows which ones there are."""
+
+
+class Fate(StrEnum):
+    """What becomes of an option that is given."""
+
+    ACTS = "acts"
+    REFUSED = "refused"
+    ADVICE = "advice"
+    ALIAS = "alias"
+
+
+_TOLD: dict[Any, Any] = {}
+"""What Python has shown of these warnings; one entry for each option at most."""
+
+
+class IgnoredOptionWarning(UserWarning):
+    """An option that tunes another engine was given and does nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOption:
+    """One line of the table.
+
+    `default`: what holds without it, "" for nothing. `values`: the kind of its values (see `option_values`); of a refused key the
+    values that are taken beside its default, since they ask for what is done anyhow. `note`: of a key that acts the test that proves it, of
+    a refused one why and what to do instead, of advice why it does nothing, of an alias the key that it stands for.
+    """
+
+    key: str
+    default: str
+    fate: Fate
+    values: str
+    note: str
+
+    def takes(self, value: str) -> bool:
+        """Whether a refused key may have this value."""
+        asked = value.strip().lower()
+        return asked in ("", self.default.lower()) or asked in self.values.lower().split("|")
+
+
+@cache
+def known_options() -> Mapping[str, KnownOption]:
+    """Every known option by its key."""
+    text = files("hudi_table.model").joinpath("data/options.tsv").read_text(encoding="utf-8")
+    lines = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+    return {key: KnownOption(key, default, Fate(fate), values, note) for key, default, fate, values, note in lines}
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """Alias → the key that it stands for."""
+    return {option.key: option.note for option in known_options().values() if option.fate is Fate.ALIAS}
+
+
+@cache
+def _names(key: str) -> tuple[str, ...]:
+    return (key, *(alias for alias, meant in aliases().items() if meant == key))
+
+
+def default_of(key: str) -> str:
+    """What holds without the option; "" for nothing."""
+    return known_options()[key].default
+
+
+def given(options: Mapping[str, str], key: str) -> str | None:
+    """The value of a key under its name or an alias, None if it is not given. Raises InvalidOptionError if they differ."""
+    values = {name: options[name].strip() for name in _names(key) if name in options}
+    if len(set(values.values())) > 1:
+        raise InvalidOptionError(
+            "one option is given twice: " + ", ".join(f"{name}={shown(name, value)}" for name, value in values.items())
+        )
+    return next(iter(values.values()), None)
+
+
+def option_text(options: Mapping[str, str], key: str) -> str:
+    """The value under its name or an alias, or its default. Raises InvalidOptionError as `given`."""
+    found = given(options, key)
+    return found or default_of(key)
+
+
+def boolean_option(options: Mapping[str, str], key: str) -> bool:
+    """An option that is true or false. Raises InvalidOptionError that names key and value."""
+    return option_values.boolean(key, option_text(options, key) or "false")
+
+
+def whole_option(options: Mapping[str, str], key: str, *, least: int = 0) -> int:
+    """An option that is a whole number. Raises InvalidOptionError that names key and value."""
+    return option_values.whole(key, option_text(options, key), least)
+
+
+def choice_option(options: Mapping[str, str], key: str) -> str:
+    """An option that is one of few values, in upper case. Raises InvalidOptionError that names key and value."""
+    found = option_text(options, key)
+    option_values.check_value(key, known_options()[key].values, found)
+    return found.strip().upper()
+
+
+def renamed(options: Mapping[str, str]) -> dict[str, str]:
+    """The options without aliases, so that they can be laid over others. What is given under its own name wins."""
+    meant = {aliases()[key]: value for key, value in options.items() if key in aliases()}
+    return meant | {key: value for key, value in options.items() if key not in aliases()}
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuse what is unknown, what we do not do, and values of another kind.
+
+    This is the one gate: every surface that takes options asks it, before anything else is done with them. Raises
+    InvalidOptionError that names key, value, and what to do instead.
+    """
+    for key, value in options.items():
+        if not isinstance(value, str):
+            raise InvalidOptionError(f"option {key!r} must be a string, not {value!r}; write it as {str(value)!r}")
+        if key.startswith(INDEX_SETTINGS) and key != INDEX_SETTINGS:
+            continue
+        if key not in known_options():
+            near = difflib.get_close_matches(key, known_options(), n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
+            raise InvalidOptionError(f"unknown option {key!r}{hint}")
+        _check(key, value)
+        given(options, aliases().get(key, key))
+
+
+def _check(key: str, value: str) -> None:
+    option = known_options()[aliases().get(key, key)]
+    if option.fate is Fate.REFUSED:
+        if not option.takes(value):
+            alias = f" (which is {option.key})" if key != option.key else ""
+            raise InvalidOptionError(
+                f"option {key!r}{alias} is refused with the value {shown(key, value)}: {option.note}"
+            )
+    elif value.strip():
+        check_value(key, option.values, value)
+
+
+def ignored_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(key, why it does nothing) of each option that is given and does nothing, sorted. One that has its default asks for nothing."""
+    known = known_options()
+    meant = ((key, known.get(aliases().get(key, key))) for key in sorted(options))
+    return tuple(
+        (key, option.note)
+        for key, option in meant
+        if option is not None
+        and option.fate is Fate.ADVICE
+        and options[key].strip().lower() not in ("", option.default.lower())
+    )
+
+
+def admit(options: Mapping[str, str]) -> None:
+    """`check_options`, with one IgnoredOptionWarning for each option that does nothing. Raises InvalidOptionError."""
+    check_options(options)
+    for key, why in ignored_options(options):
+        # By one place and one registry, so that a call which passes several gates says it once.
+        text = f"option {key!r} does nothing here: {why}"
+        warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_TOLD)

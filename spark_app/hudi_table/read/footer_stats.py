@@ -1,0 +1,54 @@
+"""Rows, minima and maxima of base files, from their footers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_table.codec.parquet import read_footer
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.view import FileSlice
+
+_AT_ONCE = 16
+"""Footers are waited for, not worked on."""
+
+
+def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Schema, files: pa.Table) -> pa.Table:
+    """`files`, a row for each slice, with the columns rows, minimum and maximum. Raises CorruptTableError and what storage raises."""
+    fields = [field for field in schema if not pt.is_nested(field.type)]
+
+    def read(found: FileSlice) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
+        if found.base is None:
+            return None, {}, {}
+        footer = read_footer(ctx.storage.open_read(found.base.path), path=found.base.path)
+        assert footer.metadata is not None
+        return footer.metadata.num_rows, *_ranges(footer.metadata, {field.name for field in fields})
+
+    found = LocalEngine(_AT_ONCE).map(read, list(slices))
+    kind = pa.struct([field.with_nullable(True) for field in fields])
+    return (
+        files.append_column("rows", pa.array([rows for rows, _, _ in found], pa.int64()))
+        .append_column("minimum", pa.array([low for _, low, _ in found], kind))
+        .append_column("maximum", pa.array([high for _, _, high in found], kind))
+    )
+
+
+def _ranges(metadata: Any, names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Smallest and largest value of each column of which every row group has them; NaN bounds nothing."""
+    low: dict[str, list[Any]] = {}
+    high: dict[str, list[Any]] = {}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(group.num_columns):
+            column = group.column(position)
+            found = column.statistics if column.path_in_schema in names else None
+            if found is None or not found.has_min_max or found.min != found.min or found.max != found.max:
+                continue
+            low.setdefault(column.path_in_schema, []).append(found.min)
+            high.setdefault(column.path_in_schema, []).append(found.max)
+    whole = {name for name, values in low.items() if len(values) == metadata.num_row_groups}
+    return {name: min(low[name]) for name in whole}, {name: max(high[name]) for name in whole}

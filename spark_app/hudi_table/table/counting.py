@@ -1,0 +1,49 @@
+"""Files that a plan or a savepoint names and that are gone: those that never counted, and damage.
+
+A log of a write that was not decided when it was named goes with that write, and no reader ever saw a row of it: without it all is as it
+was. Anything else that is gone held rows. Facts: a log's token names its writer if it is ours, but Hudi 1.1.1 takes over the token of the
+log before its own (measured): what such a write completed names its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_table.errors import CorruptTableError
+from hudi_table.model.names import parse_log_file
+from hudi_table.table.compactions import PlannedSlice
+from hudi_table.table.context import TableContext
+from hudi_table.table.listing import list_partitions
+from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.slices import LogFile
+from hudi_table.table.timeline import Timeline, commit_metadata
+
+
+def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice], what: str) -> frozenset[str]:
+    """Paths of planned logs that are gone and of which no block counts on this timeline; `what` names the plan.
+
+    Lists the plan's partitions. Raises CorruptTableError that names a planned file whose rows count and that is gone.
+    """
+    items = list(slices)
+    listed = list_partitions(ctx.storage, sorted({item.partition for item in items}))
+    there = {info.path for infos in listed.values() for info in infos}
+    named = [path for item in items for path in (item.base_path, *item.log_paths) if path is not None]
+    gone = [path for path in named if path not in there]
+    for path in gone:
+        if counted_log(ctx, timeline, path):
+            raise CorruptTableError(
+                f"{what} names {path}, whose rows count, and it is gone; bring it back from a copy or a version of the store "
+                "and execute the plan, or restore a savepoint",
+                base_path=ctx.base_path,
+                path=path,
+            )
+    return frozenset(gone)
+
+
+def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:
+    """Whether a file that is gone held rows that this timeline shows; so says any but a log of ours whose write has not completed."""
+    name = parse_log_file(path.rpartition("/")[2])
+    writer = None if name is None else LogFile(path, 0, name).instant
+    if writer is None or writer in VisibleInstants.of(timeline):
+        return True
+    return any(path in commit_metadata(ctx, instant).paths for instant in timeline.commits)

@@ -1,0 +1,29 @@
+"""Unfinished files on local disk that killed writers left behind.
+
+Where the file system has files without a name there are next to none: a file is staged under a name only where it has none, and where
+it replaces another.
+"""
+
+from __future__ import annotations
+
+from hudi_table.table.context import TableContext
+from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.storage_local import LocalStorage
+
+
+def abandoned(ctx: TableContext) -> list[ObjectInfo]:
+    """Those that nobody has written to for four quarantines: whoever staged them has lost its right to write long ago."""
+    if not isinstance(ctx.storage, LocalStorage):
+        return []
+    least, now = 4 * ctx.settings.quarantine_seconds, ctx.clock.now()
+    found = ctx.storage.staging_files()
+    return sorted((i for i in found if (now - i.modified).total_seconds() >= least), key=lambda info: info.path)
+
+
+def sweep(ctx: TableContext) -> int:
+    """Delete them. Returns how many went."""
+    found = abandoned(ctx)
+    for info in found:
+        assert isinstance(ctx.storage, LocalStorage)
+        ctx.storage.discard_staging(info.path)
+    return len(found)

@@ -1,0 +1,173 @@
+"""What options say of a table that is to be created, and whether they contradict one that is there.
+
+A property of the table may be given as an argument of `create_table`, as the option by which Hudi's writers name it, or as both
+if they agree. Later writes and services may repeat such options: they are compared with what the table stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model import option_values
+from hudi_table.model.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
+from hudi_table.model.known_options import given, renamed
+from hudi_table.model.merging import payload_named
+from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.table_config import IndexSpec, TableConfig, TableType
+from hudi_table.model.table_properties import (
+    GENERATOR_TYPES,
+    MERGE_MODE,
+    MERGE_NAMES,
+    PAYLOAD,
+    generator_class,
+    partition_fields,
+    table_payload,
+)
+
+NAME, DATABASE, TYPE, VERSION = "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version"
+RECORD_KEY, PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
+ORDERING = "hoodie.table.ordering.fields"
+GENERATOR, GENERATOR_TYPE = "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+META_FIELDS = "hoodie.populate.meta.fields"
+
+
+def asked_index(options: Mapping[str, str]) -> IndexSpec | None:
+    """The index that options name, None if they name none. Raises InvalidOptionError, UnsupportedTableError."""
+    name = options.get(INDEX_TYPE)
+    if not name and not options.get(INDEX_CLASS):
+        return None
+    try:
+        spec = index_spec(options)
+    except KeyError:
+        told = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
+        raise UnsupportedTableError(
+            f"{INDEX_TYPE}={name}{told} is not supported by this release; supported are {', '.join(INDEX_NAMES)}"
+        ) from None
+    except ValueError as error:
+        raise InvalidOptionError(str(error)) from error
+    return spec
+
+
+def described(options: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of a `TableSpec` that options tell. Raises InvalidOptionError, UnsupportedTableError."""
+    told = renamed(options)
+    found: dict[str, Any] = {}
+    for key, (field, value) in _FIELDS.items():
+        text = told.get(key, "").strip()
+        if text:
+            found[field] = value(key, text)
+    if told.get(PARTITIONS):
+        found["partition_by"] = partition_fields(told, _generator(told))
+    index = asked_index(told)
+    if index is not None and not told.get(INDEX_CLASS):
+        found["index"] = index
+    return found
+
+
+def check_generator(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError for a key generator that would make other keys or paths than the table's fields do."""
+    have = generator_class(config).rpartition(".")[2]
+    asked = _generator(renamed(options)).rpartition(".")[2]
+    if asked and asked != have:
+        raise InvalidOptionError(
+            f"option {GENERATOR} or {GENERATOR_TYPE} asks for {asked}, and the table's fields for {have}: leave the option out"
+        )
+
+
+def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse options that describe another table than this one. Raises InvalidOptionError."""
+    stored = {
+        NAME: config.name,
+        TYPE: config.type.hudi_name,
+        RECORD_KEY: ",".join(config.record_key),
+        PARTITIONS: ",".join(config.partition_fields),
+        ORDERING: ",".join(config.ordering_fields),
+        HIVE_STYLE: str(config.hive_style).lower(),
+        URL_ENCODE: str(config.url_encode).lower(),
+        META_FIELDS: str(config.populate_meta_fields).lower(),
+        CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
+        CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
+    }
+    if config.database:
+        stored[DATABASE] = config.database
+    if config.index is not None:
+        # Tables of ours store how they merge; of others their writers may tell it.
+        stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
+    for key, have in stored.items():
+        want = given(options, key)
+        if key == PAYLOAD and want:
+            payload_named(want)
+        if want is not None and _plain(key, want) != _plain(key, have):
+            name = next(
+                name for name in options if name in (key, *options) and given({name: options[name]}, key) is not None
+            )
+            raise InvalidOptionError(
+                f"option {name}={options[name]} contradicts the table, which stores {have!r}; remove the option"
+            )
+    check_generator(config, options)
+
+
+def merged(
+    given_fields: Mapping[str, Any], told: Mapping[str, Any], same: Callable[[str, Any, Any], bool]
+) -> dict[str, Any]:
+    """The fields of a spec, of arguments (None: not given) and options. Raises InvalidRequestError where they differ."""
+    found = {name: value for name, value in given_fields.items() if value is not None}
+    for name, value in told.items():
+        if name in found and not same(name, found[name], value):
+            raise InvalidRequestError(
+                f"{name} is {found[name]!r}, and the options say {value!r}: leave one of the two out"
+            )
+        found.setdefault(name, value)
+    return found
+
+
+def _plain(key: str, text: str) -> str:
+    if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE):
+        return text.strip().lower()
+    if key == PAYLOAD:
+        return text.strip().rpartition(".")[2]
+    # A custom key generator's fields carry their kind: `ts:timestamp`.
+    return ",".join(name.partition(":")[0] for name in names_in(text))
+
+
+def _generator(options: Mapping[str, str]) -> str:
+    asked = options.get(GENERATOR, "").strip()
+    kind = options.get(GENERATOR_TYPE, "").strip().upper()
+    return asked or (GENERATOR_TYPES.get(kind, kind) if kind else "")
+
+
+def _text(key: str, text: str) -> str:
+    del key
+    return text
+
+
+def _names(key: str, text: str) -> tuple[str, ...]:
+    del key
+    return names_in(text)
+
+
+def _type(key: str, text: str) -> str:
+    del key
+    return TableType[text.upper()].value
+
+
+def _mode(key: str, text: str) -> str:
+    del key
+    return next(mode.value for mode, name in MERGE_NAMES.items() if name == text.upper())
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
+    NAME: ("name", _text),
+    DATABASE: ("database", _text),
+    TYPE: ("type", _type),
+    RECORD_KEY: ("record_key", _names),
+    ORDERING: ("ordering_fields", _names),
+    MERGE_MODE: ("merge_mode", _mode),
+    HIVE_STYLE: ("hive_style", option_values.boolean),
+    URL_ENCODE: ("url_encode", option_values.boolean),
+    META_FIELDS: ("populate_meta_fields", option_values.boolean),
+}

@@ -1,0 +1,92 @@
+"""Rows that a caller hands over are looked at before they are written: text in UTF-8, no null where none may be.
+
+Arrow takes such arrays from other libraries unseen; a file with them breaks at its readers. The look costs a few milliseconds for
+a million values: it is Arrow's own, on columns, and of nested ones on the part that belongs to the batch.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_table.errors import InvalidDataError
+
+
+def refuse_unsound(rows: pa.RecordBatch) -> None:
+    """Raise InvalidDataError that names the column, for text that is no UTF-8 and for nulls in a required column or field.
+
+    `rows` have plain layouts, as `conform` gives them.
+    """
+    for field, values in zip(rows.schema, rows.columns, strict=True):
+        _check(values, field, field.name)
+
+
+def check_layout(batch: pa.RecordBatch) -> None:
+    """Raise InvalidDataError for arrays whose buffers do not hold what their type needs; by the ends of them alone."""
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            values.validate()
+        except pa.ArrowInvalid as error:
+            raise InvalidDataError(f"column '{name}' is no valid Arrow array: {error}") from error
+
+
+def _check(values: pa.Array, field: pa.Field, path: str) -> None:
+    if not field.nullable and values.null_count:
+        raise InvalidDataError(
+            f"column '{path}' is required and {values.null_count} of its values are null: fill them in or drop the rows"
+        )
+    kind = field.type
+    if pt.is_string(kind) or pt.is_decimal(kind):
+        _check_values(values, path)
+    elif not _deep(kind):
+        return
+    elif pt.is_struct(kind):
+        valid = values.is_valid() if values.null_count else None
+        for number, child in enumerate(kind):
+            if _looked_at(child):
+                found, inner = values.field(number), f"{path}.{child.name}"
+                _check(found if valid is None else found.filter(valid), child, inner)
+                _refuse_hidden(found, child, inner)
+    elif pt.is_map(kind):
+        for name, child, found in (("key", kind.key_field, values.keys), ("value", kind.item_field, values.items)):
+            if _looked_at(child):
+                _check(_own(values, found), child, f"{path}.{name}")
+    else:
+        _check(values.flatten(), kind.value_field, f"{path}.element")
+
+
+def _refuse_hidden(values: pa.Array, field: pa.Field, path: str) -> None:
+    """Arrow's Parquet writer (26.0) looks for nulls of a required field also where its struct is null."""
+    if not field.nullable and values.null_count:
+        raise InvalidDataError(
+            f"field '{path}' is required and null where its struct is null, which cannot be written: make the field nullable"
+        )
+
+
+def _check_values(values: pa.Array, path: str) -> None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        reason = "holds text that is not UTF-8" if "UTF8" in str(error) else f"holds what its type cannot: {error}"
+        raise InvalidDataError(f"column '{path}' {reason}: correct it, or store it as binary") from error
+
+
+def _own(values: pa.MapArray, entries: pa.Array) -> pa.Array:
+    """The entries that belong to these maps: a slice shares those of its neighbours. What a null map spans counts."""
+    if len(values) == 0:
+        return entries.slice(0, 0)
+    start, stop = values.offsets[0].as_py(), values.offsets[len(values)].as_py()
+    return entries.slice(start, stop - start)
+
+
+def _looked_at(field: pa.Field) -> bool:
+    return not field.nullable or pt.is_string(field.type) or pt.is_decimal(field.type) or _deep(field.type)
+
+
+def _deep(kind: pa.DataType) -> bool:
+    """Whether a nested type has anything to look at."""
+    if pt.is_struct(kind):
+        return any(_looked_at(child) for child in kind)
+    if pt.is_map(kind):
+        return True
+    return bool(pt.is_list(kind)) and _looked_at(kind.value_field)

@@ -1,0 +1,82 @@
+"""`options` of both resources: nothing that is refused gets past, and what does nothing is said in the status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hudi_operator.api.options import ignored
+from hudi_operator.api.resources import desired_service, desired_table
+from hudi_operator.plan.report import notes
+from hudi_table.model.known_options import check_options
+from tests.support.manifests import manifest, spec, stored
+from tests.support.options import refused, taken
+from tests.support.service_plans import service
+
+REFUSED = refused()
+
+
+def of_table(options: dict[str, str], **more: Any) -> dict[str, str]:
+    found = desired_table(stored(manifest(**spec(options=options, **more)))).errors
+    return {error.path: error.message for error in found}
+
+
+def of_service(options: dict[str, str]) -> dict[str, str]:
+    document = {
+        "apiVersion": "lakeops.dev/v1", "kind": "TableService", "metadata": {"name": "s", "uid": "u", "generation": 1},
+        "spec": {"tableRef": {"name": "t"}, "type": "Cleaning", "options": options},
+    }  # fmt: skip
+    return {error.path: error.message for error in desired_service(document).errors}
+
+
+@pytest.mark.parametrize("resource", [of_table, of_service])
+def test_every_refused_option_is_an_error_by_name(resource: Any) -> None:
+    few = dict(list(REFUSED.items())[:200])
+    errors = resource(few) | resource(dict(list(REFUSED.items())[200:]))
+    assert set(errors) >= {f"spec.options[{key}]" for key in REFUSED}
+    for key in REFUSED:
+        assert f"option {key!r}" in errors[f"spec.options[{key}]"]
+
+
+def test_what_they_take_is_no_error() -> None:
+    # What the manifest's own fields say is not for an option to say again otherwise.
+    for key, value in taken():
+        if value:
+            check_options({key: value})
+            assert of_service({key: value}) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"hoodie.datasource.write.operation": "delete"}, "spec.ingest[0].operation says 'Upsert'"),
+        ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "spec.type says 'COPY_ON_WRITE'"),
+        ({"hoodie.datasource.write.recordkey.field": "other"}, "spec.recordKey"),
+        ({"hoodie.datasource.write.precombine.field": "other"}, "spec.orderingFields"),
+        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, "spec.paths.hiveStyle says 'false'"),
+        ({"hoodie.index.type": "SIMPLE"}, "spec.index.type says 'BUCKET'"),
+        ({"hoodie.table.name": "other"}, "metadata.name"),
+    ],
+)
+def test_an_option_that_says_otherwise_than_a_field_is_an_error(options: dict[str, str], field: str) -> None:
+    ((path, message),) = of_table(options).items()
+    assert path == f"spec.options[{next(iter(options))}]"
+    assert field in message
+
+
+def test_what_does_nothing_is_a_note_of_the_table_and_a_condition_of_the_service() -> None:
+    options = {"hoodie.embed.timeline.server": "false", "hoodie.parquet.max.file.size": "1000"}
+    desired = desired_table(stored(manifest(**spec(options=options))))
+    assert desired.errors == ()
+    (note,) = notes(desired.spec, None)
+    assert note.reason == "IgnoredOptions"
+    assert note.message == "hoodie.embed.timeline.server: it belongs to Hudi's timeline server, which does not run here"
+    assert ignored({"hoodie.parquet.max.file.size": "1"}) == ""
+    assert service is not None
+
+
+@pytest.mark.parametrize("value", ["²", "1_000", "٣", "9" * 40, "-1"])
+def test_a_number_is_made_of_ascii_digits(value: str) -> None:
+    (message,) = of_service({"hoodie.clean.commits.retained": value}).values()
+    assert "is not a whole number from 1" in message

@@ -1,0 +1,164 @@
+"""What a resource and the operator's policy say of pods: joined, put into every way of launching, and refused where it would weaken them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hudi_operator.api.parsing import parse
+from hudi_operator.api.pods import PodPolicies, PodPolicy
+from hudi_operator.api.spark import PodSize, SparkSpec
+from hudi_operator.manifests.batch import job_manifest
+from hudi_operator.manifests.pod_parts import joined, refused_parts
+from hudi_operator.manifests.pods import PodSettings
+from hudi_table.model.jobspec import JobSpec
+from tests.hudi_operator.api.test_crds import PARTS
+from tests.support.attempts import SETTINGS, WAYS, attempt, made, pods
+
+TAINT = {"key": "hudi", "operator": "Exists"}
+
+
+def policy(**said: Any) -> PodPolicy:
+    found, errors = parse(PodPolicy, said, "jobs.pods")
+    assert found is not None, errors
+    return found
+
+
+def size(**said: Any) -> PodSize:
+    found, errors = parse(PodSize, said, "spec.spark.driver")
+    assert found is not None, errors
+    return found
+
+
+def given(one: PodPolicy) -> PodSettings:
+    return replace(SETTINGS, policies=PodPolicies(policy(), {"lake": one}))
+
+
+def refusals(one: PodPolicy, **said: Any) -> list[str]:
+    return [str(each) for each in refused_parts(one, size(**said), "spec.spark.driver")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_every_way_puts_what_was_said_into_its_pods(way: str, role: str) -> None:
+    if (way, role) == ("one pod", "executor"):
+        return
+    wanted = attempt(way, driver=size(**PARTS), executor=size(instances=2, **PARTS))
+    document = made(way, wanted, given(policy(tolerations=[TAINT], volumes=[{"claim": "lake", "path": "/data"}])))
+    found = pods(way, document)[role]
+    pod, main = found["spec"], found["spec"]["containers"][0]
+    assert pod["tolerations"] == [TAINT, *PARTS["tolerations"]]
+    assert (pod["nodeSelector"], pod["affinity"]) == (PARTS["nodeSelector"], PARTS["affinity"])
+    (spread,) = pod["topologySpreadConstraints"]
+    assert spread["labelSelector"] == {"matchLabels": {"hudi.lakeops.dev/attempt": wanted.run.name}}
+    assert (pod["priorityClassName"], pod["serviceAccountName"]) == ("low", "reader")
+    assert found["metadata"]["labels"].items() >= {"team": "lake", "hudi.lakeops.dev/attempt": wanted.run.name}.items()
+    assert found["metadata"]["annotations"]["example/owner"] == "lake"
+    env = {each["name"]: each for each in main["env"]}
+    assert env["MODE"]["value"] == "fast"
+    assert env["TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "team.tokens", "key": "t"}}
+    assert env["SSL_CERT_FILE"]["value"] == "/etc/hudi-ca/ca.crt"
+    assert {"name": "ca-bundle", "mountPath": "/etc/hudi-ca", "readOnly": True} in main["volumeMounts"]
+    assert {"name": "volume-0", "mountPath": "/data"} in main["volumeMounts"]
+    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "lake"}} in pod["volumes"]
+
+
+def test_cpu_is_asked_for_in_the_words_of_each_launcher() -> None:
+    sizes: dict[str, Any] = {
+        "driver": size(cpuRequest="250m", cpuLimit="2"),
+        "executor": size(instances=2, cpuRequest="500m", cpuLimit="3"),
+    }
+    job = made("Job", attempt("Job", **sizes))["spec"]["template"]
+    assert job["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "250m", "memory": "2Gi"}, "limits": {"memory": "2Gi", "cpu": "2"},
+    }  # fmt: skip
+    fixed = json.loads(job["metadata"]["annotations"]["hudi.lakeops.dev/job-spec"])["spark"]["fixed"]
+    asked = {"spark.kubernetes.executor.request.cores": "500m", "spark.kubernetes.executor.limit.cores": "3"}
+    assert fixed.items() >= asked.items()
+    kubeflow = made("SparkOperator", attempt("SparkOperator", **sizes))["spec"]
+    assert (kubeflow["driver"]["coreRequest"], kubeflow["driver"]["coreLimit"]) == ("250m", "2")
+    assert (kubeflow["executor"]["coreRequest"], kubeflow["executor"]["coreLimit"]) == ("500m", "3")
+    apache = made("ApacheSparkOperator", attempt("ApacheSparkOperator", **sizes))["spec"]["sparkConf"]
+    driver = {"spark.kubernetes.driver.request.cores": "250m", "spark.kubernetes.driver.limit.cores": "2"}
+    assert apache.items() >= (asked | driver).items()
+
+
+def resources(kind: str, spark: SparkSpec, one: PodPolicy, engine: str = "Local") -> dict[str, Any]:
+    wanted = attempt("one pod")
+    spec = JobSpec(wanted.run.name, {}, {"type": kind}, engine=engine)
+    template = job_manifest(replace(wanted, spec=spec, spark=spark), given(one))["spec"]["template"]
+    found: dict[str, Any] = template["spec"]["containers"][0]["resources"]
+    return found
+
+
+def test_work_that_reads_no_rows_gets_a_small_pod() -> None:
+    spark = SparkSpec(driver=size(cores=4, memory="8Gi"))
+    small = {"requests": {"cpu": "100m", "memory": "512Mi"}, "limits": {"memory": "512Mi"}}
+    for kind in ("Cleaning", "Archiving", "Savepoint", "Rollback", "Restore", "PartitionTTL", "Purge"):
+        assert resources(kind, spark, policy()) == small
+    for kind in ("Ingest", "Compaction", "Clustering", "Repair", "Indexing"):
+        assert resources(kind, spark, policy())["limits"] == {"memory": "8Gi"}
+    larger = resources("Cleaning", spark, policy(light={"cpu": "200m", "memory": "1Gi"}))
+    assert larger["requests"] == {"cpu": "200m", "memory": "1Gi"}
+    own, errors = parse(SparkSpec, {"light": {"memory": "2Gi"}}, "spec.spark")
+    assert own is not None, errors
+    assert resources("Cleaning", own, policy(light={"memory": "1Gi"}))["limits"] == {"memory": "2Gi"}
+
+
+def test_the_policy_of_a_namespace_wins_over_a_resource() -> None:
+    one = policy(nodeSelector={"pool": "hudi"}, env=[{"name": "MODE", "value": "slow"}], labels={"team": "ops"})
+    found = joined(
+        one,
+        size(nodeSelector={"pool": "gpu", "zone": "a"}, env=[{"name": "MODE", "value": "fast"}], labels={"team": "x"}),
+    )
+    assert (found.node_selector, found.labels) == ({"pool": "hudi", "zone": "a"}, {"team": "ops"})
+    assert [(each.name, each.value) for each in found.env] == [("MODE", "slow")]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"serviceAccountName": "cluster-admin"}, "serviceAccountName: is 'cluster-admin', and those of this namespace are reader"),
+        ({"priorityClassName": "system-node-critical"}, "priorityClassName: is 'system-node-critical', and none is allowed"),
+        ({"labels": {"hudi.lakeops.dev/attempt": "x"}}, "labels[hudi.lakeops.dev/attempt]: is not for a manifest"),
+        ({"labels": {"spark-role": "driver"}}, "labels[spark-role]: is not for a manifest"),
+        ({"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}, "is not for a manifest"),
+        ({"labels": {"a b": "x"}}, "is no name that Kubernetes takes"),
+        ({"labels": {"a": "x\ny"}}, "no value that Kubernetes takes"),
+        ({"annotations": {"container.apparmor.security.beta.kubernetes.io/job": "unconfined"}}, "is not for a manifest"),
+        ({"annotations": {"hudi.lakeops.dev/job-spec": "{}"}}, "is not for a manifest"),
+        ({"env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "k"}]}, "a credential: put it into the Secret"),
+        ({"env": [{"name": "LD_PRELOAD", "value": "/tmp/x.so"}]}, "may load code or change Spark"),
+        ({"env": [{"name": "JDK_JAVA_OPTIONS", "value": "-javaagent:x"}]}, "may load code or change Spark"),
+        ({"env": [{"name": "PYTHONPATH", "value": "/tmp"}]}, "may load code or change Spark"),
+        ({"env": [{"name": "HUDI_POD_IP", "value": "1.2.3.4"}]}, "may load code or change Spark"),
+        ({"env": [{"name": "SSL_CERT_FILE", "value": "/tmp/x"}]}, "which caBundle sets"),
+    ],
+)  # fmt: skip
+def test_what_would_weaken_a_pod_is_refused_by_name(said: dict[str, Any], words: str) -> None:
+    (found,) = refusals(policy(allowedServiceAccounts=["reader"]), **said)
+    assert words in found
+
+
+def test_what_is_allowed_is_taken() -> None:
+    one = policy(allowedServiceAccounts=["reader"], allowedPriorityClasses=["low"])
+    assert refusals(one, **PARTS) == []
+
+
+def test_what_we_set_ourselves_is_not_replaced() -> None:
+    """Whatever a policy or a document that was stored before says."""
+    loose = size(
+        labels={"hudi.lakeops.dev/attempt": "x"},
+        annotations={"hudi.lakeops.dev/job-spec": "{}"},
+        env=[{"name": "HOME", "value": "/"}],
+    )
+    wanted = attempt("Job", driver=loose, executor=size(instances=1))
+    found = pods("Job", made("Job", wanted))["driver"]
+    assert found["metadata"]["labels"]["hudi.lakeops.dev/attempt"] == wanted.run.name
+    assert json.loads(found["metadata"]["annotations"]["hudi.lakeops.dev/job-spec"])["attempt"] == wanted.run.name
+    assert [each for each in found["spec"]["containers"][0]["env"] if each["name"] == "HOME"] == [
+        {"name": "HOME", "value": "/tmp"}
+    ]

@@ -1,0 +1,64 @@
+"""Which tables lie where others do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hudi_operator.api.resources import Key, key_of
+from hudi_operator.runtime.places import Places
+from tests.support.manifests import manifest, spec, stored
+
+
+def table(name: str, namespace: str = "lake", **changes: Any) -> dict[str, Any]:
+    found = stored(manifest(name, **spec(**changes)))
+    return {**found, "metadata": {**found["metadata"], "namespace": namespace}}
+
+
+def names(places: Places, document: dict[str, Any]) -> list[str]:
+    return [f"{key.namespace}/{key.name}" for key in places.sharing(key_of(document))]
+
+
+def known(*documents: dict[str, Any]) -> Places:
+    places = Places()
+    for each in documents:
+        places.add(key_of(each), each)
+    return places
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ({}, {}, True),
+        ({}, {"location": "s3a://lake/flights/"}, True),
+        ({}, {"location": "s3://lake/flights/inner"}, True),
+        ({}, {"location": "s3://lake/flights-2"}, False),
+        ({}, {"storage": {"endpoint": "http://other:9000"}}, False),
+        ({"storage": {"endpoint": "http://s3:1/"}}, {"storage": {"endpoint": "http://s3:1"}}, True),
+        ({"location": "file:///data/a"}, {"location": "file:///data/a"}, False),
+    ],
+)
+def test_places_are_compared_across_namespaces(one: dict[str, Any], other: dict[str, Any], *, shared: bool) -> None:
+    here, there = table("a", **one), table("b", "other", **other)
+    places = known(here, there)
+    assert names(places, here) == (["other/b"] if shared else [])
+    assert names(places, there) == (["lake/a"] if shared else [])
+
+
+def test_what_is_gone_shares_no_more_and_leaves_nothing() -> None:
+    here, there = table("a"), table("b", location="s3://lake/flights/x")
+    places = known(here, there)
+    places.remove(key_of(there))
+    assert names(places, here) == []
+    places.remove(key_of(here))
+    assert places == Places()
+
+
+@pytest.mark.parametrize(
+    "broken", [None, "text", {"location": 7}, {"location": None}, {"location": "s3://lake/f", "storage": "x"}]
+)
+def test_a_document_that_is_no_table_harms_nobody(broken: object) -> None:
+    document = {**table("c"), "spec": broken}
+    assert names(known(table("a"), document), document) == []
+    assert Places().sharing(Key("HudiTable", "lake", "nobody")) == []

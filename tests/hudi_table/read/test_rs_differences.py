@@ -1,0 +1,41 @@
+"""Where hudi-rs reads other rows than ours, or none: cases of docs/compatibility.md that need no Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import create_table
+from tests.support.hudi_rs import read
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NESTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("s", pa.struct([("at", pa.timestamp("us", "UTC"))]))])
+PARTED = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("p", pa.string())])
+
+
+def rows(schema: pa.Schema, **fields: object) -> pa.Table:
+    return pa.Table.from_pylist([{"id": "a", **fields}], schema=schema)
+
+
+@pytest.mark.parametrize("hive", [False, True])
+def test_an_equals_sign_in_a_partition_value_is_read_alike(tmp_path: Path, *, hive: bool) -> None:
+    table = create_table(
+        str(tmp_path), PARTED, record_key="id", ordering_fields="ts", partition_by="p", index="Simple", hive_style=hive
+    )
+    table.upsert(rows(PARTED, ts=1, p="a=b"))
+    assert read(tmp_path)["p"].to_pylist() == table.scan().to_arrow()["p"].to_pylist() == ["a=b"]
+
+
+def test_a_nested_timestamp_in_a_log_is_read_by_ours_and_not_by_hudi_rs(tmp_path: Path) -> None:
+    table = create_table(
+        str(tmp_path), NESTED, record_key="id", ordering_fields="ts", index="Simple", type="MergeOnRead"
+    )
+    table.upsert(rows(NESTED, ts=1, s={"at": MOMENT}))
+    assert read(tmp_path)["s"].to_pylist() == [{"at": MOMENT}]
+    table.upsert(rows(NESTED, ts=2, s={"at": MOMENT}))
+    assert table.scan().to_arrow()["s"].to_pylist() == [{"at": MOMENT}]
+    with pytest.raises(Exception, match="reconcile"):
+        read(tmp_path)

@@ -1,0 +1,122 @@
+"""Another engine drops properties of a table: it is seen, said, nothing is written by weaker rules, and the doctor mends it.
+
+What Apache Hudi 0.15.0 drops: `tests/interop/test_kept_properties.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, create_table
+from hudi_table.cli import exits, main
+from hudi_table.errors import UnsupportedTableError
+from hudi_table.model.findings import Check
+from hudi_table.model.java_properties import parse_properties, render_properties
+from hudi_table.model.names import PROPERTIES
+from hudi_table.table.kept_properties import KEPT
+from hudi_table.table.properties import replace_properties
+from tests.support.beside import seen_anew
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
+PAYLOAD = "hoodie.compaction.payload.class"
+WEAKER = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+TOLD = (
+    "hoodie.index.type",
+    "hoodie.bucket.index.num.buckets",
+    "hoodie.lakeops.bucket.colon.rule",
+    "hoodie.table.timeline.timezone",
+)
+
+
+def rows(*items: tuple[str, int, int]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, item, strict=True)) for item in items], schema=SCHEMA)
+
+
+def new_table(base: str = "") -> HudiTable:
+    table = create_table(
+        base or f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", ordering_fields="ts",
+        index={"type": "Bucket", "buckets": 2}, type="MergeOnRead",
+    )  # fmt: skip
+    table.upsert(rows(("a", 1, 9)))
+    return table
+
+
+def stored(table: HudiTable) -> dict[str, str]:
+    return parse_properties(table.context.storage.get(PROPERTIES).decode())
+
+
+def rewrite(table: HudiTable, properties: dict[str, str]) -> None:
+    table.context.storage.put(PROPERTIES, render_properties(properties, ()).encode())
+
+
+def erase(table: HudiTable) -> dict[str, str]:
+    """Leave the properties as another engine does that writes them anew; returns what they were."""
+    before = stored(table)
+    rewrite(table, {key: value for key, value in before.items() if key not in TOLD} | {PAYLOAD: WEAKER})
+    return before
+
+
+def test_a_table_whose_properties_were_dropped_is_read_by_them_and_not_written_until_they_are_mended() -> None:
+    table = new_table()
+    table.upsert(rows(("a", 2, 5)))
+    before = erase(table)
+    found = seen_anew(table)
+    assert found.context.config == table.context.config
+    assert found.scan().to_arrow()["v"].to_pylist() == [1]
+    for change in (lambda: found.upsert(rows(("a", 3, 1))), lambda: found.schedule_compaction(force=True)):
+        with pytest.raises(
+            UnsupportedTableError, match=r"dropped or changed properties .*hoodie\.index\.type.*doctor .* --mend"
+        ):
+            change()
+    findings = [finding for finding in found.doctor() if finding.check is Check.PROPERTIES]
+    assert {key for key in (*TOLD, PAYLOAD) if any(f"{key}, which was" in f.message for f in findings)} == {
+        *TOLD,
+        PAYLOAD,
+    }
+    assert set(found.mend()) == {*TOLD, PAYLOAD}
+    assert stored(table) == before
+    again = seen_anew(table)
+    assert not again.doctor()
+    again.upsert(rows(("a", 3, 1)))
+    assert again.scan().to_arrow()["v"].to_pylist() == [1]
+
+
+def test_what_we_change_ourselves_is_not_missed() -> None:
+    table = create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", index="Simple")
+    table.upsert(rows(("a", 1, 9)))
+    table.use_index("Bloom")
+    assert not seen_anew(table).context.lost
+    replace_properties(table.context, {"hoodie.lakeops.txn.suspect.seconds": "60"})
+    replace_properties(table.context, {"hoodie.lakeops.txn.suspect.seconds": None})
+    assert not seen_anew(table).context.lost
+    properties = stored(table)
+    rewrite(table, {key: value for key, value in properties.items() if key != "hoodie.index.type"})
+    assert seen_anew(table).context.lost == {"hoodie.index.type": ("BLOOM", None)}
+
+
+def test_a_table_without_a_copy_gets_one_with_its_next_write_if_it_is_ours() -> None:
+    table = new_table()
+    table.context.storage.delete(KEPT)
+    seen_anew(table).upsert(rows(("a", 2, 9)))
+    erase(table)
+    assert seen_anew(table).context.lost
+    theirs = new_table()
+    theirs.context.storage.delete(KEPT)
+    erase(theirs)
+    assert not seen_anew(theirs).context.lost
+
+
+def test_the_command_says_what_it_put_back(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    base = f"{tmp_path}/t"
+    table = new_table(base)
+    before = erase(table)
+    assert main(["doctor", base]) == exits.FINDINGS
+    assert "another engine has dropped hoodie.index.type, which was 'BUCKET'" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(["doctor", base, "--mend"]) == 0
+    assert "put back: hoodie.bucket.index.num.buckets" in capsys.readouterr().err
+    assert stored(table) == before

@@ -1,0 +1,73 @@
+"""What operations say while they run and when they end: progress functions, and lines of `logging`."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from hudi_table.errors import InvalidDataError
+from hudi_table.model.progress import Progress
+from tests.support.written import contents, new_table, rows
+
+FORCE = {"force": True}
+
+
+def test_writes_and_services_tell_how_far_they_are() -> None:
+    heard: list[Progress] = []
+    table = new_table(type="MergeOnRead", index={"type": "Bucket", "buckets": 2})
+    data = rows(*((f"k{n}", city, n) for n in range(9) for city in "xy"))
+    table.upsert(data, progress=heard.append)
+    assert heard[-1].operation == "upsert"
+    assert heard[-1].done == heard[-1].total == 4
+    assert Progress("upsert", 0, None) in heard, "rows are taken in from a stream of unknown length"
+    table.upsert(data)
+    heard.clear()
+    table.compact(force=True, progress=heard.append)
+    assert [(p.operation, p.done, p.total) for p in (heard[0], heard[-1])] == [
+        ("compaction", 0, 4),
+        ("compaction", 4, 4),
+    ]
+    heard.clear()
+    table.doctor(progress=heard.append)
+    assert (heard[-1].operation, heard[-1].done) == ("doctor", heard[-1].total)
+
+
+def test_a_progress_function_that_fails_breaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[Progress] = []
+
+    def fails(progress: Progress) -> None:
+        calls.append(progress)
+        raise RuntimeError("nobody looks")
+
+    table = new_table()
+    table.upsert(rows(("a", "x", 1)), progress=fails)
+    assert contents(table) == [("a", "x", 1)]
+    assert len(calls) == 1
+    assert "is not called again" in caplog.text
+
+
+def test_an_operation_is_one_line_with_counts_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    table = new_table()
+    with caplog.at_level(logging.INFO, "hudi_table"):
+        result = table.upsert(rows(("a", "x", 1), ("b", "y", 2)))
+        table.upsert(rows(("a", "x", 3)))
+        table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+        table.doctor()
+    lines = [(record.name, record.getMessage()) for record in caplog.records]
+    assert [name for name, _ in lines][:2] == ["hudi_table.write"] * 2
+    assert {"hudi_table.doctor"} <= {name for name, _ in lines}
+    assert re.fullmatch(
+        rf"write of {re.escape(table.base_path)}: {result.instant}, rows_inserted=2, rows_written=2, .* in \d+\.\d{{3}} s",
+        lines[0][1],
+    )
+
+
+def test_an_operation_that_is_refused_is_told_by_the_name_of_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    table = new_table()
+    with caplog.at_level(logging.DEBUG, "hudi_table"), pytest.raises(InvalidDataError):
+        table.upsert(rows(("", "x", 1)))
+    said = [record.getMessage() for record in caplog.records if record.name == "hudi_table.write"]
+    assert said[0].endswith("begins")
+    assert re.search(r"ended in InvalidData after \d", said[-1])

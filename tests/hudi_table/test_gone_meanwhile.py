@@ -1,0 +1,218 @@
+"""What a reader, a writer or a service has listed goes away before it is opened: given up, rewritten and cleaned, archived.
+
+Whoever asks for the newest state goes on by themselves. The past is told to be gone only where it is; nothing is called damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import duckdb
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import ExpiredError, WriteConflictError
+from hudi_table.model.findings import Severity
+from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.table import recovery
+from hudi_table.table.clock import SystemClock
+from hudi_table.table.ports import Storage
+from hudi_table.table.timeline import load_timeline
+from hudi_table.table.transaction import Transaction
+from tests.support.aged import AgedStorage
+from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
+from tests.support.meanwhile import AtCall
+from tests.support.scale import scaled
+
+ONE_GROUP = Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)
+GROUPS = Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ)
+PLAIN = Layout(IndexType.SIMPLE, True)
+LAYOUTS = [ONE_GROUP, GROUPS, PLAIN]
+KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+NEW = ("z", "x", 7)
+INTERLEAVINGS = 3
+"""Of one operation with one event; calls in between are passed over."""
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Sleeper(SystemClock):
+    """The clock of a process that stood still while others worked."""
+
+    slept = 0.0
+
+    def boot_seconds(self) -> float:
+        return super().boot_seconds() + self.slept
+
+
+def with_undecided(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Storage:
+    """A table, and the files of a write that nothing has decided yet."""
+    store = with_logs(layout)
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", _killed)
+        with pytest.raises(Killed):
+            opened(store).write(rows(("a", "x", 99), ("c", "y", 99)), operation="upsert")
+    return store
+
+
+def _killed(*_: object) -> None:
+    raise Killed
+
+
+def given_up(store: Storage) -> None:
+    """The undecided write, which is older than whatever else is pending, is taken back."""
+    ctx = opened(store).context
+    for instant in load_timeline(ctx).pending[:1]:
+        recovery.abort_and_roll_back(ctx, instant, confirmed_dead=True)
+
+
+def rewritten(store: Storage) -> None:
+    """The same, and all that is there is rewritten; what was there before is cleaned and archived at once."""
+    given_up(store)
+    table = opened(AgedStorage(store))
+    if table.context.config.type is TableType.MERGE_ON_READ:
+        table.compact(force=True)
+    for _ in range(3):
+        table.write(rows(NEW), operation="upsert")
+        if table.context.config.type is TableType.MERGE_ON_READ:
+            table.compact(force=True)
+    table.clean(KEEP, force=True)
+    table.archive(KEEP, force=True)
+
+
+EVENTS: dict[str, Callable[[Storage], None]] = {"given up": given_up, "rewritten": rewritten}
+
+
+def _tuples(found: Any) -> Rows:
+    return frozenset((row["id"], row["city"], row["value"]) for row in found)
+
+
+def _changed(table: HudiTable) -> Rows:
+    """The newest image of every key, by the changes of all commits."""
+    state: dict[str, tuple[str, str, int]] = {}
+    for row in table.changes().to_arrow().to_pylist():
+        image = row["after"] or row["before"]
+        state.pop(image["id"], None)
+        if row["after"]:
+            state[image["id"]] = (image["id"], image["city"], image["value"])
+    return frozenset(state.values())
+
+
+def _by_duckdb(table: HudiTable) -> Rows:
+    try:
+        return frozenset(table.scan().to_duckdb().fetchall())
+    except duckdb.Error as error:
+        # DuckDB passes on the text of an error alone.
+        if "hudi_table.errors.ExpiredError" not in str(error):
+            raise
+        raise ExpiredError(str(error)) from error
+
+
+def _examined(table: HudiTable) -> None:
+    found = [f for f in table.doctor() if f.severity is Severity.ERROR]
+    assert not found, found
+
+
+READS: dict[str, Callable[[HudiTable], object]] = {
+    "arrow": lambda t: _tuples(t.scan().to_arrow().to_pylist()),
+    "filtered": lambda t: _tuples(t.scan(filter="value > -1").to_arrow().to_pylist()),
+    "polars": lambda t: _tuples(t.scan().to_polars().collect().to_dicts()),
+    "duckdb": _by_duckdb,
+    "count": lambda t: t.scan().count(),
+    "changes": _changed,
+}
+LOOKS: dict[str, Callable[[HudiTable], object]] = {
+    "schema": lambda t: t.schema(),
+    "timeline": lambda t: t.timeline(archived=True),
+    "history": lambda t: t.history(archived=True),
+    "files": lambda t: t.files(),
+    "doctor": _examined,
+}
+WORKS: dict[str, Callable[[HudiTable], object]] = {
+    "upsert": lambda t: t.write(rows(("b", "x", 5)), operation="upsert"),
+    "delete": lambda t: t.write(rows(("a", "x", 5)), operation="delete"),
+    "clean": lambda t: t.clean(KEEP, force=True),
+    "archive": lambda t: t.archive(KEEP, force=True),
+    "savepoint": lambda t: t.savepoint(),
+}
+
+
+def interleaved(
+    start: Storage, operation: Callable[[HudiTable], object], event: Callable[[Storage], None]
+) -> list[tuple[int, Storage, HudiTable]]:
+    """The operation's table at each of some of its calls, before which the event happens."""
+    counting = AtCall(copied(start), 0, lambda: None)
+    operation(opened(counting))
+    step = max(1, counting.calls // scaled(INTERLEAVINGS))
+    found = []
+    for number in range(1, counting.calls + 1, step):
+        store = copied(start)
+        table = opened(AtCall(store, number, partial(_slept_through, clock := Sleeper(), event, store)))
+        table.context.clock = clock
+        found.append((number, store, table))
+    return found
+
+
+def _slept_through(clock: Sleeper, event: Callable[[Storage], None], store: Storage) -> None:
+    event(store)
+    clock.slept += 60.0
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("operation", READS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_reader_of_the_newest_state_goes_on_by_itself(
+    layout: Layout, operation: str, event: str, monkeypatch: pytest.MonkeyPatch, figure: Callable[[int, str], None]
+) -> None:
+    start = with_undecided(layout, monkeypatch)
+    before = read(start)
+    after = before | {NEW} if event == "rewritten" else before
+    told = {len(before), len(after)} if operation == "count" else {before, after}
+    found = interleaved(start, READS[operation], EVENTS[event])
+    for number, _, table in found:
+        where = f"{event} before call {number}"
+        try:
+            assert READS[operation](table) in told, where
+        except ExpiredError:
+            # What commits changed is of the past. Of several groups some rows may have been given already.
+            assert event == "rewritten", where
+            assert operation == "changes" or layout is not ONE_GROUP, where
+    figure(len(found), "interleavings of readers")
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("operation", LOOKS)
+@pytest.mark.parametrize("layout", [GROUPS, PLAIN], ids=str)
+def test_who_looks_at_a_table_goes_on_by_itself(
+    layout: Layout, operation: str, event: str, monkeypatch: pytest.MonkeyPatch, figure: Callable[[int, str], None]
+) -> None:
+    found = interleaved(with_undecided(layout, monkeypatch), LOOKS[operation], EVENTS[event])
+    for _, _, table in found:
+        LOOKS[operation](table)
+    figure(len(found), "interleavings of looks")
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("operation", WORKS)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_writer_or_service_goes_on_by_itself(
+    layout: Layout, operation: str, event: str, monkeypatch: pytest.MonkeyPatch, figure: Callable[[int, str], None]
+) -> None:
+    start = with_undecided(layout, monkeypatch)
+    before = read(start) | ({NEW} if event == "rewritten" else set())
+    keys = {"upsert": {("b", "x", 5)}, "delete": set()}.get(operation)
+    gone = {"upsert": "b", "delete": "a"}.get(operation)
+    expected = before if keys is None else {row for row in before if row[0] != gone} | keys
+    found = interleaved(start, WORKS[operation], EVENTS[event])
+    for number, store, table in found:
+        try:
+            WORKS[operation](table)
+        except WriteConflictError:
+            assert event == "rewritten", f"{event} before call {number}"
+            continue
+        assert read(store) == expected, f"{event} before call {number}"
+    figure(len(found), "interleavings of work")

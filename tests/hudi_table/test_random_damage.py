@@ -1,0 +1,206 @@
+"""A changed byte anywhere in a table ends in the right rows or in a named error, and never ends the doctor.
+
+Bits are flipped, files cut, stretches swapped and filled with one byte, over every kind of file of tables that have them all.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from hudi_table import errors
+from hudi_table.api import HudiTable
+from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.table.ports import Storage
+from hudi_table.table.transaction import Transaction
+from tests.support.aged import AgedStorage
+from tests.support.crashes import RING_LAYOUT, Layout, copied, opened, rows, with_logs
+from tests.support.scale import scaled
+
+PLAIN = Layout(IndexType.SIMPLE, True)
+LOGS = Layout(IndexType.BUCKET, True, TableType.MERGE_ON_READ)
+CHANGES = Layout(IndexType.SIMPLE, False, logs_changes=True)
+KEEP = {"hoodie.clean.commits.retained": "2", "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "5"}
+TRIALS = 6
+"""Of each table."""
+WRITES_EVERY = 5
+SIGNALS = (errors.InvariantError, errors.ObjectNotFoundError, errors.ObjectExistsError, errors.OutcomeUnknownError)
+
+KINDS: dict[str, str] = {
+    "properties": r"\.hoodie/hoodie\.properties$",
+    "kept properties": r"\.hoodie/\.txn/properties$",
+    "chain entry": r"\.hoodie/\.txn/\d+\.json$",
+    "hint": r"\.hoodie/\.txn/(hint|clock)$",
+    "marker": r"\.hoodie/\.temp/",
+    "archive": r"\.hoodie/archived/",
+    "definitions": r"\.hoodie/\.index_defs/",
+    "ring": r"\.hoodie/\.bucket_index/",
+    "hfile": r"\.hoodie/metadata/.*\.hfile$",
+    "metadata log": r"\.hoodie/metadata/[a-z_]+/\..*\.log\.",
+    "metadata timeline": r"\.hoodie/metadata/\.hoodie/",
+    "partition metadata": r"\.hoodie_partition_metadata$",
+    "completed write": r"\.hoodie/\d+\.(commit|deltacommit|replacecommit)$",
+    "other action": r"\.hoodie/\d+\.(clean|rollback|savepoint|restore|indexing)$",
+    "requested": r"\.hoodie/\d+\.[a-z]+\.requested$",
+    "inflight": r"\.hoodie/\d+(\.[a-z]+)?\.inflight$",
+    "change data": r"\.log\.[^/]*\.cdc$",
+    "log": r"/\.[^/]*\.log\.\d+_[^/]*$",
+    "base file": r"\.parquet$",
+}
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def _killed(*_: object) -> None:
+    raise Killed
+
+
+def grown(layout: Layout, monkeypatch: pytest.MonkeyPatch, *, metadata: bool = False) -> Storage:
+    """A table that has seen every action: writes, overwrites, a rollback, a savepoint, cleans, an archiving, rewrites, a plan that waits."""
+    store = with_logs(layout)
+    table = opened(AgedStorage(store))
+    if metadata:
+        table.build_metadata(["column_stats", "bloom_filters", "record_index"])
+    table.write(rows(("o", "y", 1)), operation="insert_overwrite")
+    table.write(rows(("p", "x", 2), ("q", "y", 3)), operation="upsert")
+    table.savepoint()
+    _die_writing(store, monkeypatch)
+    for number in range(6):
+        table.write(rows(("p", "x", number), ("r", "y", number)), operation="upsert")
+        if layout.type is TableType.MERGE_ON_READ and number == 3:
+            table.compact(force=True)
+    table.clean(KEEP, force=True)
+    table.archive(KEEP, force=True)
+    table.write(rows(("q", "y", 7)), operation="upsert")
+    table.write(rows(("r", "y", 0)), operation="delete")
+    if layout.type is TableType.MERGE_ON_READ:
+        table.schedule_compaction(force=True)
+        table.write(rows(("q", "y", 8)), operation="upsert")
+    _die_writing(store, monkeypatch)
+    return store
+
+
+def _die_writing(store: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", _killed)
+        with pytest.raises(Killed):
+            opened(store).write(rows(("p", "x", 99)), operation="upsert")
+
+
+TABLES: dict[str, Callable[[pytest.MonkeyPatch], Storage]] = {
+    "plain": lambda patch: grown(PLAIN, patch),
+    "logs": lambda patch: grown(LOGS, patch),
+    "rings": lambda patch: grown(RING_LAYOUT, patch),
+    "changes": lambda patch: grown(CHANGES, patch),
+    "plain with metadata": lambda patch: grown(PLAIN, patch, metadata=True),
+    "logs with metadata": lambda patch: grown(LOGS, patch, metadata=True),
+}
+
+
+def kinds_of(store: Storage) -> dict[str, list[str]]:
+    """The paths of each kind of file that there is."""
+    found: dict[str, list[str]] = {}
+    for info in store.list():
+        kind = next((name for name, pattern in KINDS.items() if re.search(pattern, "/" + info.path)), None)
+        assert kind is not None, f"{info.path} is of no known kind"
+        found.setdefault(kind, []).append(info.path)
+    return found
+
+
+def damaged(data: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """The bytes otherwise, and how."""
+    changed = bytearray(data or b"\0")
+    how = chance.choice(["flip", "flip", "cut", "swap", "fill"])
+    place = chance.randrange(len(changed))
+    if how == "flip":
+        changed[place] ^= 1 << chance.randrange(8)
+    elif how == "cut":
+        del changed[place:]
+    else:
+        length = min(chance.choice([1, 4, 64, 1024]), len(changed) - place)
+        if how == "fill":
+            changed[place : place + length] = bytes([chance.choice([0, 0xFF, 0x30])]) * length
+        else:
+            other = chance.randrange(len(changed) - length + 1)
+            first, second = bytes(changed[place : place + length]), bytes(changed[other : other + length])
+            changed[place : place + length], changed[other : other + length] = second, first
+    return how, bytes(changed)
+
+
+LOOKS: dict[str, Callable[[HudiTable], object]] = {
+    "rows": lambda t: _tuples(t.scan()),
+    "filtered": lambda t: _tuples(t.scan(filter="value >= 7")),
+    "of a key": lambda t: _tuples(t.scan(filter="id = 'q'")),
+    "count": lambda t: t.scan().count(),
+    "history": lambda t: [(r["instant"], r["action"]) for r in t.timeline(archived=True).to_pylist()],
+    "changes": lambda t: _changes(t),
+}
+
+
+def _tuples(scan: object) -> frozenset[tuple[str, str, int]]:
+    found = [(row["id"], row["city"], row["value"]) for row in scan.to_arrow().to_pylist()]  # type: ignore[attr-defined]
+    assert len(found) == len(set(found))
+    return frozenset(found)
+
+
+def _changes(table: HudiTable) -> list[str]:
+    since = table.timeline().to_pylist()[-3]["instant"]
+    return sorted(map(str, table.changes(since).to_arrow().to_pylist()))
+
+
+def told(store: Storage, look: Callable[[HudiTable], object]) -> object:
+    """What a look finds, or the name of the error in which it ends."""
+    try:
+        return look(opened(store))
+    except SIGNALS as signal:
+        raise AssertionError(f"{signal.name()}: {signal}") from signal
+    except errors.HudiError as error:
+        return error.name()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_damage_ends_in_the_right_rows_or_in_a_named_error(
+    table: str, monkeypatch: pytest.MonkeyPatch, figure: Callable[[int, str], None]
+) -> None:
+    start = TABLES[table](monkeypatch)
+    kinds = kinds_of(start)
+    expected = {name: told(start, look) for name, look in LOOKS.items()}
+    assert not any(isinstance(found, str) for name, found in expected.items() if name != "changes"), expected
+    after = told(start_copy := copied(start), _written)
+    assert after == told(start_copy, LOOKS["rows"])
+    chance = random.Random(table)
+    seen: Counter[str] = Counter()
+    for trial in range(scaled(TRIALS)):
+        kind = chance.choice(sorted(kinds))
+        path = chance.choice(kinds[kind])
+        whole = start.get(path)
+        how, changed = damaged(whole, chance)
+        if changed == whole:
+            continue
+        where = f"trial {trial}: {how} of {kind} {path}"
+        start.put(path, changed)
+        try:
+            for name, look in LOOKS.items():
+                found = told(start, look)
+                assert isinstance(found, str) or found == expected[name], f"{where}: {name}"
+                seen[kind if isinstance(found, str) else "right"] += 1
+            findings = told(start, lambda t: list(t.doctor(keys=True)))
+            assert isinstance(findings, list) or "properties" in kind, f"{where}: doctor {findings}"
+            if trial % WRITES_EVERY == 0:
+                found = told(copied(start), _written)
+                assert isinstance(found, str) or found == after, f"{where}: write"
+        finally:
+            start.put(path, whole)
+    figure(sum(seen.values()), "looks at a damaged table")
+    figure(seen["right"], "looks at a damaged table that found what is right")
+
+
+def _written(table: HudiTable) -> object:
+    table.write(rows(("q", "y", 42), ("new", "x", 1)), operation="upsert")
+    return _tuples(table.scan())

@@ -1,0 +1,228 @@
+"""What options say of a table: at its creation they act, later they must agree with what it stores."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model.services import ServiceRequest
+from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, PartitionType, TableConfig, TableType
+from hudi_table.model.table_properties import table_payload
+from tests.support.written import SCHEMA, contents, new_table, rows, slices
+
+WRITE = "hoodie.datasource.write."
+LIKE_HUDI = {
+    "hoodie.table.name": "flights",
+    "hoodie.database.name": "lake",
+    WRITE + "table.type": "MERGE_ON_READ",
+    WRITE + "recordkey.field": "id",
+    WRITE + "partitionpath.field": "city",
+    WRITE + "precombine.field": "ts",
+    WRITE + "hive_style_partitioning": "true",
+    WRITE + "partitionpath.urlencode": "true",
+    WRITE + "keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "4",
+    "hoodie.bucket.index.min.num.buckets": "2",
+    "hoodie.bucket.index.max.num.buckets": "8",
+    "hoodie.bucket.index.hash.field": "id",
+}
+
+
+def made(options: dict[str, str], **more: Any) -> HudiTable:
+    return create_table(f"memory://{uuid.uuid4().hex}/t", SCHEMA, options=options, **more)
+
+
+def config_of(options: dict[str, str], **more: Any) -> TableConfig:
+    table = made(options, **more)
+    # What was stored counts, not what the call kept in memory.
+    return open_table(table.base_path).context.config
+
+
+def test_a_table_is_created_by_the_options_that_hudis_writers_give() -> None:
+    config = config_of(LIKE_HUDI)
+    assert (config.name, config.database, config.type) == ("flights", "lake", TableType.MERGE_ON_READ)
+    assert (config.record_key, config.partition_fields, config.ordering_fields) == (("id",), ("city",), ("ts",))
+    assert (config.hive_style, config.url_encode, config.merge_mode) == (True, True, MergeMode.EVENT_TIME)
+    assert config.index == IndexSpec(IndexType.CONSISTENT_BUCKET, 4, ("id",), buckets_min=2, buckets_max=8)
+
+
+def test_rules_of_buckets_by_partition_are_stored() -> None:
+    options = {
+        "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4", "hoodie.bucket.index.partition.expressions": "x.*,2",
+    }  # fmt: skip
+    index = config_of(options, record_key="id", partition_by="city").index
+    assert index is not None
+    assert index.partition_buckets == (("x.*", 2),)
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "payload"),
+    [
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, MergeMode.COMMIT_TIME, "OverwriteWithLatestAvroPayload"),
+        ({"hoodie.write.record.merge.mode": "event_time_ordering"}, MergeMode.EVENT_TIME, "DefaultHoodieRecordPayload"),
+        ({WRITE + "payload.class": "PartialUpdateAvroPayload"}, MergeMode.EVENT_TIME, "PartialUpdateAvroPayload"),
+    ],
+)
+def test_merging_is_told_by_mode_or_class(options: dict[str, str], mode: MergeMode, payload: str) -> None:
+    config = config_of(options, record_key="id", ordering_fields="ts")
+    assert config.merge_mode is mode
+    assert table_payload(config).class_name.endswith(payload)
+
+
+def test_a_table_without_meta_columns_is_created_and_written() -> None:
+    table = made({"hoodie.populate.meta.fields": "false"}, record_key="id")
+    assert not table.context.config.populate_meta_fields
+    table.upsert(rows(("a", "x", 1)))
+    table.upsert(rows(("a", "x", 2)))
+    assert contents(table) == [("a", "x", 2)]
+
+
+def test_a_path_of_a_timestamp_is_told_by_the_options_of_its_key_generator() -> None:
+    timed = "hoodie.keygen.timebased."
+    options = {
+        WRITE + "keygenerator.type": "TIMESTAMP",
+        WRITE + "partitionpath.field": "city",
+        timed + "timestamp.type": "DATE_STRING",
+        timed + "input.dateformat": "yyyy-MM-dd HH",
+        timed + "input.timezone": "UTC",
+        timed + "output.dateformat": "yyyy/MM/dd",
+        timed + "output.timezone": "Asia/Tokyo",
+    }
+    table = made(options, record_key="id")
+    table.upsert(rows(("a", "2026-01-31 20", 1)))
+    assert table.context.config.partition_by[0].type is PartitionType.TIMESTAMP
+    assert [item.partition for item in slices(table)] == ["2026/02/01"]
+
+
+def test_one_zone_and_a_unit_of_scalars_are_told_too() -> None:
+    timed = "hoodie.deltastreamer.keygen.timebased."
+    options = {
+        "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        WRITE + "partitionpath.field": "value",
+        timed + "timestamp.type": "SCALAR",
+        timed + "timestamp.scalar.time.unit": "days",
+        timed + "output.dateformat": "yyyy-MM-dd",
+        timed + "timezone": "GMT",
+    }
+    table = made(options, record_key="id")
+    table.upsert(rows(("a", "x", 1)))
+    assert [item.partition for item in slices(table)] == ["1970-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "message"),
+    [
+        ({WRITE + "table.type": "MERGE_ON_READ"}, {"type": "CopyOnWrite"}, "type is 'CopyOnWrite', and the options say 'MergeOnRead'"),
+        ({WRITE + "recordkey.field": "city"}, {}, "record_key is 'id'"),
+        ({WRITE + "hive_style_partitioning": "true"}, {"hive_style": False}, "hive_style is False"),
+        ({"hoodie.index.type": "BLOOM"}, {"index": "Simple"}, "index is"),
+        ({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, {"merge_mode": "EventTime", "ordering_fields": "ts"}, "merge_mode is 'EventTime'"),
+    ],
+)  # fmt: skip
+def test_an_argument_and_an_option_that_differ_are_refused(
+    options: dict[str, str], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        made(options, record_key="id", **more)
+    assert message in str(caught.value)
+
+
+def test_an_argument_and_an_option_that_agree_are_one() -> None:
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4", WRITE + "recordkey.field": "id"}
+    index = config_of(options, record_key=["id"], type="merge_on_read", index={"type": "Bucket", "buckets": 4}).index
+    assert index == IndexSpec(IndexType.BUCKET, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({WRITE + "keygenerator.class": "ComplexKeyGenerator"}, InvalidOptionError, "asks for ComplexKeyGenerator, and the table's fields for Nonpart"),
+        ({"hoodie.index.type": "BUCKET"}, InvalidOptionError, "needs hoodie.bucket.index.num.buckets"),
+        ({"hoodie.write.table.version": "9"}, InvalidOptionError, "hoodie.write.table.version=6"),
+        ({"hoodie.write.table.version": "8"}, InvalidOptionError, "tables have version 6"),
+        ({WRITE + "precombine.field": "ts,value"}, UnsupportedTableError, "several ordering fields (ts, value)"),
+        ({WRITE + "table.type": "MERGE_ON_WRITE"}, InvalidOptionError, "'MERGE_ON_WRITE' is none of COPY_ON_WRITE, MERGE_ON_READ"),
+        ({WRITE + "drop.partition.columns": "true"}, InvalidOptionError, "partition columns are always stored"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_created_is_refused(options: dict[str, str], error: type[HudiError], message: str) -> None:
+    with pytest.raises(error) as caught:
+        made(options, record_key="id")
+    assert message in str(caught.value)
+
+
+def test_without_a_record_key_there_is_no_table() -> None:
+    with pytest.raises(InvalidRequestError, match="needs a record key"):
+        made({})
+
+
+OTHER = {
+    "hoodie.table.name": "other",
+    "hoodie.database.name": "other",
+    WRITE + "table.type": "COPY_ON_WRITE",
+    WRITE + "recordkey.field": "city",
+    WRITE + "partitionpath.field": "",
+    WRITE + "precombine.field": "value",
+    WRITE + "hive_style_partitioning": "false",
+    WRITE + "partitionpath.urlencode": "false",
+    WRITE + "keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+    WRITE + "keygenerator.type": "NON_PARTITION",
+    "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+    WRITE + "payload.class": "PartialUpdateAvroPayload",
+    "hoodie.populate.meta.fields": "false",
+    "hoodie.index.type": "SIMPLE",
+    "hoodie.bucket.index.num.buckets": "5",
+    "hoodie.lakeops.merger": "mine",
+}
+
+
+@pytest.fixture(scope="module")
+def stored() -> HudiTable:
+    table = made(LIKE_HUDI)
+    table.upsert(rows(("a", "x", 1)))
+    return table
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_options_that_contradict_the_table_are_refused(stored: HudiTable, key: str) -> None:
+    options = {key: OTHER[key]} | ({"hoodie.index.type": "BUCKET"} if "buckets" in key else {})
+    with pytest.raises(InvalidOptionError, match=r"contradicts|and the table's fields for"):
+        stored.upsert(
+            rows(("a", "x", 2)),
+            options=options | ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"} if "buckets" in key else {}),
+        )
+    assert contents(stored) == [("a", "x", 1)]
+
+
+def test_options_that_say_what_the_table_is_change_nothing() -> None:
+    table = made(LIKE_HUDI)
+    table.upsert(rows(("a", "x", 1)), options=LIKE_HUDI)
+    assert contents(table) == [("a", "x", 1)]
+
+
+@pytest.mark.parametrize("key", ["hoodie.write.lock.provider", "hoodie.write.concurrency.mode"])
+def test_a_service_is_asked_by_the_same_gate(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=key):
+        ServiceRequest({key: "other"})
+    with pytest.raises(InvalidOptionError, match=key):
+        new_table().archive({key: "other"})
+
+
+def test_types_of_columns_that_options_name_are_those_of_the_schema() -> None:
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    table = create_table(f"memory://{uuid.uuid4().hex}/t", schema, options={WRITE + "recordkey.field": "k"})
+    table.upsert(pa.table({"k": [1, 1], "v": ["a", "b"]}, schema=schema))
+    assert table.scan(["k", "v"]).to_arrow().to_pylist() == [{"k": 1, "v": "b"}]
+
+
+@pytest.mark.parametrize("call", ["archive", "clean", "compact", "plan_clean", "expired_partitions"])
+def test_a_service_takes_no_options_of_another_table(stored: HudiTable, call: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"recordkey\.field=city contradicts the table, which stores 'id'"):
+        getattr(stored, call)({WRITE + "recordkey.field": "city"})

@@ -1,0 +1,225 @@
+"""Three writers, a service runner and two readers, each a process, on one table, with clocks two hours apart; some are killed, some stopped.
+
+Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed is visible, nobody meets an error but
+a conflict or a store that rests, and in the end no pending instant is left. `make test` runs one kind of table for some seconds;
+`make test-full` runs each kind, on local disk and behind an S3 server, until two thousand writes were acknowledged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.errors import UnavailableError, WriteConflictError
+from hudi_table.model.findings import Severity
+from hudi_table.model.table_config import TableType
+from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.timeline import load_timeline
+from tests.soak.history import History
+from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role
+from tests.support.s3 import S3Server
+from tests.support.scale import scaled
+from tests.support.versitygw import running_versitygw
+
+ACKNOWLEDGED_LEAST = 25
+SECONDS_MAX = 540.0
+SUSPECT_SECONDS, QUARANTINE_SECONDS = 30, 60
+"""The floors of both settings: so that what is stopped past them is stopped for a minute and not for an hour."""
+LONG_STOP_SECONDS = QUARANTINE_SECONDS + 15.0
+STOPS_LONG_FROM = 10 * ACKNOWLEDGED_LEAST
+ENDS_SECONDS_MAX = 30.0
+PASSES_MAX = 12
+WRITERS = 3
+CLOCKS = {"writer0": 0.0, "writer1": 2.0, "writer2": 1.0, "keeper": 2.0, "reader0": 0.0, "reader1": 2.0}
+BUCKET = {"type": "Bucket", "buckets": 2}
+INDEXES: dict[str, Any] = {"bucket": BUCKET, "simple": "Simple", "record-index": "RecordIndex"}
+
+
+@dataclass
+class Cast:
+    """The processes, and what is done to them."""
+
+    roles: dict[str, Role]
+    chance: random.Random
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    stopped: dict[str, float] = field(default_factory=dict)
+    lives: int = 0
+    did: dict[str, int] = field(default_factory=lambda: {"killed": 0, "stopped": 0, "stopped long": 0})
+
+    def start(self, name: str) -> None:
+        self.lives += 1
+        role = replace(self.roles[name], name=f"{name}.{self.lives}", seed=self.chance.randrange(2**31))
+        with Path(role.folder, f"{role.name}.log").open("wb") as log:
+            self.running[name] = subprocess.Popen(role.command(), stdout=log, stderr=log)
+
+    def disturb(self, *, long: bool) -> None:
+        """Kill somebody, or stop somebody for a moment or past every time-out."""
+        free = [name for name in self.running if name not in self.stopped]
+        name = self.chance.choice(free)
+        what = self.chance.random()
+        if what < 0.4:
+            self.running[name].kill()
+            self.running[name].wait()
+            self.start(name)
+            self.did["killed"] += 1
+        elif long and what < 0.6 and not self.stopped:
+            self._stop(name, LONG_STOP_SECONDS, "stopped long")
+        else:
+            self._stop(name, self.chance.uniform(0.2, 3.0), "stopped")
+
+    def _stop(self, name: str, seconds: float, what: str) -> None:
+        self.running[name].send_signal(signal.SIGSTOP)
+        self.stopped[name] = time.monotonic() + seconds
+        self.did[what] += 1
+
+    def wake(self, *, everybody: bool = False) -> None:
+        """Let those go on whose time is over."""
+        for name, until in list(self.stopped.items()):
+            if everybody or time.monotonic() >= until:
+                self.running[name].send_signal(signal.SIGCONT)
+                del self.stopped[name]
+
+    def died(self) -> list[str]:
+        """Those that ended by themselves."""
+        return [
+            name for name, process in self.running.items() if name not in self.stopped and process.poll() is not None
+        ]
+
+    def end(self) -> None:
+        """Nobody is left; who does not end by itself is killed, as anybody may be."""
+        self.wake(everybody=True)
+        end = time.monotonic() + ENDS_SECONDS_MAX
+        for process in self.running.values():
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture(params=["disk", pytest.param("s3", marks=[pytest.mark.at_scale(2), pytest.mark.s3])])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Where the table lies: a URI and its storage options."""
+    if request.param == "disk":
+        yield str(tmp_path / "table"), {}
+        return
+    with running_versitygw(tmp_path / "store") as server:
+        assert isinstance(server, S3Server)
+        yield server.new_uri(), server.options
+
+
+@pytest.mark.parametrize(
+    "index", [pytest.param(name, marks=[] if name == "simple" else pytest.mark.at_scale(2)) for name in INDEXES]
+)
+@pytest.mark.parametrize("kind", [pytest.param("CopyOnWrite", marks=pytest.mark.at_scale(2)), "MergeOnRead"])
+def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
+    kind: str, index: str, place: tuple[str, Mapping[str, str]], tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    uri, storage = place
+    _create(uri, storage, kind, index)
+    folder = tmp_path / "journals"
+    folder.mkdir()
+    base = Role("", "", uri, str(folder), 0, kind == "MergeOnRead", storage=storage)
+    kinds = {name: "writer" if name.startswith("writer") else name.rstrip("01") for name in CLOCKS}
+    roles = {name: replace(base, kind=kinds[name], ahead_hours=ahead) for name, ahead in CLOCKS.items()}
+    cast = Cast(roles, random.Random(f"{kind} {index} {uri[:2]}"))
+    history = History(folder)
+    wanted = scaled(ACKNOWLEDGED_LEAST)
+    try:
+        _live(cast, history, wanted)
+    finally:
+        (folder / "stop").touch()
+        cast.end()
+    history.look()
+    print(dict(history.counts), cast.did, flush=True)
+    assert not history.faults
+    assert len(history.done) >= wanted
+    figure(len(history.done), "acknowledged writes")
+
+    table = _at_rest(uri, storage)
+    rows = table.scan(columns=["id", "by", "_hoodie_commit_time"]).to_arrow()
+    assert history.against(rows, history.promised()) == []
+    assert history.shared_rows(rows) == []
+    assert [str(finding) for finding in table.doctor(keys=True) if finding.severity is Severity.ERROR] == []
+    if index == "record-index":
+        assert differences(table.context) == []
+
+
+def _create(uri: str, storage: Mapping[str, str], kind: str, index: str) -> None:
+    times = {
+        "hoodie.lakeops.txn.suspect.seconds": str(SUSPECT_SECONDS),
+        "hoodie.lakeops.txn.quarantine.seconds": str(QUARANTINE_SECONDS),
+    }
+    with_lookup = index == "record-index"
+    table = create_table(
+        uri, SCHEMA, record_key="id", partition_by="city", type=kind, storage_options=storage, options=times,
+        index="GlobalSimple" if with_lookup else INDEXES[index],
+    )  # fmt: skip
+    if with_lookup:
+        table.build_metadata(["record_index"])
+        table.use_index("RecordIndex")
+
+
+def _live(cast: Cast, history: History, wanted: int) -> None:
+    """Until enough was acknowledged; it fails at the first process that dies of itself."""
+    for name in cast.roles:
+        cast.start(name)
+    end = time.monotonic() + SECONDS_MAX
+    next_disturbance = time.monotonic() + 3
+    while len(history.done) < wanted:
+        time.sleep(0.1)
+        cast.wake()
+        history.look()
+        assert not history.faults
+        assert not cast.died()
+        assert time.monotonic() < end, f"{len(history.done)} of {wanted} writes: {dict(history.counts)}"
+        if time.monotonic() >= next_disturbance:
+            cast.disturb(long=wanted > STOPS_LONG_FROM)
+            next_disturbance = time.monotonic() + cast.chance.uniform(1, 5)
+
+
+def _at_rest(uri: str, storage: Mapping[str, str]) -> HudiTable:
+    """The table once everything that waits is carried out or taken back, by nothing but its own calls."""
+    table = open_table(uri, storage_options=storage)
+    if storage:
+        time.sleep(SUSPECT_SECONDS + 5)
+    for number in range(PASSES_MAX):
+        if not storage:
+            _age(Path(uri), 2 * (SUSPECT_SECONDS + QUARANTINE_SECONDS))
+        _finish(table)
+        if not (pending := load_timeline(table.context).pending):
+            return table
+        if storage and number:
+            time.sleep(QUARANTINE_SECONDS / 2)
+    raise AssertionError(f"still pending: {pending}")
+
+
+def _finish(table: HudiTable) -> None:
+    """Whoever writes takes back what is dead; whoever keeps carries out what is planned."""
+    with contextlib.suppress(WriteConflictError, UnavailableError):
+        table.delete(pa.table({"id": ["nobody"], "city": ["all"], "by": [""]}, schema=SCHEMA), engine=ENGINE)
+    table.cluster(SERVICE_OPTIONS, engine=ENGINE)
+    if table.context.config.type is TableType.MERGE_ON_READ:
+        table.compact_logs(SERVICE_OPTIONS, engine=ENGINE)
+        table.compact(SERVICE_OPTIONS, engine=ENGINE)
+    table.clean(SERVICE_OPTIONS, engine=ENGINE)
+
+
+def _age(folder: Path, seconds: float) -> None:
+    """As if that much time had passed."""
+    for path in (folder / ".hoodie").rglob("*"):
+        if path.is_file():
+            was = path.stat()
+            os.utime(path, (was.st_atime - seconds, was.st_mtime - seconds))

@@ -1,0 +1,186 @@
+"""One process of the soak: it writes, keeps or reads one table until a file `stop` appears, and journals what it asked and what came of it.
+
+    python -m tests.soak.worker JSON    the fields of `Role`
+
+A journal is a file of JSON lines; each is handed to the system whole before the next step, so what a killed process had been told is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.api import HudiTable, open_table
+from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableError, WriteConflictError
+from hudi_table.table import clock
+from hudi_table.table.engine import LocalEngine
+from tests.soak.history import History
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
+ENGINE = LocalEngine(1)
+SHARED = 4
+"""Rows that every writer updates."""
+NEW_ROWS = 3
+RETAINED = 20
+SERVICE_PAUSE_SECONDS, READ_PAUSE_SECONDS = 0.3, 0.2
+SERVICE_OPTIONS = {
+    "hoodie.cleaner.commits.retained": str(RETAINED),
+    "hoodie.keep.min.commits": "30",
+    "hoodie.keep.max.commits": "40",
+}
+ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
+"""What may come of a request beside others and beside a store that rests; whatever else comes ends the soak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a process does. `name` is that of its journal: a process that takes a killed one's place has another."""
+
+    kind: str
+    name: str
+    uri: str
+    folder: str
+    seed: int
+    logs: bool
+    ahead_hours: float = 0.0
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.soak.worker", json.dumps(asdict(self))]
+
+
+class Journal:
+    """What one process says of itself."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def say(self, **what: Any) -> None:
+        os.write(self._file, json.dumps(what).encode() + b"\n")
+
+
+def write_once(
+    table: HudiTable, role: Role, number: int, chance: random.Random, mine: list[str], journal: Journal
+) -> None:
+    """One write: new rows of its own and perhaps one that all writers share, or one of its own deleted."""
+    by = f"{role.name}.{number}"
+    deleting = bool(mine) and chance.random() < 0.15
+    if deleting:
+        key = mine.pop(0)
+        rows = pa.table({"id": [key], "city": [_city(key)], "by": [by]}, schema=SCHEMA)
+        journal.say(at="try", by=by, dead=[key])
+        ask: Callable[[], Any] = lambda: table.delete(rows, engine=ENGINE)  # noqa: E731
+    else:
+        keys = [f"{by}.{part}" for part in range(NEW_ROWS)]
+        shared = [f"shared-{chance.randrange(SHARED)}"] if chance.random() < 0.3 else []
+        ids = keys + shared
+        rows = pa.table({"id": ids, "city": [_city(key) for key in ids], "by": [by] * len(ids)}, schema=SCHEMA)
+        journal.say(at="try", by=by, new=keys, shared=shared)
+        ask = lambda: table.upsert(rows, engine=ENGINE)  # noqa: E731
+    try:
+        result = ask()
+    except ALLOWED as error:
+        unknown = isinstance(error, CommitStateUnknownError)
+        journal.say(at="unknown" if unknown else "failed", by=by, error=error.name(), message=str(error))
+        return
+    journal.say(at="done", by=by, instant=result.instant)
+    if not deleting:
+        mine.append(f"{by}.0")
+
+
+def _city(key: str) -> str:
+    """The partition of a key: those of a writer's own rows are its own, but some lie in the one that all share."""
+    if key.startswith("shared"):
+        return "all"
+    writer, _, number, part = key.split(".")
+    return "all" if int(number) % 5 == 0 and part == "2" else writer
+
+
+def _write(role: Role, journal: Journal) -> None:
+    chance, number = random.Random(role.seed), 0
+    mine: list[str] = []
+    table = open_table(role.uri, storage_options=role.storage)
+    while not _stopped(role):
+        if chance.random() < 0.05:
+            table = open_table(role.uri, storage_options=role.storage)
+        write_once(table, role, number, chance, mine, journal)
+        number += 1
+
+
+def _keep(role: Role, journal: Journal) -> None:
+    """Every service in turn, by chance."""
+    chance = random.Random(role.seed)
+    services: dict[str, Callable[[HudiTable], Any]] = {
+        "clean": lambda table: table.clean(SERVICE_OPTIONS, force=True, engine=ENGINE),
+        "archive": lambda table: table.archive(SERVICE_OPTIONS, force=True),
+        "cluster": lambda table: table.cluster(SERVICE_OPTIONS, force=True, engine=ENGINE),
+    }
+    if role.logs:
+        services["compact"] = lambda table: table.compact(SERVICE_OPTIONS, force=True, engine=ENGINE)
+        services["log compact"] = lambda table: table.compact_logs(SERVICE_OPTIONS, force=True, engine=ENGINE)
+    weights = [1 if name == "cluster" else 3 for name in services]
+    while not _stopped(role):
+        name = chance.choices(list(services), weights)[0]
+        try:
+            services[name](open_table(role.uri, storage_options=role.storage))
+            journal.say(at="served", service=name)
+        except ALLOWED as error:
+            journal.say(at="not served", service=name, error=error.name(), message=str(error))
+        time.sleep(SERVICE_PAUSE_SECONDS)
+
+
+def _read(role: Role, journal: Journal) -> None:
+    """Scan after scan, each held against what the writers had been told before it and had asked after it."""
+    history = History(Path(role.folder))
+    table = open_table(role.uri, storage_options=role.storage)
+    while not _stopped(role):
+        history.look()
+        before = history.promised()
+        try:
+            rows = table.scan(columns=["id", "by"]).to_arrow()
+        except UnavailableError as error:
+            journal.say(at="not read", error=error.name(), message=str(error))
+            continue
+        history.look()
+        wrong = history.against(rows, before)
+        if wrong:
+            journal.say(at="wrong", rows=wrong)
+            return
+        journal.say(at="read", rows=rows.num_rows)
+        time.sleep(READ_PAUSE_SECONDS)
+
+
+def _stopped(role: Role) -> bool:
+    return Path(role.folder, "stop").exists()
+
+
+def main() -> None:
+    role = Role(**json.loads(sys.argv[1]))
+    _set_clock(role.ahead_hours)
+    journal = Journal(Path(role.folder, f"{role.name}.jsonl"))
+    try:
+        {"writer": _write, "keeper": _keep, "reader": _read}[role.kind](role, journal)
+    except Exception as error:
+        name = error.name() if isinstance(error, HudiError) else type(error).__name__
+        journal.say(at="fault", error=name, message=str(error))
+        raise
+
+
+def _set_clock(hours: float) -> None:
+    """This machine's clock is `hours` ahead of the others'."""
+    real: Callable[[clock.SystemClock], datetime] = clock.SystemClock.now
+    clock.SystemClock.now = lambda self: real(self) + timedelta(hours=hours)  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Values of options that a table of known options refuses or takes."""
+
+from __future__ import annotations
+
+from hudi_table.model.known_options import Fate, KnownOption, aliases, known_options
+
+
+def another_value(option: KnownOption) -> str:
+    """A value that a refused option does not take."""
+    flips = {"true": "false", "false": "true"}
+    taken = [value.lower() for value in (option.default, *option.values.split("|")) if value]
+    found = flips.get(taken[0], "another") if taken else "another"
+    assert not option.takes(found), option.key
+    return found
+
+
+def refused() -> dict[str, str]:
+    """Every refused key, under all of its names, with a value that it does not take."""
+    known = known_options()
+    plain = {key: another_value(option) for key, option in known.items() if option.fate is Fate.REFUSED}
+    return plain | {alias: plain[key] for alias, key in aliases().items() if key in plain}
+
+
+def taken() -> list[tuple[str, str]]:
+    """(key, value) of what refused keys take: their defaults, and what is done anyhow."""
+    return [
+        (option.key, value)
+        for option in known_options().values()
+        if option.fate is Fate.REFUSED
+        for value in (option.default, *option.values.split("|"))
+    ]
