@@ -1,0 +1,105 @@
+"""The blocks of README and docs in Python, and those of `hudictl`, run as they stand, page after page, with real tables.
+
+Pages that need a Spark session are run in tests/hudi_spark; what speaks of a cluster is looked at in test_cluster_blocks.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from hudi_table.cli.program import main as hudictl
+from hudi_table.table.clock import SystemClock
+from tests.pages.stories import Moments, before, flights, names
+from tests.support.index_package import written_package
+from tests.support.page_blocks import Block, every_block
+from tests.support.postgres import running_postgres
+from tests.support.s3 import ACCESS, running_s3
+
+ON_SPARK = {"docs/spark-sql.md", "docs/coming-from-hudi.md"}
+"""Pages that tests/hudi_spark runs as a whole."""
+SPARK_BLOCKS = {"docs/reading.md#5", "docs/compatibility.md#1"}
+"""Blocks that tests/hudi_spark/test_page_blocks.py runs."""
+FINDINGS = {"hudictl doctor lake/flights": 3}
+"""Commands that end with another exit code than 0."""
+
+
+def told(block: Block) -> bool:
+    """Whether a block is run here."""
+    own = block.kind == "python" and block.page not in ON_SPARK and str(block) not in SPARK_BLOCKS
+    return own or any(command.startswith("hudictl ") and " local " not in command for command in block.commands())
+
+
+STORIES = {page: list(blocks) for page, blocks in groupby(filter(told, every_block()), lambda block: block.page)}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Moments:
+    made = Moments()
+    monkeypatch.setattr(SystemClock, "now", lambda self: made.now)
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+@pytest.fixture
+def bucket(clock: Moments, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The table of the page on S3, where the environment of the process says."""
+    with running_s3() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        for name, value in ACCESS.items():
+            monkeypatch.setenv(f"AWS_{name.upper()}", value)
+        server.client().create_bucket(Bucket="lake")
+        flights(clock, "s3://lake/flights")
+        yield
+
+
+@pytest.fixture
+def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A database, and the package whose module and entry point the page shows."""
+    source, entry = (
+        next(block.text for block in every_block() if block.page == "docs/writing.md" and word in block.text)
+        for word in ("class Recent", "hudi_table.indexes")
+    )
+    points = tomllib.loads(entry)["project"]["entry-points"]["hudi_table.indexes"]
+    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+    with running_postgres() as server, written_package(tmp_path / "site", "recent_index", source, lines):
+        monkeypatch.setenv("HUDI_INDEX_CONNECTION", server.uri)
+        yield
+
+
+FIXTURES = {"docs/reading.md": "bucket", "docs/writing.md": "indexes"}
+"""What a page needs to be running."""
+
+
+@pytest.mark.parametrize("page", STORIES)
+def test_the_page_runs_as_it_stands(
+    page: str, clock: Moments, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    given = names(clock)
+    if page in FIXTURES:
+        request.getfixturevalue(FIXTURES[page])
+    for block in STORIES[page]:
+        before(block)(clock, given)
+        if block.kind == "python":
+            exec(compile(block.text, str(block), "exec"), given)
+        else:
+            commands_run(block, capsys)
+
+
+def commands_run(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command, and the first words of what it prints where the page shows that."""
+    capsys.readouterr()
+    shown = block.printed() or [[]] * len(block.commands())
+    for command, lines in zip(block.commands(), shown, strict=True):
+        ours = command.partition(" | ")[0]
+        assert hudictl(shlex.split(ours, comments=True)[1:]) == FINDINGS.get(ours, 0), f"{block}: {command}"
+        printed = capsys.readouterr().out.splitlines()
+        if lines and lines[0].isupper():
+            assert printed[0].split() == lines[0].split(), block
+        elif lines:
+            assert [line.split()[0] for line in printed] == [line.split()[0] for line in lines], block
