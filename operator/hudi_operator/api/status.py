@@ -44,7 +44,7 @@ class TimelineStatus:
         format="date-time",
     )
     watermark: str | None = prop(
-        "largest event time that writes of the active timeline record, RFC 3339", None, format="date-time"
+        "largest event time that writes have recorded, RFC 3339; it never falls", None, format="date-time"
     )
 
 

@@ -25,10 +25,12 @@ from hudi_table.model.options import COLON_RULE
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
 
 
-def timeline(table: TableObservation | None) -> TimelineStatus | None:
-    """The active timeline, or None without a table."""
+def timeline(table: TableObservation | None, before: TimelineStatus | None = None) -> TimelineStatus | None:
+    """The active timeline, or None without a table. `before`: as it was told last. Event times that were told stay: the watermark never
+    falls, and commits that record them may be archived, or be no more among those that are read."""
     if table is None:
         return None
+    known = before or TimelineStatus()
     last = table.commits[-1] if table.commits else None
     least, most = table.event_times or (None, None)
     return TimelineStatus(
@@ -38,8 +40,9 @@ def timeline(table: TableObservation | None) -> TimelineStatus | None:
         commits=len(table.commits),
         files=table.timeline_files,
         pending=tuple(f"{i.time}.{i.action.value}.{i.state.value}" for i in table.pending),
-        min_event_time=_event_time(least),
-        watermark=_event_time(most),
+        min_event_time=_event_time(least) or known.min_event_time,
+        # RFC 3339 of four-digit years in UTC: texts in the order of their moments.
+        watermark=max(_event_time(most) or "", known.watermark or "") or None,
     )
 
 

@@ -262,7 +262,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
         conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
-        timeline=before.timeline if unseen else report.timeline(table),
+        timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),
         ingest=before.ingest if unseen or spec is None else report.ingests(spec, observed, now),

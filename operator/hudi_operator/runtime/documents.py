@@ -74,8 +74,8 @@ def _files(paths: Iterable[Path], faults: list[str]) -> list[Path]:
 def _documents(path: Path, faults: list[str]) -> list[dict[str, Any]]:
     try:
         documents = [d for d in yaml.safe_load_all(path.read_text(encoding="utf-8")) if d is not None]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(f"{path}: no YAML: {' '.join(str(error).split())}")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        faults.append(f"{path}: no YAML{_place(error)}")
         return []
     found = []
     for number, document in enumerate(documents, start=1):
@@ -85,6 +85,18 @@ def _documents(path: Path, faults: list[str]) -> list[dict[str, Any]]:
         else:
             found.append(document)
     return found
+
+
+def _place(error: Exception) -> str:
+    """Where the parser stopped. Its own words quote the manifest, in which a Secret may stand."""
+    mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if mark is not None:
+        return f": line {mark.line + 1}, column {mark.column + 1}"
+    if isinstance(error, UnicodeDecodeError):
+        return f": byte {error.start + 1} is no UTF-8"
+    if isinstance(error, yaml.reader.ReaderError):
+        return f": character {error.position + 1} is not allowed"
+    return ": a value of it cannot be read" if isinstance(error, ValueError) else ": it is nested too deeply"
 
 
 def _fault(document: object) -> str | None:

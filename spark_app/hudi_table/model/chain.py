@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 
 from hudi_table.model.digits import is_digits
@@ -64,10 +64,17 @@ class ChainEntry:
 
     @classmethod
     def from_json(cls, data: bytes) -> ChainEntry:
-        """Parse an entry, whose instants others can come after. Raises ValueError (or KeyError, TypeError) for anything else."""
+        """Parse an entry, whose instants others can come after. Raises ValueError for anything else."""
         raw = parse_json(unsealed(data))
         if not isinstance(raw, dict) or not isinstance(raw.get("touches"), list):
             raise ValueError("it is no entry of a decision chain")
+        names = {field.name for field in fields(cls)}
+        if unknown := sorted(raw.keys() - names):
+            raise ValueError(
+                f"it has {', '.join(map(repr, unknown))}, which this release does not know: a newer release wrote it, or it was changed"
+            )
+        if missing := sorted({"kind", "instant", "attempt"} - raw.keys()):
+            raise ValueError(f"it lacks {', '.join(map(repr, missing))}")
         texts = [*raw["touches"], *(value for name, value in raw.items() if name != "touches")]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a value of it is no text")

@@ -60,7 +60,7 @@ def get_entry(ctx: TableContext, sequence: int) -> ChainEntry | None:
         return None
     try:
         entry = ChainEntry.from_json(data)
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise CorruptTableError(
             f"chain entry {path} cannot be read: {error}", base_path=ctx.base_path, path=path
         ) from error

@@ -29,6 +29,15 @@ _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
 """The query of a URL, where stores take signatures."""
 _NOT_APPLIED = frozenset({409, 429, 503})
 """The store says that it has not even tried."""
+_NO_CREDENTIALS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""Where a cloud's machines ask for credentials: the last place that is looked at."""
+_GIVE = {
+    "s3": "give access_key_id and secret_access_key, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a service account that "
+    "has a role",
+    "gs": "give service_account (a key file), set GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS to one, or run with a service "
+    "account of the cloud",
+}
+_GIVE_AZURE = "give account_name and account_key, set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or run with a managed identity"
 _UNUSABLE_NAME = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
 
 
@@ -36,8 +45,9 @@ class ConflictingCreateError(UnavailableError):
     """Another exclusive create of the same object was running: nothing was done, try again at once."""
 
 
-def translate(error: Exception, *, path: str, where: str, writes: bool) -> HudiError:
-    """The error to raise for one of obstore's. `where` names bucket and endpoint; `writes`: it was a mutating request."""
+def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:
+    """The error to raise for one of obstore's. `where` names bucket and endpoint, `scheme` the kind of store (s3, gs, az, …);
+    `writes`: it was a mutating request."""
     text = str(error)
     status = int(match[1]) if (match := _STATUS.search(text)) else None
     code = match[1] if (match := _CODE.search(text)) else ""
@@ -48,15 +58,17 @@ def translate(error: Exception, *, path: str, where: str, writes: bool) -> HudiE
         return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
     if kind == "AlreadyExistsError" or status == 412:
         return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
+    if any(place in text for place in _NO_CREDENTIALS):
+        return AccessDeniedError(f"no credentials for {where}: {_GIVE.get(scheme, _GIVE_AZURE)}")
     if status in (401, 403) or kind in ("PermissionDeniedError", "UnauthenticatedError"):
-        return _denied(text, code, path, where)
+        return _denied(code, path, where, scheme)
     if isinstance(error, FileNotFoundError) or kind == "NotFoundError":
         if writes:
             return OutcomeUnknownError(f"{where} lost the upload of {path!r}: read it back", path=path)
         return ObjectNotFoundError(f"no object {path!r} in {where}", path=path)
     if kind == "InvalidPathError":
         return CorruptTableError(f"{where} holds an object that no table can have: {_first_line(text)}", path=path)
-    return _unanswered(text, status, code, path=path, where=where, writes=writes)
+    return _unanswered(text, status, code, path=path, where=where, scheme=scheme, writes=writes)
 
 
 def panicked(*, path: str, where: str) -> HudiError:
@@ -74,28 +86,18 @@ def is_range_of_nothing(error: Exception) -> bool:
     return "status code: 416" in text or "non-partial response" in text
 
 
-def _denied(text: str, code: str, path: str, where: str) -> HudiError:
-    if "169.254.169.254" in text or "169.254.170.2" in text:
-        return _no_credentials(where)
+def _denied(code: str, path: str, where: str, scheme: str) -> HudiError:
     reason = f" ({code})" if code else ""
-    return AccessDeniedError(
-        f"{where} refused the credentials for {path or '/'!r}{reason}: check the access key, its secret and what it may do",
-        path=path,
-    )
+    check = "the access key, its secret and what it may do" if scheme == "s3" else "them and what they may do"
+    return AccessDeniedError(f"{where} refused the credentials for {path or '/'!r}{reason}: check {check}", path=path)
 
 
-def _no_credentials(where: str) -> HudiError:
-    return AccessDeniedError(
-        f"no credentials for {where}: give access_key_id and secret_access_key, set AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY, or run with a service account that has a role",
-    )
-
-
-def _unanswered(text: str, status: int | None, code: str, *, path: str, where: str, writes: bool) -> HudiError:
-    if "169.254.169.254" in text or "169.254.170.2" in text:
-        return _no_credentials(where)
+def _unanswered(
+    text: str, status: int | None, code: str, *, path: str, where: str, scheme: str, writes: bool
+) -> HudiError:
     if "redirect" in text and status is None:
-        return InvalidRequestError(f"{where} answered with a redirect: set the bucket's own region", path=path)
+        advice = "set the bucket's own region" if scheme == "s3" else "correct the location or the endpoint"
+        return InvalidRequestError(f"{where} answered with a redirect: {advice}", path=path)
     if status is not None and 400 <= status < 500 and status not in (408, 409, 429):
         return InvalidRequestError(f"{where} refused the request for {path!r} with {status} {code}".rstrip(), path=path)
     if "kind: Connect" in text:

@@ -168,7 +168,8 @@ class ObjectStorage:
         try:
             return unpanicked(request, lambda: panicked(path=path, where=self._where))
         except _FAILURES as error:
-            raise translate(error, path=path, where=self._where, writes=writes) from error
+            scheme = self._uri.partition(":")[0].lower()
+            raise translate(error, path=path, where=self._where, scheme=scheme, writes=writes) from error
 
     def _info(self, meta: Any) -> ObjectInfo:
         return ObjectInfo(

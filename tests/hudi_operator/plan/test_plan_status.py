@@ -83,6 +83,16 @@ class TestTheStatus:
         # Any engine writes any number there.
         assert shown(-(1 << 62), 1 << 62) == (None, None)
 
+    def test_keeps_a_watermark_whose_commit_is_archived_or_taken_back(self) -> None:
+        day = 1767225600000
+        first = plan_table(desired(), seen(table(*FILES, event_times=(day, day + 60_000))), NOW)
+        status = of(SetStatus, first)[0].status
+        for left, least in (((day - 9_000, day), "2025-12-31T23:59:51Z"), (None, "2026-01-01T00:00:00Z")):
+            found = status_of(plan_table(desired(status), seen(table(*FILES, event_times=left)), NOW)).timeline
+            assert found is not None
+            assert (found.min_event_time, found.watermark) == (least, "2026-01-01T00:01:00Z")
+        assert status_of(plan_table(desired(status), seen(), NOW)).timeline is None
+
     def test_names_failed_writes(self) -> None:
         effects = plan_table(desired(), seen(table(*FILES, suspects=("20260101000000001.inflight",))), NOW)
         assert conditions(effects)["Clean"] == ("False", "FailedWrites")

@@ -68,6 +68,27 @@ def test_what_is_wrong_is_told_with_its_file(tmp_path: Path, text: str, words: s
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("  AWS_SECRET_ACCESS_KEY: {canary-7f3a", "no YAML: line "),
+        ("  AWS_SECRET_ACCESS_KEY: *canary-7f3a", "no YAML: line 6, column 26"),
+        ("  AWS_SECRET_ACCESS_KEY: '2026-99-99'\n  canary-7f3a: 2026-99-99", "no YAML: a value of it cannot be read"),
+        ("  AWS_SECRET_ACCESS_KEY: canary-7f3a\x01", "no YAML: character "),
+        ("  AWS_SECRET_ACCESS_KEY: canary-7f3a\udcff", "no YAML: byte "),
+        ("  canary-7f3a: " + "[" * 5000, "no YAML: "),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_told_by_its_place_alone(tmp_path: Path, line: str, words: str) -> None:
+    text = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s3}}\ntype: Opaque\nstringData:\n{line}\n"
+    path = tmp_path / "a.yaml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InvalidSpecError) as caught:
+        load([path])
+    assert words in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
 def test_every_fault_of_every_file_is_told_at_once(tmp_path: Path) -> None:
     paths = [write(tmp_path, "a.yaml", "- 1"), write(tmp_path, "b.yaml", "- 2"), tmp_path / "c.yaml"]
     with pytest.raises(InvalidSpecError) as caught:

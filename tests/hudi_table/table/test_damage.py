@@ -108,10 +108,32 @@ def test_a_chain_entry_after_which_nothing_can_come_is_damage() -> None:
         opened(store).upsert(ROWS)
 
 
-@pytest.mark.parametrize("text", ["[1]", '"x"', '{"touches": 3}', '{"touches": [], "kind": "commit", "instant": 5}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1]",
+        '"x"',
+        '{"touches": 3}',
+        '{"touches": [], "kind": "commit", "instant": "5"}',
+        '{"touches": [], "kind": "commit", "instant": 5, "attempt": "a"}',
+    ],
+)
 def test_a_chain_entry_of_another_shape_is_damage(text: str) -> None:
-    with pytest.raises((ValueError, KeyError, TypeError)):
+    with pytest.raises(ValueError, match=r"it is no entry|it lacks 'attempt'|a value of it is no text"):
         ChainEntry.from_json(text.encode())
+
+
+def test_a_chain_entry_of_a_newer_release_is_told_by_what_it_has() -> None:
+    table = new_table(partitioned=False)
+    table.upsert(ROWS)
+    store = table.context.storage
+    last = max(info.path for info in store.list(".hoodie/.txn") if info.path.endswith(".json"))
+    raw = json.loads(unsealed(store.get(last)))
+    store.put(last, sealed(json.dumps(raw | {"lease": "7"}).encode()))
+    with pytest.raises(
+        CorruptTableError, match=r"it has 'lease', which this release does not know: a newer release wrote it"
+    ):
+        opened(store).upsert(ROWS)
 
 
 def test_seals_tell_a_changed_document_and_take_one_without() -> None:

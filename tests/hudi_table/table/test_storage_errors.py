@@ -25,6 +25,7 @@ from hudi_table.errors import (
 )
 from hudi_table.table.ports import Storage
 from hudi_table.table.storage import open_storage
+from hudi_table.table.storage_errors import translate
 from tests.support.s3 import ACCESS, Replies, S3Server, running_s3, s3_replies
 
 pytestmark = pytest.mark.s3
@@ -303,3 +304,46 @@ def test_tables_of_one_bucket_share_clients_and_other_options_have_their_own(mon
     open_storage("s3://shared/a", options | {"timeout": "7"})
     open_storage("s3://other/a", options)
     assert len(made) == 8
+
+
+class GenericError(Exception):
+    """As obstore's of this name."""
+
+
+@pytest.mark.parametrize(
+    ("scheme", "asked", "named"),
+    [
+        ("s3", "http://169.254.169.254/latest/api/token", "AWS_SECRET_ACCESS_KEY"),
+        (
+            "gs",
+            "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token",
+            "GOOGLE_SERVICE_ACCOUNT",
+        ),
+        (
+            "gs",
+            "http://169.254.169.254/computeMetadata/v1/instance/service-accounts/default/token",
+            "GOOGLE_SERVICE_ACCOUNT",
+        ),
+        (
+            "abfss",
+            "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2019-08-01",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+        ),
+    ],
+)
+def test_who_gives_no_credentials_is_told_those_of_that_store(scheme: str, asked: str, named: str) -> None:
+    # The texts of obstore 0.12.1; nothing is asked of such an address here.
+    raised = GenericError(
+        f"Generic error: Error performing token request: Error performing GET {asked} in 5ms - status code: 403"
+    )
+    found = translate(raised, path="k", where="the store", scheme=scheme, writes=False)
+    assert isinstance(found, AccessDeniedError)
+    assert named in str(found)
+    assert ("AWS_" in str(found)) == (scheme == "s3")
+
+
+def test_what_is_advised_after_a_refusal_fits_the_store() -> None:
+    refused = GenericError("Error performing GET - status code: 403")
+    assert "access key" not in str(translate(refused, path="k", where="gs://b", scheme="gs", writes=False))
+    moved = GenericError("received redirect without LOCATION")
+    assert "region" not in str(translate(moved, path="k", where="az://b", scheme="az", writes=False))

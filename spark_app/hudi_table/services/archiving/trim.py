@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from hudi_table.model.chain import ChainEntry, sequence_of
+from hudi_table.model.chain import sequence_of
 from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN
 from hudi_table.services.planning import SAVED
 from hudi_table.table import settle
-from hudi_table.table.chain import known_tail, write_hint
+from hudi_table.table.chain import get_entry, known_tail, write_hint
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import load_timeline
 
@@ -36,7 +36,8 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
     for number, info in entries[:-1]:
         if (now - info.modified).total_seconds() < least_age:
             break
-        if ChainEntry.from_json(ctx.storage.get(info.path)).instant in present:
+        entry = get_entry(ctx, number)
+        if entry is None or entry.instant in present:
             break
         settle.delete(ctx.storage, info.path)
         ctx.entries.pop(number, None)
