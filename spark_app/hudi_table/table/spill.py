@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from hudi_table.errors import InvariantError
 from hudi_table.table.engine import LocalEngine
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class GroupedRows:
     """Rows by group. Groups are integers from 0; a code of -1 drops the row. All batches have one schema.
 
     A context manager: its temporary files go when it ends. `add` is not for several threads at once, `read` is. So many
-    `threads` write to disk, each a file of its own.
+    `threads` write to disk, each a file of its own. After `close`, rows are neither taken in nor read: InvariantError.
     """
 
     def __init__(self, max_bytes: int, threads: int = 1) -> None:
@@ -68,6 +69,7 @@ class GroupedRows:
         self._held_bytes = 0
         self._runs: dict[int, list[_Run]] = {}
         self._folder: Path | None = None
+        self._closed = False
         self.rows: dict[int, int] = {}
         self.bytes_total = 0
         self.spilled_bytes = 0
@@ -82,6 +84,7 @@ class GroupedRows:
 
     def close(self) -> None:
         """Forget the rows and delete the temporary files."""
+        self._closed = True
         self._held.clear()
         self._runs.clear()
         if self._folder is not None:
@@ -95,6 +98,7 @@ class GroupedRows:
 
     def add(self, batch: pa.RecordBatch, codes: Codes) -> None:
         """Take in one batch whose row i belongs to group `codes[i]`."""
+        self._refuse_closed()
         if len(batch) == 0:
             return
         held = _arrange(batch, codes)
@@ -124,15 +128,29 @@ class GroupedRows:
     def pieces(self, code: int) -> Iterator[tuple[int, Callable[[], pa.RecordBatch]]]:
         """The rows of one group in pieces: how many lie before each, and what reads it, in any thread."""
         before = 0
+        for rows, read in self._readers(code):
+            yield before, partial(self._read, read)
+            before += rows
+
+    def _readers(self, code: int) -> Iterator[tuple[int, Callable[[], pa.RecordBatch]]]:
+        """How many rows each batch of a group has, and what reads it. A close between two of them is not the end of the group."""
+        self._refuse_closed()
         for run in self._runs.get(code, ()):
             for number, rows in enumerate(run.rows):
-                yield before, partial(run.batch, number)
-                before += rows
+                yield rows, partial(run.batch, number)
         for held in self._held:
             if code in held.ranges:
-                yield before, partial(held.read, code)
                 start, stop = held.ranges[code]
-                before += stop - start
+                yield stop - start, partial(held.read, code)
+        self._refuse_closed()
+
+    def _read(self, read: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+        self._refuse_closed()
+        return read()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InvariantError("grouped rows are asked for after they were closed: their rows are gone")
 
     def _batches(self, code: int) -> Iterator[pa.RecordBatch]:
         return (read() for _, read in self.pieces(code))

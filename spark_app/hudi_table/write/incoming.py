@@ -8,6 +8,7 @@ bucket index and plain inserts know at once where a row goes. Other writes keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -81,6 +82,17 @@ class Taken:
             yield batch.column(RECORD_KEY)
 
 
+@contextmanager
+def filled(max_memory: int, slots: Sequence[Slot] = (), *, tagged: bool = True) -> Iterator[Taken]:
+    """Rows to be taken in. Who gets them closes them; if they do not all come in, they are closed here."""
+    taken = Taken(GroupedRows(max_memory), list(slots), tagged)
+    try:
+        yield taken
+    except BaseException:
+        taken.rows.close()
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class _Chunk:
     batch: pa.RecordBatch
@@ -110,8 +122,7 @@ def take_in(
     reader: pa.RecordBatchReader, prepared: Prepared, maker: KeyMaker, engine: Engine, max_memory: int
 ) -> Taken:
     """Read the stream to its end. The caller closes `Taken.rows`. Raises InvalidDataError that names the column."""
-    taken = Taken(GroupedRows(max_memory), tagged=not needs_tagging(prepared))
-    try:
+    with filled(max_memory, tagged=not needs_tagging(prepared)) as taken:
         places: dict[Slot, int] = {}
         paths: dict[str, int] = {}
 
@@ -125,9 +136,6 @@ def take_in(
                 _add_routed(taken, places, chunk)
             else:
                 _add_untagged(taken, paths, chunk)
-    except BaseException:
-        taken.rows.close()
-        raise
     return taken
 
 
@@ -150,47 +158,47 @@ def tag(
     routed = prepared.index.route(keys, lookup) if merges else route_by_partition(keys)
     places = routed.codes if unstored is None else np.where(unstored(keys), routed.codes, np.int32(-1))
     codes = np.where(owners < 0, np.int32(-1), places[owners]).astype(np.int32)
-    result = Taken(GroupedRows(max_memory), slots=list(routed.slots))
     copies, copy_codes = _copies(owners, routed)
     at = 0
-    for batch in taken.rows.read(0):
-        result.rows.add(batch, codes[at : at + len(batch)])
-        here = (copies >= at) & (copies < at + len(batch))
-        if here.any():
-            result.rows.add(batch.take(pa.array(copies[here] - at)), copy_codes[here])
-        at += len(batch)
-    if len(routed.deletes):
-        schema = keyed_schema(prepared)
-        deleted = keys.record_keys.take(pa.array(routed.deletes))
-        columns = [_delete_column(item, deleted) for item in schema]
-        result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
+    with filled(max_memory, routed.slots) as result:
+        for batch in taken.rows.read(0):
+            result.rows.add(batch, codes[at : at + len(batch)])
+            here = (copies >= at) & (copies < at + len(batch))
+            if here.any():
+                result.rows.add(batch.take(pa.array(copies[here] - at)), copy_codes[here])
+            at += len(batch)
+        if len(routed.deletes):
+            schema = keyed_schema(prepared)
+            deleted = keys.record_keys.take(pa.array(routed.deletes))
+            columns = [_delete_column(item, deleted) for item in schema]
+            result.rows.add(pa.RecordBatch.from_arrays(columns, schema=schema), routed.delete_codes)
     return result
 
 
 def rerouted(taken: Taken, index: Index, max_memory: int) -> Taken:
     """The rows grouped by another index than the one by which they were taken in. The result is closed by the caller."""
-    result = Taken(GroupedRows(max_memory))
     places: dict[Slot, int] = {}
-    for code, slot in enumerate(taken.slots):
-        for batch in taken.rows.read(code):
-            keys = Keys(batch.column(RECORD_KEY), (slot.partition,), np.zeros(len(batch), dtype=np.int32))
-            _add_routed(result, places, _Chunk(batch, keys, index.route(keys)))
+    with filled(max_memory) as result:
+        for code, slot in enumerate(taken.slots):
+            for batch in taken.rows.read(code):
+                keys = Keys(batch.column(RECORD_KEY), (slot.partition,), np.zeros(len(batch), dtype=np.int32))
+                _add_routed(result, places, _Chunk(batch, keys, index.route(keys)))
     return result
 
 
 def split_by_key(taken: Taken, groups: Sequence[int], max_memory: int) -> Taken:
     """Cut each slot's rows into `groups` slots of equal size by key range. The result is closed by the caller."""
-    result = Taken(GroupedRows(max_memory))
-    for code, (slot, count) in enumerate(zip(taken.slots, groups, strict=True)):
-        keys = list(taken.keys_of(code))
-        if not keys:
-            continue
-        codes = range_split(pa.concat_arrays(keys), count) + np.int32(len(result.slots))
-        result.slots += [slot] * count
-        at = 0
-        for batch in taken.rows.read(code):
-            result.rows.add(batch, codes[at : at + len(batch)])
-            at += len(batch)
+    with filled(max_memory) as result:
+        for code, (slot, count) in enumerate(zip(taken.slots, groups, strict=True)):
+            keys = list(taken.keys_of(code))
+            if not keys:
+                continue
+            codes = range_split(pa.concat_arrays(keys), count) + np.int32(len(result.slots))
+            result.slots += [slot] * count
+            at = 0
+            for batch in taken.rows.read(code):
+                result.rows.add(batch, codes[at : at + len(batch)])
+                at += len(batch)
     return result
 
 
@@ -340,4 +348,4 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return joined
 
 
-__all__ = ["KeyMaker", "Taken", "needs_tagging", "open_stream", "tag", "take_in"]
+__all__ = ["KeyMaker", "Taken", "filled", "needs_tagging", "open_stream", "tag", "take_in"]

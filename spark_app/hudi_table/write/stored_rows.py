@@ -22,11 +22,10 @@ from hudi_table.model.options import DUPLICATE_POLICY, DuplicatePolicy
 from hudi_table.table.context import TableContext
 from hudi_table.table.live_keys import LiveKeys
 from hudi_table.table.ports import Storage
-from hudi_table.table.spill import GroupedRows
 from hudi_table.table.timeline import Timeline
 from hudi_table.table.view import FileSlice
 from hudi_table.write.attempt import Attempt
-from hudi_table.write.incoming import Marks, Taken
+from hudi_table.write.incoming import Marks, Taken, filled
 from hudi_table.write.keymaker import TableKeys
 
 
@@ -108,8 +107,7 @@ def without_stored(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
         return taken
     groups = attempt.existing(sorted({slot.partition for slot in taken.slots}))
     stored = StoredRows(attempt.ctx, attempt.timeline)
-    result = Taken(GroupedRows(max_memory), slots=list(taken.slots))
-    try:
+    with filled(max_memory, taken.slots) as result:
         for code, slot in enumerate(taken.slots):
             item = groups.get(slot)
             keys = pa.concat_arrays([pa.array([], pa.string()), *taken.keys_of(code)])
@@ -120,9 +118,6 @@ def without_stored(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
                 kept = batch.filter(pa.array(~found[at : at + len(batch)]))
                 result.rows.add(kept, np.full(len(kept), code, dtype=np.int32))
                 at += len(batch)
-    except BaseException:
-        result.rows.close()
-        raise
     return result
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from hudi_table.errors import InvariantError
 from hudi_table.table.spill import GroupedRows
 
 
@@ -69,3 +70,31 @@ def test_a_budget_that_suffices_writes_nothing(monkeypatch: pytest.MonkeyPatch, 
 def test_an_unknown_group_is_empty() -> None:
     with GroupedRows(1) as rows:
         assert read(rows, 7) == []
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20], ids=["on disk", "in memory"])
+@pytest.mark.parametrize("code", [0, 7], ids=["with rows", "without rows"])
+def test_closed_rows_are_refused_and_not_taken_for_none(max_bytes: int, code: int) -> None:
+    rows = GroupedRows(max_bytes)
+    rows.add(batch(1, 2), np.zeros(2, dtype=np.int32))
+    rows.close()
+    with pytest.raises(InvariantError, match="after they were closed"):
+        list(rows.read(code))
+    with pytest.raises(InvariantError, match="after they were closed"):
+        list(rows.pieces(code))
+    with pytest.raises(InvariantError, match="after they were closed"):
+        rows.add(batch(3), np.zeros(1, dtype=np.int32))
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20], ids=["on disk", "in memory"])
+def test_rows_that_are_closed_while_they_are_read_do_not_end_early(max_bytes: int) -> None:
+    rows = GroupedRows(max_bytes)
+    for value in (1, 2, 3):
+        rows.add(batch(value), np.zeros(1, dtype=np.int32))
+    found, pieces = rows.read(0), list(rows.pieces(0))
+    assert next(found).column("n").to_pylist() == [1]
+    rows.close()
+    with pytest.raises(InvariantError, match="after they were closed"):
+        list(found)
+    with pytest.raises(InvariantError, match="after they were closed"):
+        pieces[1][1]()
