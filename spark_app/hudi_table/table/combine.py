@@ -3,7 +3,7 @@
 Facts (PartialUpdateAvroPayload, measured on Hudi 0.15.0): rows are taken as they come. One whose ordering value is not smaller
 than any before it overwrites, but with its nulls; an older one fills the nulls that are left. A delete that is not older takes
 all before it away; a row that is older than such a delete stands alone, one that is not fills its nulls from the columns
-of the delete. Meta columns are those of the row that came last.
+of the delete. A delete that is older than such a delete does nothing. Meta columns are those of the row that came last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_FILLED = frozenset({*META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 class _Sequence:
     """Entries key by key, in the order in which they came: the entry at each place, and each key's first place.
 
-    `alive`: no delete came after it. `newer`: it was not older than any that was alive when it came. `gone`: of each key, whether
+    `alive`: no delete took it away, and it is no delete that came behind a newer one. `newer`: it was not older than any that was alive when it came. `gone`: of each key, whether
     a delete came last.
     """
 
@@ -107,9 +107,11 @@ def _with_deletes(
         new = (ranks[places] >= top[keys]) | (delete & (ranks[places] < 0))
         afresh = np.where(delete, new, gone[keys] & ~new) if step else np.ones(len(keys), dtype=bool)
         newer[places] = new | afresh
+        # A delete that is older than the delete before it takes nothing away and fills nothing.
+        alive[places] = ~(delete & gone[keys] & ~new)
         begin[keys[afresh]] = places[afresh]
         top[keys] = np.where(afresh, ranks[places], np.maximum(top[keys], ranks[places]))
         gone[keys] = np.where(delete, gone[keys] | new, False)
         step += 1
         keys = keys[counts[keys] > step]
-    alive[:] = np.arange(len(ranks)) >= np.repeat(begin, counts)
+    alive &= np.arange(len(ranks)) >= np.repeat(begin, counts)

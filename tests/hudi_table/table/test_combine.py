@@ -7,7 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.table.combine import combine, combined_per_key
@@ -66,6 +66,7 @@ def test_rows_are_put_together_as_if_one_came_after_the_other(entries: list[Give
 
 
 @given(st.lists(ENTRY, max_size=12))
+@example([("k", 2, None, None, True), ("k", 1, None, [1], True), ("k", 2, None, None, False)])
 def test_flagged_deletes_among_them_take_away_what_is_not_newer(entries: list[Given]) -> None:
     found = {row[RECORD_KEY]: row for row in combined_per_key(table(entries), RECORD_KEY, "ts").to_pylist()}
     expected = told(entries)
