@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 import hudi_spark
@@ -43,6 +44,18 @@ def test_read_and_the_format_give_the_rows_of_a_scan(spark, table):
     assert frame.columns == [*META_COLUMNS, *SCHEMA.names]
     assert {tuple(row)[5:] for row in frame.collect()} == wanted
     assert {row["_hoodie_record_key"] for row in frame.collect()} == {"a", "b", "c"}
+
+
+def test_a_query_whose_file_was_cleaned_since_its_plan_ends_in_expired_and_a_new_load_reads_on(spark, table):
+    frame = spark.read.format("hudi").option("meta", "false").load(table.base_path)
+    assert len(frame.collect()) == 3
+    for ts in (10, 11):
+        table.upsert(rows(("b", "y", ts)))
+    table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+    with pytest.raises(PySparkException, match=r"was cleaned by the clean \d+ while it was read: begin the read anew"):
+        frame.collect()
+    again = spark.read.format("hudi").option("meta", "false").load(table.base_path)
+    assert {tuple(row) for row in again.collect()} == {("a", "x", 1), ("b", "y", 11), ("c", "y", 3)}
 
 
 def test_columns_filter_and_moment_are_options(spark, table):

@@ -210,6 +210,17 @@ class TestReader:
         # From the earliest on everything has changed, so that nothing has to be known.
         assert len(self.batch(self.reader(table), "", newest)) == everything
 
+    def test_a_task_whose_file_was_cleaned_since_the_batch_was_planned_ends_in_expired(self, tmp_path: Path) -> None:
+        table = new_table(tmp_path)
+        newest = table.upsert(rows(1, 1)).instant
+        reader = self.reader(table)
+        (part,) = reader.partitions({"instant": ""}, {"instant": newest})
+        for ts in (2, 3):
+            table.upsert(rows(ts, 1))
+        table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+        with pytest.raises(ExpiredError, match=r"was cleaned by the clean \d+ while it was read"):
+            list(reader.read(part))
+
     def test_a_batch_whose_files_were_cleaned_is_refused_but_for_a_full_scan(self, tmp_path: Path) -> None:
         table = open_table(str(golden.unpack("clust", tmp_path).base))
         times = sorted(table.history()["instant"].to_pylist())
