@@ -12,6 +12,8 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.instants import planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
+from hudi_table.table.compactions import planned_slices
+from hudi_table.table.lost_files import compaction_at
 from hudi_table.table.timeline import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
@@ -180,6 +182,41 @@ def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
         (instant,) = pending(mine)
         compacted_by(oracle, copy, instant)
         assert_all_queries(copy, oracle, expected, since, moment)
+
+    hudis.each_on_a_copy(base, each)
+
+
+@tables
+def test_hudi_executes_a_compaction_whose_lost_files_were_given_up_and_goes_on_after_ours(
+    hudis: Hudis, tmp_path: Path, index: str, partitioned: bool
+) -> None:
+    base = tmp_path / "table"
+    table, model, _, _ = written(base, index, partitioned)
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    go_on(base, model, LATER)
+    planned = planned_slices(table.context, compaction_at(plan.instant))
+    lost = max((path for item in planned for path in item.log_paths), key=lambda path: (base / path).stat().st_size)
+    (base / lost).unlink()
+    table.rollback(plan.instant, lost=[lost])
+    left = ours.read(base)
+    told = set(zip(left["id"].to_pylist(), left["ts"].to_pylist(), strict=True))
+    assert told != {(row["id"], row["ts"]) for row in model.rows()}
+
+    def each(oracle: HudiOracle, copy: Path) -> None:
+        second = copy.with_name(f"{copy.name}-ours")
+        shutil.copytree(copy, second)
+        compacted_by(oracle, copy, plan.instant)
+        open_table(str(second)).rollback(plan.instant, lost=[lost], writers_stopped=True)
+        for done in (copy, second):
+            assert not pending(open_table(str(done)))
+            assert_same_rows(ours.read(done), left, of=f"ours, {done.name}")
+            assert_same_rows(oracle.read(done), left, columns=left.column_names, of=f"{oracle!r}, {done.name}")
+            upsert(oracle, done, rows([6, 7, 11, 60, 61], 6), **LOGS)
+            ours.write(done, "upsert", rows(range(0, 70, 5), 7))
+            now = ours.read(done)
+            assert {"k060", "k061"} <= set(now["id"].to_pylist())
+            assert_same_rows(oracle.read(done), now, columns=now.column_names, of=f"{oracle!r} later, {done.name}")
 
     hudis.each_on_a_copy(base, each)
 

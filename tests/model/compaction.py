@@ -56,6 +56,8 @@ class Compactor(Planner):
             yield from expired(at, ("fresh", *at[1:]), env.trims)
         elif entry[1] == instant and entry[0] == "C":
             yield Step(f"GET chain/{slot}: decided by the other executor", ("relist", instant))
+        elif entry[:2] == ("P", instant) and "a new plan ends the walk" not in self.without:
+            yield Step(f"GET chain/{slot}: planned again", ("failed", instant))
         elif is_unmaterialised(store, entry, self.without) and "materialise predecessors" not in self.without:
             yield Step(f"GET chain/{slot}: not materialised", ("walk", *at[1:]))
         else:

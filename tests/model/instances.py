@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.model.beside import FOREIGN
 from tests.model.compaction import Compactor, Executor, SecondAttempt
 from tests.model.engine import InFlight, Instance
 from tests.model.metadata_cases import METADATA
@@ -228,6 +229,7 @@ INSTANCES: dict[str, Maker] = {
 } | PLANS
 INSTANCES |= METADATA
 INSTANCES |= ROLLBACKS
+INSTANCES |= FOREIGN
 
 
 def instance(

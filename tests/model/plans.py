@@ -1,9 +1,10 @@
-"""Instances of services that publish plans: clustering, cleaning beside savepoints, restoring."""
+"""Instances of services that publish plans: clustering, giving up lost files of a compaction, cleaning beside savepoints, restoring."""
 
 from __future__ import annotations
 
 from tests.model.clustering import Clusterer, ClusteringExecutor
 from tests.model.engine import InFlight, Instance
+from tests.model.lost import AfterGivingUp, GiverUp, Started
 from tests.model.parts import FIRST, ROWS, Maker, Parts
 from tests.model.restoring import Restorer
 from tests.model.savepoints import CleanPlanner, Dropper, Savepointer
@@ -51,6 +52,25 @@ def c6(p: Parts) -> Instance:
     insert = p.writer("W1", 1, ("h",), touches=("h", "f"))
     return Instance("clustering that rejects updates: a large insert, which touches the whole partition, planner",
                     [insert, Clusterer("C", p.without, rejects=True), p.recovery()], FIRST, ONE, lost_replies=0)  # fmt: skip
+
+
+LOST: Store = {
+    **FIRST,
+    ("c", 2): ((), (), ("f",)),
+    ("r", 2): "W1",
+    ("h", 1): ("C", 2, ((), (), ("f",)), ("f",)),
+    ("k", 3): ("f",),
+    ("h", 2): ("P", 3, ("f",), ("f",), (1, (("l", "f", 1, 2),))),
+}
+"""A compaction 3 is scheduled of group f, whose log of operation 1 is lost."""
+
+
+def g1(p: Parts) -> Instance:
+    started = Started("Y", p.without, instant=3, number=2, mask=0b11)
+    giving = GiverUp("G", p.without, instant=3, operations=0b10)
+    return Instance("a lost log of a scheduled compaction is given up: an executor that has read it, another, a delta, recovery, archiver",
+                    [started, AfterGivingUp("X", p.without), giving, p.writer("W", 2, logs=True), p.recovery(chain_max=6),
+                     p.archiver()], LOST, ROWS, lost_replies=0)  # fmt: skip
 
 
 TWICE: Store = {
@@ -118,5 +138,5 @@ def r5(p: Parts) -> Instance:
 
 PLANS: dict[str, Maker] = {
     maker.__name__[0].upper() + maker.__name__[1:]: maker
-    for maker in (c1, c2, c3, c4, c5, c6, s1, s2, r1, r2, r2n, r3, r4, r5)
+    for maker in (c1, c2, c3, c4, c5, c6, g1, s1, s2, r1, r2, r2n, r3, r4, r5)
 }

@@ -41,6 +41,8 @@ def refusal(store: Store, instant: int, known: int, without: Guards) -> str | No
             entry = store.get(("h", n))
             if entry and entry[1] == instant and entry[0] in kinds:
                 return "decided"
+            if entry and entry[:2] == ("P", instant) and "a new plan ends the right" not in without:
+                return "planned again"
     if "gap in proof" not in without and gap(store, known):
         return "gap in the chain"
     return None

@@ -3,7 +3,7 @@
 Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
 `docs/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
 (3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
-(instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's. The small instances run always, all of them
+(instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's; (7) beside another engine (instances F) no update is lost outside two windows. The small instances run always, all of them
 with HUDI_TEST_SCALE of 10 or more.
 """
 
@@ -34,6 +34,8 @@ STATES = {
     "C6": 9_461,
     "D1": 11_753,
     "D3": 31_130,
+    "F1": 9_602,
+    "F2": 11_135,
     "S2": 21_625,
     "R2": 1_795,
     "R2n": 851,
@@ -57,6 +59,7 @@ LONG_STATES = {
     "K14": 79_185,
     "K17": 173_680,
     "C2": 83_595,
+    "G1": 60_326,
     "C3": 121_307,
     "D2": 95_082,
     "D4": 482_606,

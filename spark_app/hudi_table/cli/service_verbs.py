@@ -90,6 +90,13 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
 
 def _rollback(parser: argparse.ArgumentParser) -> None:
     _going_back(parser, "instant")
+    parser.add_argument(
+        "--lost",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a file that the pending compaction INSTANT names and that is lost for good: its rows are given up; several times",
+    )
 
 
 def _restore(parser: argparse.ArgumentParser) -> None:

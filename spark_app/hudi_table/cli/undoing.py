@@ -11,6 +11,7 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.options import WRITERS_STOPPED
 from hudi_table.model.services import ServiceRequest
 from hudi_table.read.human import number, size
+from hudi_table.services.restoring.losing import give_up, preview_giving_up
 from hudi_table.services.restoring.service import UndoService
 from hudi_table.table.engine import LocalEngine
 
@@ -21,6 +22,21 @@ _COLUMNS = (
     Column("bytesFreed", "Freed", size, right=True),
     Column("details", "Instants", "; ".join),
 )
+
+
+def give_up_lost(args: argparse.Namespace) -> int:
+    """Print which files of a pending compaction would be given up; with `--yes`, that they are."""
+    context = opened(args).context
+    row: dict[str, Any] = {"undo": "rollback", "files": len(set(args.lost)), "bytesFreed": None, "details": []}
+    if args.yes:
+        row["done"] = give_up(context, args.instant, args.lost, writers_stopped=args.writers_stopped).message
+    else:
+        plan = preview_giving_up(context, args.instant, args.lost)
+        row |= {"done": f"dry run, {plan.why}", "details": list(plan.details)}
+    emit(Document("Undo", _COLUMNS, [row], single=True), args.output)
+    if not args.yes:
+        note("nothing was changed; --yes gives these files and their rows up for ever")
+    return exits.GOOD
 
 
 def undo(args: argparse.Namespace, service: UndoService, instant: str) -> int:

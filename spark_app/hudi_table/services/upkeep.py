@@ -125,14 +125,15 @@ class Upkeep(TableReader):
         check_asked(self.context, options)
         return ttl.drop_expired(self.context, options, engine or LocalEngine())
 
-    def rollback(self, instant: str, *, writers_stopped: bool = False) -> ServiceResult:
+    def rollback(self, instant: str, *, writers_stopped: bool = False, lost: Iterable[str] = ()) -> ServiceResult:
         """Take the newest write back, or a failed one that is pending. `writers_stopped`: all processes that write the table have
         ended; without that, a write can be taken back once it is as old as the quarantine time (an hour).
 
-        Raises InvalidRequestError if it is not the newest write, a savepoint or pending plan needs it, or what it superseded was cleaned.
+        `lost`: paths of files that a pending compaction, `instant`, names and that are lost for good. Their rows are given up: the
+        compaction is executed without them, at once if `writers_stopped`, else by whoever compacts after the quarantine time. Raises InvalidRequestError if it is not the newest write, a savepoint or pending plan needs it, or what it superseded was cleaned.
         """
         self._check_writable()
-        return rollback(self.context, instant, writers_stopped=writers_stopped)
+        return rollback(self.context, instant, writers_stopped=writers_stopped, lost=lost)
 
     def restore(self, savepoint: str, *, writers_stopped: bool = False) -> ServiceResult:
         """Take back everything that was written after a savepoint. `writers_stopped` as in `rollback`.

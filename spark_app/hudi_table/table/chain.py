@@ -96,7 +96,7 @@ def entries_after(ctx: TableContext, sequence: int) -> list[tuple[int, ChainEntr
 
 
 def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, ChainEntry] | None:
-    """The entry that decides `instant` (its last commit or abort), or its plan, among the entries up to number `upto`.
+    """The entry that decides `instant` (its last commit or abort), or its last plan, among the entries up to number `upto`.
 
     Goes backwards and stops where the chain's running maximum is below the instant: an entry is appended after its
     instant was drawn, so older entries cannot hold it.
@@ -109,7 +109,7 @@ def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, Chai
         if entry.instant == instant:
             if entry.kind is not Kind.PLAN:
                 return number, entry
-            plan = (number, entry)
+            plan = plan or (number, entry)
         if entry.max_instant < instant:
             break
     return plan

@@ -56,6 +56,11 @@ class PlannedSlice:
         return (self.base, *self.logs)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of the base file and the logs, relative to the base path."""
+        return self.log_paths if self.base_path is None else (self.base_path, *self.log_paths)
+
+    @property
     def log_paths(self) -> tuple[str, ...]:
         """Paths of the logs, relative to the base path."""
         return tuple(join(self.partition, name) for name in self.logs)

@@ -24,20 +24,28 @@ def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[Planne
 
     Lists the plan's partitions. Raises CorruptTableError that names a planned file whose rows count and that is gone.
     """
-    items = list(slices)
-    listed = list_partitions(ctx.storage, sorted({item.partition for item in items}))
-    there = {info.path for infos in listed.values() for info in infos}
-    named = [path for item in items for path in (item.base_path, *item.log_paths) if path is not None]
-    gone = [path for path in named if path not in there]
+    gone = _gone(ctx, slices)
     for path in gone:
         if counted_log(ctx, timeline, path):
             raise CorruptTableError(
                 f"{what} names {path}, whose rows count, and it is gone; bring it back from a copy or a version of the store "
-                "and execute the plan, or restore a savepoint",
+                "and execute the plan, or give up what is lost for good (hudictl rollback BASE INSTANT, of a compaction with --lost FILE)",
                 base_path=ctx.base_path,
                 path=path,
             )
     return frozenset(gone)
+
+
+def lost_of(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice]) -> frozenset[str]:
+    """Paths of planned files that are gone and whose rows count on this timeline."""
+    return frozenset(path for path in _gone(ctx, slices) if counted_log(ctx, timeline, path))
+
+
+def _gone(ctx: TableContext, slices: Iterable[PlannedSlice]) -> list[str]:
+    items = list(slices)
+    listed = list_partitions(ctx.storage, sorted({item.partition for item in items}))
+    there = {info.path for infos in listed.values() for info in infos}
+    return [path for item in items for path in item.paths if path not in there]
 
 
 def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:

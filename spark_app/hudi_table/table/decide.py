@@ -24,7 +24,7 @@ from hudi_table.table.context import ChainTail, TableContext
 from hudi_table.table.exclusion import Claimed
 from hudi_table.table.foreign import Neighbours
 from hudi_table.table.materialise import create_file_of, materialise
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.right import RightToWrite, planned_again
 
 SLOT_ATTEMPTS_MAX = 1_000
 
@@ -151,6 +151,8 @@ class Decider:
             ) from error
 
     def _check(self, found: ChainEntry, claimed: Claimed) -> None:
+        if found.instant == self.time and found.kind is Kind.PLAN:
+            raise planned_again(self.ctx.base_path, self.time)
         if found.instant == self.time:
             raise WriteAbortedError(
                 f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",

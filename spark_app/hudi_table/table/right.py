@@ -68,7 +68,7 @@ class RightToWrite:
     def prove(self) -> None:
         """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved.
 
-        A commit ends it too: a file that a stray attempt adds to a committed instant could outlive the clustering
+        A new plan of the instant ends it for whoever executes an earlier one. A commit ends it too: a file that a stray attempt adds to a committed instant could outlive the clustering
         that replaced its group. So does a gap: an abort may have stood in what was trimmed.
         """
         begun = self._clock.boot_seconds()
@@ -93,6 +93,8 @@ class RightToWrite:
                     base_path=self.storage.base_path,
                     instant=self.instant,
                 )
+            if entry.instant == self.instant and entry.kind is Kind.PLAN and entry.name == self.claim:
+                raise planned_again(self.storage.base_path, self.instant)
             self.tail = number
         # The proof is as old as its first read, not as its reply.
         self._proved_at = begun
@@ -144,6 +146,14 @@ class RightToWrite:
             base_path=self.storage.base_path,
             instant=self.instant,
         )
+
+
+def planned_again(base_path: str, instant: str) -> WriteAbortedError:
+    """What ends whoever executes a plan when another of the same instant stands behind it in the chain."""
+    return WriteAbortedError(
+        f"lost files of the plan of {instant} were given up, so it is not executed as it was; execute it again", base_path=base_path,
+        instant=instant,
+    )  # fmt: skip
 
 
 class _CountingSink:

@@ -1,7 +1,8 @@
 """Another engine completes or plans something between our snapshot and our decision; the chain knows nothing of it.
 
 Matrix: what it does × what ours does there: ours fails where one of the two would be lost, and stands where neither is. With a retry both
-are there. The other engine is ours on a copy, without the chain. Omitted: real Hudi beside ours (`tests/interop/test_beside.py`).
+are there. The other engine is ours on a copy, without the chain. Omitted: real Hudi beside ours, which is in
+`tests/interop/test_beside.py`.
 """
 
 from __future__ import annotations

@@ -14,19 +14,26 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_table.codec.avro_schema import avro_text_for
-from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError, WriteAbortedError
+from hudi_table.errors import (
+    CorruptTableError,
+    InvalidRequestError,
+    InvariantError,
+    UnsupportedTableError,
+    WriteAbortedError,
+)
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.options import WriteOptions
 from hudi_table.read.plan import META_FIELDS
 from hudi_table.services.file_filters import options_of_rewrite
-from hudi_table.table.compactions import PlannedSlice, planned_slices
+from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.context import TableContext
 from hudi_table.table.counting import never_counted
 from hudi_table.table.held import given_up_log_compactions
 from hudi_table.table.log_merge import SliceMerge
 from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.looks import looks_again
+from hudi_table.table.lost_files import last_plan, seconds_left, waits
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.operation_log import logged
 from hudi_table.table.ports import Engine
@@ -62,10 +69,12 @@ def run_compaction(
     *,
     max_memory: int,
     action: Action = Action.COMPACTION,
+    writers_stopped: bool = False,
 ) -> CompactionResult:
-    """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed.
+    """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed. `writers_stopped`: no process is left that
+    began before files of the plan were given up.
 
-    Raises InvalidRequestError if there is no such plan, CorruptTableError that names a file whose rows count and that is gone,
+    Raises InvalidRequestError if there is no such plan, or files of it were given up a moment ago, CorruptTableError that names a file whose rows count and that is gone,
     CommitStateUnknownError if the store stopped answering: run it again. Whatever it raises, the plan stays, and may be executed again.
     """
     refuse_unsupported(ctx.config)
@@ -74,6 +83,8 @@ def run_compaction(
     txn = resume(ctx, plan)
     if txn is None:
         return _result(ctx, instant, replayed=True)
+    if not writers_stopped:
+        _check_settled(ctx, txn)
     check_renames(ctx, txn.timeline)
     settle_metadata(ctx)
     try:
@@ -91,9 +102,24 @@ def run_compaction(
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
-    """The instants of published plans that wait for their execution, oldest first; none that was given up."""
-    gone = given_up_log_compactions(ctx, timeline) if action is Action.LOG_COMPACTION else frozenset()
-    return [found.time for found in timeline.pending if found.action is action and found not in gone]
+    """The instants of published plans that can be executed, oldest first: none that was given up, or of which files were a moment ago."""
+    found = [instant for instant in timeline.pending if instant.action is action]
+    if action is Action.LOG_COMPACTION:
+        gone = given_up_log_compactions(ctx, timeline)
+        return [instant.time for instant in found if instant not in gone]
+    return [instant.time for instant in found if not waits(ctx, instant.time)]
+
+
+def _check_settled(ctx: TableContext, txn: Transaction) -> None:
+    left = seconds_left(ctx, txn.time, txn.tail.sequence)
+    if left > 0:
+        raise InvalidRequestError(
+            f"files of the compaction planned at {txn.time} were given up, and a process that began before could still write what they "
+            f"held: execute it in {left:.0f} s, or end all processes that write the table and give the files up again with that word "
+            "(writers_stopped=True, --writers-stopped)",
+            base_path=ctx.base_path,
+            instant=txn.time,
+        )
 
 
 def _run(right: RightToWrite, task: CompactionTask) -> WriteStat:
@@ -110,7 +136,7 @@ def _tasks(ctx: TableContext, txn: Transaction, options: Mapping[str, str], memo
     text = avro_text_for(schema, table_name=ctx.config.name, previous=table_avro_schema(ctx, past))
     visible = VisibleInstants.of(txn.timeline, txn.time)
     merge = SliceMerge.of(ctx.config, pa.schema([*META_FIELDS, *schema]))
-    planned = planned_slices(ctx, txn.instant)
+    planned = last_plan(ctx, txn.instant, txn.tail.sequence)
     chosen = options_of_rewrite(ctx, options, planned)
     settings = WriteSettings.of_rewrite(chosen, schema, text, filters=ctx.config.needs_filters, memory_bytes=memory)
     absent = never_counted(ctx, past, planned, f"the {txn.instant.action.value} planned at {txn.time}")

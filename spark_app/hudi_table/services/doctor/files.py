@@ -87,13 +87,16 @@ def missing_files(seen: Examined) -> Iterator[Finding]:
                     Severity.ERROR,
                     path,
                     f"the {what} {instant.time} names this file, and it is gone",
-                    "bring it back from a copy or a version of the store; without it the "
-                    + (
-                        "savepoint cannot be restored"
-                        if instant.action is Action.SAVEPOINT
-                        else "plan cannot be executed"
-                    ),
+                    f"bring it back from a copy or a version of the store; {_without(instant, path)}",
                 )
+
+
+def _without(instant: Instant, path: str) -> str:
+    """What a savepoint or plan is worth without a file, and what gives the file up."""
+    if instant.action is Action.SAVEPOINT:
+        return "without it the savepoint cannot be restored"
+    lost = f" --lost {path}" if instant.action is Action.COMPACTION else ""
+    return f"if it is lost for good, hudictl rollback BASE {instant.time}{lost} --yes ends what waits for it"
 
 
 def wrong_sizes(seen: Examined) -> Iterator[Finding]:

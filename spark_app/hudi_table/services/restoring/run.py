@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
+from hudi_table.services.restoring.losing import give_up
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
 from hudi_table.table import recovery
 from hudi_table.table.clusterings import pending_clusterings
@@ -23,13 +26,19 @@ from hudi_table.write.prepare import refuse_unsupported
 
 @looks_again
 @logged("rollback")
-def rollback(ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
+def rollback(
+    ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "", lost: Iterable[str] = ()
+) -> ServiceResult:
     """Take the newest write back, or a failed one that is pending. `writers_stopped`: the caller knows that every process that
-    ever wrote the table has ended or left it, so nothing late can come. `approved`: digest of a dry run.
+    ever wrote the table has ended or left it, so nothing late can come. `approved`: digest of a dry run. `lost`: the instant is a pending
+    compaction's, and these of its files are given up.
 
     Raises InvalidRequestError for an instant that cannot be taken back, WriteConflictError if others wrote meanwhile.
     """
     refuse_unsupported(ctx.config)
+    paths = list(lost)
+    if paths:
+        return give_up(ctx, instant, paths, writers_stopped=writers_stopped)
     timeline, _ = caught_up(ctx)
     if any(i.time == instant and i.grouped_action in WRITE_ACTIONS for i in timeline.pending):
         return _roll_back_pending(ctx, timeline, instant, writers_stopped=writers_stopped)
@@ -99,7 +108,8 @@ def _roll_back_pending(ctx: TableContext, timeline: Timeline, time: str, *, writ
     instant = next(i for i in timeline.pending if i.time == time)
     if instant.action is Action.COMPACTION:
         raise InvalidRequestError(
-            f"the {instant.action.value} {time} is planned, and writers have named their logs by it: execute it",
+            f"the {instant.action.value} {time} is planned, and writers have named their logs by it: execute it; if files that it names are "
+            "lost for good, give these up (lost=[…], --lost FILE)",
             base_path=ctx.base_path,
         )
     planned = instant.action is Action.LOG_COMPACTION or instant in pending_clusterings(ctx, timeline)

@@ -1,0 +1,55 @@
+"""Giving up the lost files of a pending compaction, so that it can be executed and holds the archiver no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
+from hudi_table.services.compaction.execute import run_compaction
+from hudi_table.table.context import TableContext
+from hudi_table.table.engine import LocalEngine
+from hudi_table.table.lost_files import compaction_at, lost_files, plan_again
+from hudi_table.table.timeline import commit_metadata
+from hudi_table.table.transaction import caught_up
+from hudi_table.write.operations import DEFAULT_MEMORY
+
+
+def give_up(ctx: TableContext, time: str, paths: Iterable[str], *, writers_stopped: bool) -> ServiceResult:
+    """Plan the compaction of instant `time` again without the lost files `paths`, and execute it if `writers_stopped`; may be asked for again.
+
+    Raises InvalidRequestError unless `paths` are exactly its counted files that are gone, or were given up before.
+    """
+    given = sorted(set(paths))
+    figures = {"filesGivenUp": float(len(given))}
+    stands = plan_again(ctx, compaction_at(time), given)
+    if stands and not writers_stopped:
+        wait = ctx.settings.quarantine_seconds
+        message = f"{len(given)} files of compaction {time} are given up; it can be executed without them in {wait:,.0f} s (hudictl compact)"
+        return ServiceResult(ServiceType.ROLLBACK, time, message, figures)
+    if stands:
+        run_compaction(ctx, time, LocalEngine(), max_memory=DEFAULT_MEMORY, writers_stopped=True)
+    message = f"{len(given)} files of compaction {time} are given up, and it is executed without them"
+    return ServiceResult(ServiceType.ROLLBACK, time, message, figures, replayed=not stands)
+
+
+def preview_giving_up(ctx: TableContext, time: str, paths: Iterable[str]) -> ServicePlan:
+    """A dry run: what is given up, and the rows that its writes put there. Raises as `give_up`."""
+    given, instant = sorted(set(paths)), compaction_at(time)
+    timeline, tail = caught_up(ctx)
+    if instant.file_name not in timeline.files or timeline.is_completed(time):
+        raise InvalidRequestError(f"the timeline has no pending compaction {time}", base_path=ctx.base_path)
+    lost_files(ctx, timeline, instant, given, tail.sequence)
+    stats = {stat.path: (i, stat) for i in timeline.commits for stat in commit_metadata(ctx, i).stats}
+    details = [
+        f"{path}: {stats[path][1].num_writes:,} rows of {stats[path][0].time}"
+        if path in stats
+        else f"{path}: rows unknown"
+        for path in given
+    ]
+    return ServicePlan(
+        ServiceType.ROLLBACK,
+        f"lost files of compaction {time} given up",
+        files_before=len(given),
+        details=tuple(details),
+    )
