@@ -38,8 +38,8 @@ class Compactor(Planner):
                        ((("k", at[1]), (self.group,)),))  # fmt: skip
 
     def at_prove(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        gone = Step("look at the decision", ("relist", at[1]))
-        yield from prove(store, at[1], at[2], self.without, held=("file", *at[1:]), lost=at, gone=gone)
+        gone, held = Step("look at the decision", ("relist", at[1])), ("file", *at[1:])
+        yield from prove(store, at[1], at[2], self.without, held=held, lost=at, gone=gone, executes=True)
 
     def at_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, slot, logs, _ = at

@@ -31,8 +31,8 @@ def gap(store: Store, known: int) -> bool:
     return lowest > 1
 
 
-def refusal(store: Store, instant: int, known: int, without: Guards) -> str | None:
-    """Why a proof begun now fails, or None."""
+def refusal(store: Store, instant: int, known: int, without: Guards, *, executes: bool = False) -> str | None:
+    """Why a proof begun now fails, or None. `executes`: it is that of an executor, whose claim is the plan."""
     if "claim in proof" not in without and not claimed(store, instant):
         return "claim gone"
     if "chain in proof" not in without:
@@ -41,7 +41,7 @@ def refusal(store: Store, instant: int, known: int, without: Guards) -> str | No
             entry = store.get(("h", n))
             if entry and entry[1] == instant and entry[0] in kinds:
                 return "decided"
-            if entry and entry[:2] == ("P", instant) and "a new plan ends the right" not in without:
+            if executes and entry and entry[:2] == ("P", instant) and "a new plan ends the right" not in without:
                 return "planned again"
     if "gap in proof" not in without and gap(store, known):
         return "gap in the chain"
@@ -49,11 +49,12 @@ def refusal(store: Store, instant: int, known: int, without: Guards) -> str | No
 
 
 def prove(
-    store: Store, instant: int, known: int, without: Guards, *, held: Location, lost: Location, gone: Step
-) -> Iterator[Step]:
+    store: Store, instant: int, known: int, without: Guards, *, held: Location, lost: Location, gone: Step,
+    executes: bool = False,
+) -> Iterator[Step]:  # fmt: skip
     """Renew the right: `held` follows with the kind of the proof appended; `lost` is where a lost reply leads."""
     kind = UNDECIDED if decided(store, instant) is None else LATE
-    why = refusal(store, instant, known, without)
+    why = refusal(store, instant, known, without, executes=executes)
     if why is None:
         yield Step(f"prove right to {instant}", (*held, kind))
     else:
