@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from examples.flights.generate import Landing
-from examples.kubernetes.land import land
+from examples.kubernetes.land import land, make_buckets
 from tests.support import hudi_rs
 
 REGION = "us-east-1"
@@ -43,13 +45,23 @@ class Lake:
         """Put the files of a phase of the demo into the landing bucket, as the tour does."""
         return land(self.client(), phase, prefix)
 
+    def land_rows(self, rows: pa.Table, key: str) -> None:
+        """Put a Parquet file into the landing bucket."""
+        client, written = self.client(), io.BytesIO()
+        make_buckets(client)
+        pq.write_table(rows, written)
+        client.put_object(Bucket="landing", Key=key, Body=written.getvalue())
+
     def rows(self, uri: str) -> pa.Table:
         """The table's snapshot, as hudi-rs reads it."""
-        options = {
+        return hudi_rs.read(uri, **self.options())
+
+    def options(self) -> dict[str, str]:
+        """What a client of the store is told, ours or hudi-rs."""
+        return {
             "aws_access_key_id": self.access_key,
             "aws_secret_access_key": self.secret_key,
             "aws_region": REGION,
             "aws_endpoint": self.endpoint,
             "aws_allow_http": "true",
         }
-        return hudi_rs.read(uri, **options)

@@ -25,26 +25,36 @@ SPARK_IMAGE = os.environ.get("E2E_SPARK_IMAGE", "localhost/hudi-spark:dev")
 
 
 SETTINGS = (
-    f"watchNamespaces={{{NAMESPACE}}}",
+    "rbac.purge=true",
     "launchers.sparkOperator.enabled=true,launchers.apacheSparkOperator.enabled=true",
     # A driver and an executor of a core each are all that fits on a machine of two.
     "resources.requests.cpu=0",
 )
 
 
-def install(kube: Kube) -> None:
-    """Both charts, as the README installs them, with the images of the suite and the definitions of the public Spark operators;
-    return once the operator runs."""
+def install(kube: Kube, *more: str) -> None:
+    """Both charts, as the README installs them, with the images of the suite and the definitions of the public Spark operators, or what
+    has changed of them; return once the operator runs. `more`: namespaces that it watches beside that of the suite."""
     for path in sorted((ROOT / "tests" / "data" / "crds").glob("*.yaml.xz")):
         group, _, plural = path.name.removesuffix(".yaml.xz").rpartition("_")
         if kube.find("crd", f"{plural}.{group}") is None:
             kube.need("apply", "--server-side", "-f", "-", given=lzma.decompress(path.read_bytes()).decode())
     helm(kube, "upgrade", "--install", "hudi-operator-crds", "charts/hudi-operator-crds")
+    watched = f"watchNamespaces={{{','.join((NAMESPACE, *more))}}}"
     images = []
     for name, image in (("operator", OPERATOR_IMAGE), ("spark", SPARK_IMAGE)):
         repository, _, tag = image.rpartition(":")
         images += ["--set", f"image.{name}.repository={repository},image.{name}.tag={tag}"]
-    helm(kube, "upgrade", "--install", "hudi-operator", "charts/hudi-operator", "--set", ",".join(SETTINGS), *images)
+    helm(
+        kube,
+        "upgrade",
+        "--install",
+        "hudi-operator",
+        "charts/hudi-operator",
+        "--set",
+        ",".join((watched, *SETTINGS)),
+        *images,
+    )
     kube.rollout("deployment/hudi-operator", INSTALLED)
 
 
@@ -66,15 +76,16 @@ def helm_program() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A HudiTable or TableService of the suite's namespace."""
+    """A HudiTable or TableService, of the suite's namespace unless another is named."""
 
     kube: Kube
     kind: str
     name: str
+    namespace: str = NAMESPACE
 
     def now(self) -> Document | None:
         """As it is, or None."""
-        return self.kube.find(self.kind, self.name, "-n", NAMESPACE)
+        return self.kube.find(self.kind, self.name, "-n", self.namespace)
 
     def status(self) -> Document:
         """Its status; empty if it has none yet."""
@@ -112,16 +123,18 @@ class Resource:
         found = self.now()
         if found is None:
             return []
-        return self.kube.items("pods", "-n", NAMESPACE, "-l", f"{OWNER}={found['metadata']['uid']}")
+        return self.kube.items("pods", "-n", self.namespace, "-l", f"{OWNER}={found['metadata']['uid']}")
 
     def look(self) -> None:
         """Have it looked at now, not at the next of the regular looks: any change of the resource does."""
-        self.kube.need("annotate", self.kind, self.name, "-n", NAMESPACE, "--overwrite", f"looked-at={time.time_ns()}")
+        self.kube.need(
+            "annotate", self.kind, self.name, "-n", self.namespace, "--overwrite", f"looked-at={time.time_ns()}"
+        )
 
     def delete(self) -> float:
         """Delete it; the seconds until it is gone."""
         began = time.monotonic()
-        self.kube.need("delete", self.kind, self.name, "-n", NAMESPACE, "--wait=false")
+        self.kube.need("delete", self.kind, self.name, "-n", self.namespace, "--wait=false")
         eventually(lambda: self.now() is None, f"{self.name} is gone")
         return time.monotonic() - began
 

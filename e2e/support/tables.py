@@ -7,13 +7,13 @@ from typing import Any
 import yaml
 
 from e2e.support.kube import Document
-from e2e.support.operator import MANIFESTS
+from e2e.support.operator import MANIFESTS, NAMESPACE
 
 
-def flights(name: str, **spec: Any) -> Document:
+def flights(name: str, namespace: str = NAMESPACE, **spec: Any) -> Document:
     """The table of the tour under another name and at another place, with an empty bucket path of its own to read from."""
     found: Document = yaml.safe_load((MANIFESTS / "flights.yaml").read_text())
-    found["metadata"]["name"] = name
+    found["metadata"] = {"name": name, "namespace": namespace}
     found["spec"] |= {"location": f"s3://lake/{name}", **spec}
     found["spec"]["ingest"][0]["source"]["path"] = f"s3://landing/{name}/"
     return found

@@ -22,12 +22,17 @@ BUCKETS = ("lake", "landing")
 PHASES = {"first": generate.first, "later": generate.later}
 
 
-def land(client: Any, phase: str, prefix: str = "flights/") -> generate.Landing:
-    """Write the files of a phase. `client` is boto3's."""
+def make_buckets(client: Any) -> None:
+    """Make the tour's buckets, unless they are there. `client` is boto3's."""
     there = {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}
     for bucket in BUCKETS:
         if bucket not in there:
             client.create_bucket(Bucket=bucket)
+
+
+def land(client: Any, phase: str, prefix: str = "flights/") -> generate.Landing:
+    """Write the files of a phase. `client` is boto3's."""
+    make_buckets(client)
     with tempfile.TemporaryDirectory() as folder:
         landed = PHASES[phase](Path(folder))
         for path in sorted(Path(folder).iterdir()):
