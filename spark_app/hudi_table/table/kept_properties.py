@@ -33,6 +33,7 @@ _OURS = "hoodie.lakeops."
 _WRITER = "hoodie.datasource.write."
 _FIXED = frozenset({
     PAYLOAD, MERGER, MERGE_MODE, KEY_ENCODING, PARTITION_TYPES, "hoodie.table.timeline.timezone",
+    "hoodie.table.type", "hoodie.archivelog.folder",
     "hoodie.table.recordkey.fields", "hoodie.table.partition.fields", "hoodie.table.precombine.field",
     f"{_WRITER}hive_style_partitioning", f"{_WRITER}partitionpath.urlencode", "hoodie.populate.meta.fields",
     "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode",

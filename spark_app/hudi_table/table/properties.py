@@ -41,6 +41,10 @@ def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSett
     used = clock or SystemClock()
     properties = read_properties(storage, used)
     lost = kept_properties.compare(storage, properties)
+    if lost:
+        # A change of ours may have come between the two: lost is what a second look misses too.
+        properties = read_properties(storage, used)
+        lost = kept_properties.compare(storage, properties)
     properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
     given = settings or TxnSettings.from_properties(properties)

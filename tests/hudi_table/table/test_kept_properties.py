@@ -6,6 +6,8 @@ What Apache Hudi 0.15.0 drops: `tests/interop/test_kept_properties.py`.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -17,7 +19,8 @@ from hudi_table.model.findings import Check
 from hudi_table.model.java_properties import parse_properties, render_properties
 from hudi_table.model.names import PROPERTIES
 from hudi_table.table.kept_properties import KEPT
-from hudi_table.table.properties import replace_properties
+from hudi_table.table.ports import Storage
+from hudi_table.table.properties import open_context, replace_properties
 from tests.support.beside import seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
@@ -29,6 +32,23 @@ TOLD = (
     "hoodie.lakeops.bucket.colon.rule",
     "hoodie.table.timeline.timezone",
 )
+
+
+class Meanwhile:
+    """A storage on which somebody else does `change` just before `path` is read for the first time."""
+
+    def __init__(self, inner: Storage, path: str, change: Callable[[], None]) -> None:
+        self.inner, self.path = inner, path
+        self.change: Callable[[], None] | None = change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def get(self, path: str) -> bytes:
+        if path == self.path and (change := self.change) is not None:
+            self.change = None
+            change()
+        return self.inner.get(path)
 
 
 def rows(*items: tuple[str, int, int]) -> pa.Table:
@@ -95,6 +115,35 @@ def test_what_we_change_ourselves_is_not_missed() -> None:
     properties = stored(table)
     rewrite(table, {key: value for key, value in properties.items() if key != "hoodie.index.type"})
     assert seen_anew(table).context.lost == {"hoodie.index.type": ("BLOOM", None)}
+
+
+@pytest.mark.parametrize(
+    ("key", "now"),
+    [("hoodie.archivelog.folder", "archiveD"), ("hoodie.archivelog.folder", None), ("hoodie.table.type", None)],
+)
+def test_where_the_archive_lies_and_what_type_the_table_is_is_read_from_the_copy(key: str, now: str | None) -> None:
+    table = new_table()
+    properties = stored(table)
+    was = properties.pop(key)
+    rewrite(table, properties | ({} if now is None else {key: now}))
+    found = seen_anew(table)
+    assert found.context.lost == {key: (was, now)}
+    assert found.context.config == table.context.config
+    with pytest.raises(UnsupportedTableError, match="--mend"):
+        found.upsert(rows(("a", 2, 9)))
+
+
+@pytest.mark.parametrize(
+    "updates", [{"hoodie.lakeops.row.group.rows": "9"}, {"hoodie.lakeops.txn.suspect.seconds": None}]
+)
+def test_a_change_of_ours_while_a_table_is_opened_is_not_missed(updates: dict[str, str | None]) -> None:
+    table = new_table()
+    replace_properties(table.context, {"hoodie.lakeops.txn.suspect.seconds": "60"})
+    for path in (PROPERTIES, KEPT):
+        storage = Meanwhile(table.context.storage, path, lambda: replace_properties(table.context, updates))
+        assert not open_context(cast("Storage", storage)).lost
+        assert storage.change is None
+        replace_properties(table.context, {key: None if value else "60" for key, value in updates.items()})
 
 
 def test_a_table_without_a_copy_gets_one_with_its_next_write_if_it_is_ours() -> None:
