@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import Any
 from zlib import crc32
 
+from hudi_table.errors import CorruptTableError
 from hudi_table.model.seals import header_seal, with_header_seal, without_header_seal
 
 MAGIC = b"#HUDI#"
@@ -55,6 +56,11 @@ class LogBlock:
     content_offset: int = 0
     content_length: int = 0
     header: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The file and the place, for messages."""
+        return f"{self.path or 'a log file'} (block at {self.offset})"
 
     @property
     def instant(self) -> str:
@@ -108,6 +114,24 @@ def rollback_block(instant: str, target: str) -> bytes:
     """A command block by which `instant` takes back the blocks of `target`."""
     header = {INSTANT_TIME: instant, TARGET_INSTANT_TIME: target, COMMAND_TYPE: ROLLBACK_COMMAND}
     return encode_block(BlockType.COMMAND, header, b"")
+
+
+def read_content(source: Any, block: LogBlock) -> bytes:
+    """The content of a block, of the file `source`. Raises CorruptTableError that names the file and the place."""
+    source.seek(block.content_offset)
+    data: bytes = source.read(block.content_length)
+    try:
+        if len(data) < block.content_length:
+            raise ValueError("it ends within its content")
+        check_content(block, data)
+    except ValueError as error:
+        raise unreadable(block, error) from error
+    return data
+
+
+def unreadable(block: LogBlock, error: Exception) -> CorruptTableError:
+    """What is raised for a block whose content is not what it should be."""
+    return CorruptTableError(f"{block.where} cannot be read: {error}", path=block.path)
 
 
 def check_content(block: LogBlock, content: Any) -> None:

@@ -18,24 +18,14 @@ from hudi_table.codec.log_blocks import (
     SCHEMA,
     BlockType,
     LogBlock,
-    check_content,
+    read_content,
     sealed_block,
 )
-from hudi_table.errors import CorruptTableError
 
 
 def read_hfile(source: Any, block: LogBlock) -> HFile:
     """The HFile in a block, read into memory. Raises CorruptTableError that names the file."""
-    source.seek(block.content_offset)
-    data = source.read(block.content_length)
-    where = f"{block.path or 'a log file'} (block at {block.offset})"
-    if len(data) < block.content_length:
-        raise CorruptTableError(f"{where} ends within its content", path=block.path)
-    try:
-        check_content(block, data)
-    except ValueError as error:
-        raise CorruptTableError(f"{where} cannot be read: {error}", path=block.path) from error
-    return HFile.open(pa.BufferReader(data), path=where)
+    return HFile.open(pa.BufferReader(read_content(source, block)), path=block.where)
 
 
 def hfile_block(

@@ -36,12 +36,13 @@ from hudi_table.codec.log_blocks import (
     SCHEMA,
     BlockType,
     LogBlock,
-    check_content,
+    read_content,
     sealed_block,
+    unreadable,
 )
 from hudi_table.codec.log_hfile import read_hfile
 from hudi_table.codec.parquet import BaseFileWriter
-from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
+from hudi_table.errors import InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3
 _TWO_INTS = struct.Struct(">ii")
@@ -78,10 +79,8 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
     Raises CorruptTableError that names the file and the place, UnsupportedTableError for a block without rows.
     """
     if block.type not in (BlockType.AVRO, BlockType.PARQUET, BlockType.HFILE, BlockType.CDC):
-        raise UnsupportedTableError(
-            f"{_where(block)} is a {block.type.name} block, which holds no rows", path=block.path
-        )
-    content = _content(source, block) if block.type is not BlockType.HFILE else None
+        raise UnsupportedTableError(f"{block.where} is a {block.type.name} block, which holds no rows", path=block.path)
+    content = pa.py_buffer(read_content(source, block)) if block.type is not BlockType.HFILE else None
     try:
         if content is None:
             rows = _hfile_rows(source, block, columns)
@@ -90,7 +89,7 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
         else:
             rows = _records(content, *_frames(memoryview(content)), _schema_of(block), columns)
     except (MalformedError, pa.ArrowInvalid, EOFError, ValueError, TypeError, IndexError, struct.error) as error:
-        raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
+        raise unreadable(block, error) from error
     if columns is None:
         return rows
     return rows.select([name for name in columns if name in rows.schema.names])
@@ -98,14 +97,14 @@ def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None
 
 def read_deletes(source: Any, block: LogBlock) -> DeletedKeys:
     """The keys of a delete block. Raises CorruptTableError, and UnsupportedTableError for Java-serialised lists (versions 1, 2)."""
-    content = _content(source, block)
+    content = read_content(source, block)
     if len(content) == 0:
         return _deleted([])
     try:
         version, length = _TWO_INTS.unpack(content[:8])
         if version != CONTENT_VERSION:
             raise UnsupportedTableError(
-                f"{_where(block)} lists deletes in version {version}, which only Java can read: compact the table with Hudi",
+                f"{block.where} lists deletes in version {version}, which only Java can read: compact the table with Hudi",
                 path=block.path,
             )
         found: Any = fastavro.schemaless_reader(
@@ -113,7 +112,7 @@ def read_deletes(source: Any, block: LogBlock) -> DeletedKeys:
         )
         return _deleted(found["deleteRecordList"])
     except (ValueError, EOFError, IndexError, KeyError, TypeError, struct.error) as error:
-        raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
+        raise unreadable(block, error) from error
 
 
 def avro_block(
@@ -329,18 +328,6 @@ def _parquet_rows(content: pa.Buffer) -> pa.Table:
     return pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us").read().replace_schema_metadata()
 
 
-def _content(source: Any, block: LogBlock) -> pa.Buffer:
-    source.seek(block.content_offset)
-    data = source.read(block.content_length)
-    if len(data) < block.content_length:
-        raise CorruptTableError(f"{_where(block)} ends within its content", path=block.path)
-    try:
-        check_content(block, data)
-    except ValueError as error:
-        raise CorruptTableError(f"{_where(block)} cannot be read: {error}", path=block.path) from error
-    return pa.py_buffer(data)
-
-
 def _joined(values: pa.Array | pa.ChunkedArray) -> bytes:
     """The values one after the other."""
     if isinstance(values, pa.ChunkedArray):
@@ -348,10 +335,6 @@ def _joined(values: pa.Array | pa.ChunkedArray) -> bytes:
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data: bytes = values.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes()
     return data
-
-
-def _where(block: LogBlock) -> str:
-    return f"the block at {block.offset} of {block.path or 'a log file'}"
 
 
 @functools.cache
