@@ -33,7 +33,7 @@ from hudi_table.model.option_values import whole
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
 from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, settled_commits
-from hudi_table.read.plan import META_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
+from hudi_table.read.plan import NAMED_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
 from hudi_table.read.predicates import Filter
 from hudi_table.table.context import TableContext
 from hudi_table.table.looks import looking
@@ -116,7 +116,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield conform(batch, self._schema)
 
     def _plan(self, ctx: TableContext, since: str, until: str) -> ScanPlan:
-        known = {field.name for field in [*META_FIELDS, *schema_as_of(ctx, load_timeline(ctx), until)]}
+        known = {field.name for field in [*NAMED_FIELDS, *schema_as_of(ctx, load_timeline(ctx), until)]}
         columns = tuple(name for name in self._schema.names if name in known)
         # From the beginning on all that there is has changed: no commit has to be known for it.
         span = Span(since, until, full_scan=self._full_scan or not since)

@@ -1,4 +1,4 @@
-"""The forty options that users of Hudi set most: the same, given to Apache Hudi 1.1.1 and to us, make equal tables.
+"""The options that users of Hudi set most: the same, given to Apache Hudi 1.1.1 and to us, make equal tables.
 
 Each case is a life of a table, told to both by nothing but rows and options: first rows, updates, rows whose ordering value is older, deletes. Both
 read both tables: the same rows, record keys, partition paths and folders, and where an option names a property of the table, the same property.
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import create_table, open_table, write_hudi
+from hudi_table.model.names import OPERATION_COLUMN
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import SCHEMA, rows
@@ -91,6 +92,22 @@ def _groups(base: Path) -> dict[str, int]:
     for path in base.rglob("*.parquet"):
         found.setdefault(path.parent.relative_to(base).as_posix(), set()).add(path.name.split("_")[0])
     return {folder: len(ids) for folder, ids in found.items()}
+
+
+def same_columns(theirs: Path, mine: Path) -> None:
+    assert _columns(theirs) == _columns(mine)
+    assert all(OPERATION_COLUMN in names for names in _columns(mine))
+
+
+def _columns(base: Path) -> set[frozenset[str]]:
+    return {frozenset(pq.read_schema(path).names) for path in base.rglob("*.parquet")}
+
+
+def both_with_filters(theirs: Path, mine: Path) -> None:
+    for base in (theirs, mine):
+        assert all(
+            b"org.apache.hudi.bloomfilter" in pq.read_metadata(path).metadata for path in base.rglob("*.parquet")
+        )
 
 
 def same_cleans(theirs: Path, mine: Path) -> None:
@@ -202,6 +219,18 @@ CASES = {
     "change data": Case({"hoodie.table.cdc.enabled": "true"}, properties=("hoodie.table.cdc.enabled",)),
     "ordering that is not given": Case({}, without=(f"{WRITE}precombine.field",)),
     "failed writes": Case({"hoodie.clean.failed.writes.policy": "EAGER"}),
+    "operation column": Case({"hoodie.allow.operation.metadata.field": "true"}, alike=same_columns),
+    "bloom filters": Case(
+        {"hoodie.parquet.bloom.filter.enabled": "true", "hoodie.index.type": "SIMPLE"}, alike=both_with_filters
+    ),
+    "sort mode of repartitioning": Case(
+        {"hoodie.bulkinsert.sort.mode": "PARTITION_PATH_REPARTITION"},
+        (("bulk_insert", rows(range(20), 1)), ("upsert", rows(range(5, 9), 2))),
+    ),
+    "null for missing columns": Case(
+        {"hoodie.write.set.null.for.missing.columns": "true"},
+        (("insert", rows(range(9), 1)), ("upsert", rows(range(5, 12), 2).drop_columns(["price"]))),
+    ),
     "row writer": Case(
         {f"{WRITE}row.writer.enable": "false"}, (("bulk_insert", rows(range(20), 1)), ("upsert", rows(range(9), 2)))
     ),

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.checkpoint import SourceFile
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.ports import Storage
 
 BATCH_ROWS = 131_072
@@ -45,7 +45,7 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     """
     found = pa.schema([])
     for path, schema in schemas.items():
-        plain = pa.schema([field for field in schema if field.name not in META_COLUMNS])
+        plain = pa.schema([field for field in schema if field.name not in ALL_META_COLUMNS])
         try:
             found = pa.unify_schemas([found, plain], promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
 from hudi_table.codec.avro_guard import load_schema
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 
 __all__ = [
     "arrow_to_avro",
@@ -32,6 +32,8 @@ __all__ = [
     "unsupported_columns",
     "with_meta",
     "with_meta_text",
+    "with_operation",
+    "with_operation_text",
     "without_meta",
 ]
 
@@ -67,7 +69,7 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
     space = f"hoodie.{name}"
     record = _record(list(schema), f"{name}_record", space, enclosing=None)
     for column in record["fields"]:
-        if column["name"] in META_COLUMNS:
+        if column["name"] in ALL_META_COLUMNS:
             default = {"default": column.pop("default")} if "default" in column else {}
             column |= {"doc": "", **default}
     return json.dumps(record, separators=(",", ":"))
@@ -77,7 +79,7 @@ def avro_text_for(schema: pa.Schema, *, table_name: str, previous: str | None) -
     """`previous` word for word if it already says `schema` (docs, defaults and names survive), else a new text."""
     if previous is not None and without_meta(avro_to_arrow(previous)).equals(without_meta(schema)):
         kept = json.loads(previous)
-        kept["fields"] = [column for column in kept["fields"] if column["name"] not in META_COLUMNS]
+        kept["fields"] = [column for column in kept["fields"] if column["name"] not in ALL_META_COLUMNS]
         return json.dumps(kept, separators=(",", ":"))
     return arrow_to_avro(without_meta(schema), table_name=table_name)
 
@@ -106,22 +108,40 @@ def meta_fields() -> list[pa.Field]:
 
 
 def with_meta(schema: pa.Schema) -> pa.Schema:
-    """The schema with the five meta columns first, whether or not it had them."""
-    return pa.schema(meta_fields() + list(without_meta(schema)))
+    """The schema with the five meta columns first, whether or not it had them, and behind them that of the operation if it has it."""
+    operation = [pa.field(OPERATION_COLUMN, pa.string())] if OPERATION_COLUMN in schema.names else []
+    return pa.schema(meta_fields() + operation + list(without_meta(schema)))
+
+
+def with_operation(schema: pa.Schema) -> pa.Schema:
+    """The schema with the column of the operation before the table's own: that of files which hold it."""
+    return pa.schema([pa.field(OPERATION_COLUMN, pa.string()), *without_meta(schema)])
+
+
+def with_operation_text(text: str) -> str:
+    """The same for an Avro schema text."""
+    document = json.loads(text)
+    own = [column for column in document["fields"] if column["name"] not in ALL_META_COLUMNS]
+    return json.dumps({**document, "fields": [_meta_column(OPERATION_COLUMN), *own]}, separators=(",", ":"))
 
 
 @functools.lru_cache(maxsize=64)
 def with_meta_text(text: str) -> str:
     """The same for an Avro schema text, as the footer of a base file carries it."""
     document = json.loads(text)
-    own = [column for column in document["fields"] if column["name"] not in META_COLUMNS]
-    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS]
+    names = [column["name"] for column in document["fields"]]
+    own = [column for column in document["fields"] if column["name"] not in ALL_META_COLUMNS]
+    meta = [_meta_column(name) for name in (ALL_META_COLUMNS if OPERATION_COLUMN in names else META_COLUMNS)]
     return json.dumps({**document, "fields": meta + own}, separators=(",", ":"))
 
 
+def _meta_column(name: str) -> dict[str, Any]:
+    return {"name": name, "type": ["null", "string"], "doc": "", "default": None}
+
+
 def without_meta(schema: pa.Schema) -> pa.Schema:
-    """The schema without meta columns and without metadata."""
-    return pa.schema([column for column in schema if column.name not in META_COLUMNS])
+    """The schema without meta columns, that of the operation included, and without metadata."""
+    return pa.schema([column for column in schema if column.name not in ALL_META_COLUMNS])
 
 
 def _sanitise(name: str) -> str:

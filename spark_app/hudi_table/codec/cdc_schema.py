@@ -13,16 +13,17 @@ from typing import Any
 
 from hudi_table.codec.avro_schema import full_name
 from hudi_table.model.cdc import AFTER, BEFORE, Images
+from hudi_table.model.names import OPERATION_COLUMN
 
 
 @functools.lru_cache(maxsize=16)
 def cdc_avro_schema(table_schema: str, images: Images) -> str:
-    """Schema text of the blocks of a table whose Avro schema, without meta columns, is `table_schema`."""
+    """Schema text of the blocks of a table whose Avro schema, without meta columns but perhaps that of the operation, is `table_schema`."""
     record: dict[str, Any] = json.loads(table_schema)
     full, space = full_name(record, "")
     name = full.rpartition(".")[2]
     # Inside the namespace of CDC, the record needs none of its own.
-    image = {"type": "record", "name": name, "fields": record["fields"]}
+    image = {"type": "record", "name": name, "fields": [f for f in record["fields"] if f["name"] != OPERATION_COLUMN]}
     types = {BEFORE: image, AFTER: name}
     fields = [
         {"name": column, "type": ["null", types.get(column, "string")], "doc": "", "default": None}

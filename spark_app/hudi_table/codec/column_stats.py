@@ -25,7 +25,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.bounds import BOUND, bounds_of
 from hudi_table.codec.metadata_records import STATS_TYPE
-from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME
+from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 
 META_OF_015_ALONE: Final = (COMMIT_SEQNO, FILE_NAME)
 """Meta columns of which 1.1.1 keeps nothing."""
@@ -35,8 +35,9 @@ _DECIMAL_DIGITS: Final = 15
 
 
 def indexed_columns(schema: pa.Schema) -> list[str]:
-    """The columns of a file that get statistics, in its order: all that are flat, or none if there is one that has none."""
-    flat = [field for field in schema if not pt.is_nested(field.type)]
+    """The columns of a file that get statistics, in its order: all that are flat, or none if there is one that has none. Not that of the
+    operation, of which Hudi has none either."""
+    flat = [field for field in schema if not pt.is_nested(field.type) and field.name != OPERATION_COLUMN]
     return [field.name for field in flat] if all(has_stats(field.type) for field in flat) else []
 
 

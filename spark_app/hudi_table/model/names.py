@@ -38,6 +38,12 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+OPERATION_COLUMN = "_hoodie_operation"
+"""Hudi's sixth column, in files of writes with `hoodie.allow.operation.metadata.field`: `I`, `-U`, `U`, `D`, or null."""
+UPDATED = "U"
+GONE_OPERATIONS = ("D", "-U")
+"""Operations of rows in logs that take the row of their key away: a delete, and the old row of an update."""
+ALL_META_COLUMNS = (*META_COLUMNS, OPERATION_COLUMN)
 IS_DELETED = "_hoodie_is_deleted"
 
 _BASE_FILE = re.compile(r"^(?P<id>[^_/]+)_(?P<token>[^_/]+)_(?P<time>\d{14,})\.parquet$", re.ASCII)

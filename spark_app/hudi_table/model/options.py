@@ -41,6 +41,7 @@ TRACK_EVENT_TIME = "hoodie.write.track.event.time.watermark"
 EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
 NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
 LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
+OPERATION_FIELD = "hoodie.allow.operation.metadata.field"
 DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 DUPLICATE_POLICY = "hoodie.datasource.insert.dup.policy"
 
@@ -173,7 +174,7 @@ class WriteOptions:
     `duplicates`: what an insert does with keys that are stored. `bloom_enabled`: whether base files get a filter, None for what the table's index needs; `bloom_*` say which.
     `updates_clustered`: rows may go to file groups that a pending clustering rewrites, which then fails. `record_size` counts until
     a commit has shown the size of a row. `event_time`: the column whose least and
-    largest value the commit records, None for nothing. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
+    largest value the commit records, None for nothing. `operation_column`: files have `_hoodie_operation`. `metadata`: the metadata table is built (True), dropped (False), or left as it is;
     `metadata_indexes` are its partitions that are wanted beside `files`, `metadata_refused` those that are not; `shards` and
     `partition_shards` say how many file groups a record index is built with, a global one and one by partition.
     """
@@ -203,6 +204,7 @@ class WriteOptions:
     updates_clustered: bool
     failed_writes: FailedWrites | None = None
     event_time: str | None = None
+    operation_column: bool = False
     metadata: bool | None = None
     metadata_indexes: tuple[str, ...] = ()
     metadata_refused: tuple[str, ...] = ()
@@ -247,6 +249,7 @@ class WriteOptions:
             == "SparkAllowUpdate",
             failed_writes=failed_writes(options),
             event_time=read.text(EVENT_TIME_FIELD) if read.boolean(TRACK_EVENT_TIME) else None,
+            operation_column=read.boolean(OPERATION_FIELD),
             metadata=read.boolean(METADATA_ENABLE) if METADATA_ENABLE in options else None,
             metadata_indexes=tuple(name for name, wanted in indexes.items() if wanted),
             metadata_refused=tuple(name for name, wanted in indexes.items() if not wanted),

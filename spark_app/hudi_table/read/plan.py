@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_table.codec.avro_schema import meta_fields
 from hudi_table.errors import CorruptTableError, InvalidOptionError
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 from hudi_table.model.table_config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.buckets import Pruned, possible_keys, pruned
@@ -33,6 +33,8 @@ from hudi_table.table.view import FileSlice, FileSystemView
 SLICES_AT_ONCE = 4
 DEFAULT_MEMORY = SLICES_AT_ONCE * MERGE_BYTES
 META_FIELDS = tuple(meta_fields())
+NAMED_FIELDS = (*META_FIELDS, pa.field(OPERATION_COLUMN, pa.string()))
+"""Fields beside the table's own that a read may name; `_hoodie_operation` is null of rows whose files do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     timeline = load_timeline(ctx)
     schema = schema_as_of(ctx, timeline, request.as_of)
     output = _output(ctx, schema, request)
-    everything = pa.schema([*META_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
+    everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     bound = None if request.filter is None else request.filter.bind(everything)
     if request.span is not None:
         check_commit_times(ctx)
@@ -196,11 +198,11 @@ def _output(ctx: TableContext, schema: pa.Schema, request: Request) -> pa.Schema
         if request.meta:
             _check_meta(ctx)
         return pa.schema([*META_FIELDS, *schema]) if request.meta else schema
-    known = {field.name: field for field in [*META_FIELDS, *schema]}
+    known = {field.name: field for field in [*NAMED_FIELDS, *schema]}
     for name in request.columns:
         if name not in known:
             raise InvalidOptionError(unknown_column(name, schema.names), base_path=ctx.base_path)
-        if name in META_COLUMNS:
+        if name in ALL_META_COLUMNS:
             _check_meta(ctx)
     names = [*META_COLUMNS, *request.columns] if request.meta else list(request.columns)
     return pa.schema([known[name] for name in dict.fromkeys(names)])

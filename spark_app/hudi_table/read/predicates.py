@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.read.filter_text import COMPARISONS, Column, Literal, Logic, Parser, Predicate, Test, negate
 from hudi_table.read.literals import literal
 
@@ -115,7 +115,7 @@ def _resolve(name: str, schema: pa.Schema) -> tuple[pa.DataType, tuple[str, ...]
     for step in path:
         index = kind.get_field_index(step) if pa.types.is_struct(kind) else -1
         if index < 0:
-            known = ", ".join(name for name in schema.names if name not in META_COLUMNS)
+            known = ", ".join(name for name in schema.names if name not in ALL_META_COLUMNS)
             raise InvalidOptionError(f"filter: no column {name!r}; the table has {known}")
         kind = kind.field(index).type
     return kind, path

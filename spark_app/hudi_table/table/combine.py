@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, Mask, Rows, deleted, dense_ranks, key_groups, one_chunk
 
-_NOT_FILLED = frozenset({*META_COLUMNS, ALWAYS_DELETE, FLAGGED})
+_NOT_FILLED = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 
 
 @dataclass(frozen=True, slots=True)

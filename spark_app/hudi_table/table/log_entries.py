@@ -1,4 +1,8 @@
-"""The entries of log blocks, rows and deletes, as tables in the schema of the table and in the order of the log."""
+"""The entries of log blocks, rows and deletes, as tables in the schema of the table and in the order of the log.
+
+A changelog of Flink's (`hoodie.allow.operation.metadata.field`) has its deletes among the rows: those whose `_hoodie_operation` is `D`, and
+the old rows of updates, `-U`. They count as flagged deletes, as for Hudi 1.1.1; 0.15.0 takes `-U` for a row (measured).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.conform import conform
 from hudi_table.codec.log_blocks import BlockType, LogBlock
 from hudi_table.codec.log_rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError
-from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.merge import ALWAYS_DELETE
+from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
+from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, Mask
 from hudi_table.table.ports import Storage
 
 _PARQUET_WEIGHT = 8
@@ -23,7 +28,7 @@ _PARQUET_WEIGHT = 8
 def entry_tables(
     storage: Storage, blocks: Sequence[LogBlock], schema: pa.Schema, ordering: str | None
 ) -> Iterator[tuple[float, pa.Table]]:
-    """For each block the share of all blocks that is read when it is, about, and its entries: `schema` and `ALWAYS_DELETE`.
+    """For each block the share of all blocks that is read when it is, about, and its entries: `schema`, `ALWAYS_DELETE` and `FLAGGED`.
 
     Deletes have nulls but for their key, and their `ordering` value where it counts. One block is held at a time.
     """
@@ -33,11 +38,22 @@ def entry_tables(
         with storage.open_read(block.path) as source:
             if block.type is BlockType.DELETE:
                 rows = _deletes(read_deletes(source, block), schema, ordering)
+                flagged = np.zeros(len(rows), dtype=bool)
             else:
-                rows = _conformed(read_rows(source, block, schema.names), schema, block)
+                found = read_rows(source, block, [*dict.fromkeys([*schema.names, OPERATION_COLUMN])])
+                rows, flagged = _conformed(found, schema, block), _taken_away(found)
         deletes = np.full(len(rows), block.type is BlockType.DELETE)
         done += weight
-        yield done / total, rows.append_column(ALWAYS_DELETE, pa.array(deletes))
+        entries = rows.append_column(ALWAYS_DELETE, pa.array(deletes)).append_column(FLAGGED, pa.array(flagged))
+        yield done / total, entries
+
+
+def _taken_away(rows: pa.Table) -> Mask:
+    """Which rows say by their operation that the row of their key is gone."""
+    if OPERATION_COLUMN not in rows.schema.names:
+        return np.zeros(len(rows), dtype=bool)
+    operations = rows.column(OPERATION_COLUMN).cast(pa.string())
+    return np.asarray(pc.is_in(operations, value_set=pa.array(GONE_OPERATIONS)).combine_chunks())
 
 
 def _deletes(deleted: DeletedKeys, schema: pa.Schema, ordering: str | None) -> pa.Table:

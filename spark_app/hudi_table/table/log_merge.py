@@ -28,6 +28,7 @@ from hudi_table.table.combine import combine
 from hudi_table.table.log_entries import entry_tables
 from hudi_table.table.merge import (
     ALWAYS_DELETE,
+    FLAGGED,
     Mask,
     MergeCounts,
     Merger,
@@ -130,7 +131,7 @@ def folded_entries(
     *,
     memory_bytes: int = MERGE_BYTES,
 ) -> Iterator[pa.Table]:
-    """One row for each key of the blocks, in `schema` and `ALWAYS_DELETE`: the row that won, or the delete (null but for
+    """One row for each key of the blocks, in `schema`, `ALWAYS_DELETE` and `FLAGGED`: the row that won, or the delete (null but for
     its key and ordering)."""
     held = _Held(entry_tables(storage, blocks, schema, how.ordering), schema, how, max(1, memory_bytes // _SHARES))
     if held.take_in():
@@ -197,7 +198,7 @@ class _Held:
 def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Table:
     """One entry for each key of these, in their order. Empties the list, so that memory is free as early as can be."""
     if not tables:
-        return schema.append(pa.field(ALWAYS_DELETE, pa.bool_())).empty_table()
+        return schema.append(pa.field(ALWAYS_DELETE, pa.bool_())).append(pa.field(FLAGGED, pa.bool_())).empty_table()
     keys = pa.chunked_array([chunk for table in tables for chunk in table.column(RECORD_KEY).chunks], pa.string())
     encoded = one_chunk(keys.dictionary_encode())
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.model.merging import UNAVAILABLE, PartialUpdates
-from hudi_table.model.names import IS_DELETED, META_COLUMNS, RECORD_KEY
+from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED, RECORD_KEY
 
 ALWAYS_DELETE = "_lakeops_delete"
 """Boolean column of incoming rows: true deletes whatever the ordering. Never stored."""
@@ -154,7 +154,7 @@ class Merger:
         arrays = []
         for field, new in zip(self._schema, given, strict=True):
             stored, take = base.column(field.name), plain
-            if self._rule.partial is not None and field.name not in META_COLUMNS:
+            if self._rule.partial is not None and field.name not in ALL_META_COLUMNS:
                 stays = self._stays(stored, new, rows, wins)
                 mixed = places.copy()
                 mixed[rows[stays]] = rows[stays]
@@ -165,7 +165,7 @@ class Merger:
     def _made(self, base: pa.Table, rows: Rows, given: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
         """What the rule's function makes of these rows of the base and the given ones, and which of them are to go."""
         assert self._rule.function is not None
-        fields = [(i, field.name) for i, field in enumerate(self._schema) if field.name not in META_COLUMNS]
+        fields = [(i, field.name) for i, field in enumerate(self._schema) if field.name not in ALL_META_COLUMNS]
         names = [name for _, name in fields]
         stored = base.select(names).take(pa.array(rows))
         found = self._rule.function(_plain(stored), _plain(pa.table([given[i] for i, _ in fields], names=names)))

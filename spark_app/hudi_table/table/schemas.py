@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.context import TableContext
 from hudi_table.table.timeline import Timeline, commit_metadata
 
@@ -30,4 +30,4 @@ def table_schema(ctx: TableContext, timeline: Timeline) -> pa.Schema | None:
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(f"the table's Avro schema cannot be read: {error}", base_path=ctx.base_path) from error
     # Some actions (DELETE_PARTITION, ALTER_SCHEMA) carry the meta columns, most do not.
-    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+    return pa.schema([field for field in schema if field.name not in ALL_META_COLUMNS])

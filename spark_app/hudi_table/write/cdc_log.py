@@ -15,6 +15,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from hudi_table.codec.avro_schema import without_meta
 from hudi_table.codec.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log_blocks import BlockType
 from hudi_table.codec.log_rows import avro_block
@@ -37,7 +38,7 @@ class ChangeLog:
         self._sink = sink
         self._instant = task.instant
         self._avro = cdc_avro_schema(task.settings.avro_schema, images)
-        self._schema = change_schema(task.settings.schema, images.columns)
+        self._schema = change_schema(without_meta(task.settings.schema), images.columns)
         self._held: list[pa.Table] = []
         self._bytes = 0
 

@@ -20,7 +20,14 @@ from hudi_table.codec.avro_schema import with_meta
 from hudi_table.codec.log_blocks import LogBlock
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import RECORD_KEY, LogFileName, MarkerType, log_write_token, parse_log_file
+from hudi_table.model.names import (
+    OPERATION_COLUMN,
+    RECORD_KEY,
+    LogFileName,
+    MarkerType,
+    log_write_token,
+    parse_log_file,
+)
 from hudi_table.table.compactions import PlannedSlice
 from hudi_table.table.log_merge import SliceMerge, folded_entries, merged_rows
 from hudi_table.table.log_scan import VisibleInstants, slice_blocks
@@ -87,8 +94,11 @@ def slice_rows(
 def compact_logs(item: CompactionTask, right: RightToWrite) -> WriteStat:
     """Write the log that stands for the planned ones. Raises as `compact_file_group`."""
     task, storage = item.file, right.storage
-    assert task.log is not None
     scanned = slice_blocks(storage, item.logs(), item.visible)
+    if any(OPERATION_COLUMN in (block.schema or "") for block in scanned):
+        # A row that deletes stays one, with its ordering value, only where its operation is kept.
+        task = replace(task, settings=task.settings.with_operation())
+    assert task.log is not None
     replaced = {instant for block in scanned for instant in (block.instant, *block.compacted)}
     token = log_write_token(task.instant, task.attempt)
     name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, token))

@@ -1,6 +1,9 @@
 """Writing one log file: rows cut into data blocks that a reader can hold, then deletes.
 
 A log file of ours holds one instant. The blocks of a log compaction name the instants whose blocks they replace.
+
+Facts (measured): no Hudi can read a log whose rows have `_hoodie_operation` with a null in it. On Spark 0.15.0 fails to write such rows
+and 1.1.1 loses them. Base files may hold nulls, which is all that both write there on Spark.
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_table.codec.avro_schema import with_meta_text
 from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
-from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options import LogBlocks
 from hudi_table.table.merge import one_chunk
 from hudi_table.table.right import RightToWrite
@@ -51,8 +55,9 @@ class LogWriter:
         return _cut(table, self._block_bytes // max(1, table.nbytes // max(1, len(table))))
 
     def put(self, piece: pa.Table) -> None:
-        """A data block of rows with the five meta columns, in the table's schema."""
+        """A data block of rows with the five meta columns, in the task's schema. A row that tells no operation is an update."""
         schema, instant, settings = self._avro_schema, self.task.instant, self.task.settings
+        piece = _with_operations(piece)
         if settings.log_blocks is LogBlocks.PARQUET:
             block = parquet_block(
                 piece,
@@ -81,6 +86,13 @@ class LogWriter:
             )
             self.sink.write(block)
             self.deletes += len(piece)
+
+
+def _with_operations(rows: pa.Table) -> pa.Table:
+    place = rows.schema.get_field_index(OPERATION_COLUMN)
+    if place < 0:
+        return rows
+    return rows.set_column(place, rows.schema.field(place), pc.fill_null(rows.column(place), UPDATED))
 
 
 def _cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:

@@ -12,12 +12,13 @@ import itertools
 import math
 import uuid
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_table.codec.avro_schema import with_operation, with_operation_text
 from hudi_table.codec.bloom import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.index.base import Slot
@@ -54,7 +55,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """What all tasks of one write share. `schema` is the table's, without meta columns.
+    """What all tasks of one write share. `schema` is the table's, without meta columns but that of the operation where files have it;
+    `avro_schema` says the same.
 
     `combine`: rows of one key become one before they are written, by `rule` (`combine_ordering` decides inside the batch
     even where commit time decides between stored and incoming). `sort`: order rows by record key. `virtual_keys`: the table
@@ -91,7 +93,7 @@ class WriteSettings:
         cls, options: WriteOptions, schema: pa.Schema, avro_schema: str, *, filters: bool, **more: Any
     ) -> WriteSettings:
         """Settings as the options say; `filters`: whether the index needs them; `more` are fields that neither decides."""
-        return cls(
+        settings = cls(
             schema=schema,
             avro_schema=avro_schema,
             codec=options.codec,
@@ -102,6 +104,12 @@ class WriteSettings:
             log_blocks=options.log_blocks,
             **more,
         )
+        return settings.with_operation() if options.operation_column else settings
+
+    def with_operation(self) -> WriteSettings:
+        """The same for files that have the column of the operation."""
+        schema, text = with_operation(self.schema), with_operation_text(self.avro_schema)
+        return replace(self, schema=schema, avro_schema=text)
 
     @classmethod
     def of_rewrite(
