@@ -7,7 +7,8 @@ that dies shows nothing; what it staged goes with the next write or clean. `hudi
 groups instead and writes in all tasks at once: for many rows it is faster, in its result the same.
 
 Facts (Hudi 0.15.0): the operation is upsert unless `hoodie.datasource.write.operation` says otherwise; mode overwrite replaces all rows, but
-for `insert_overwrite`; delete goes with mode append alone; columns named like Hudi's five are dropped.
+for `insert_overwrite`; delete goes with mode append alone; columns named like Hudi's five are dropped. Here they are where they are as
+a read returns them, and refused else.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.model.index_properties import names_in
 from hudi_table.model.known_options import admit
-from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
 from hudi_table.services.inline import check_inline
 from hudi_table.table.clock import SystemClock
@@ -46,6 +46,7 @@ from hudi_table.write.create import TableSpec, config_of, create, refuse_other_c
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.operations import WriteRequest, begin
 from hudi_table.write.prepare import parse_operation, prepare
+from hudi_table.write.reserved import own_columns
 
 _MODES = {"append": "append", "overwrite": "overwrite", "ignore": "ignore", "errorifexists": "error", "error": "error"}
 _NARROWING = ("columns", "filter", "asof", "as.of.instant", "timestampasof", "query", "since", "until", "fullscan")
@@ -123,7 +124,7 @@ class Target:
         """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
         asked = AskedWrite.of(given, overwrite)
         arrow = to_arrow_schema(schema, timezone="UTC")
-        columns = pa.schema([item for item in arrow if item.name not in META_COLUMNS])
+        columns = own_columns(arrow)
         storage = open_storage(given.path, given.storage)
         try:
             ctx: TableContext | None = open_context(storage)

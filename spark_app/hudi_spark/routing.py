@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from hudi_spark import keys
 from hudi_spark.asked_index import asked_places
+from hudi_spark.composite_keys import doubts, refuse_doubts
 from hudi_spark.filtered_keys import filtered_keys
 from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_spark.unstored import unstored
@@ -67,20 +68,24 @@ class Routing:
 
 
 def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
-    """Add the key columns and count. Raises InvalidDataError for null keys and null ordering values."""
+    """Add the key columns and count. Raises InvalidDataError for null keys and null ordering values, keys and paths that are not
+    UTF-8, and composite keys whose text is one."""
     rows = df.withColumns(
         {RECORD_KEY: keys.record_key_column(df, config), PATH: keys.partition_path_column(df, config)}
     )
     missing = sf.col(RECORD_KEY).isNull() | (sf.col(RECORD_KEY) == "")
     ordering = prepared.combine_ordering if prepared.combines else None
     unordered = sf.col(keys.quoted(ordering)).isNull() if ordering else sf.lit(False)
+    doubtful = doubts(rows, config)
     found = (
         rows.groupBy(PATH)
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
             sf.count_if(missing).alias("missing"),
             sf.count_if(unordered).alias("unordered"),
+            sf.count_if(~(sf.is_valid_utf8(RECORD_KEY) & sf.is_valid_utf8(PATH))).alias("unsound"),
             sf.max(sf.col(RECORD_KEY).contains(":")).alias("colons"),
+            *(count.alias(name) for name, count in doubtful.items()),
         )
         .limit(PARTITIONS_MAX + 1)
         .collect()
@@ -89,7 +94,15 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
         raise InvalidRequestError(
             f"the rows fall into more than {PARTITIONS_MAX} partitions; write them in several calls, or partition less"
         )
+    unsound = sum(row["unsound"] for row in found)
+    if unsound:
+        # Their paths come here as other texts, by which no row would be found again.
+        raise InvalidDataError(
+            f"record key or partition path holds text that is not UTF-8 in {unsound} rows: correct it, or drop the rows"
+        )
     _refuse(sum(row["missing"] for row in found), sum(row["unordered"] for row in found), config, ordering)
+    place = None if prepared.index.is_global else PATH
+    refuse_doubts(rows, {name: sum(row[name] for row in found) for name in doubtful}, config, place)
     counts = {row[PATH]: row["rows"] for row in found}
     for path in counts:
         problem = keygen.path_problem(path) if path else None

@@ -32,7 +32,7 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
-from hudi_table.model.names import META_COLUMNS, RECORD_KEY
+from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
 from hudi_table.model.options import operation_asked, partitions_asked
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
@@ -40,7 +40,6 @@ from hudi_table.table.engine import LocalEngine
 from hudi_table.table.right import RightToWrite
 from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.composite_keys import KeyCollisions
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.metadata_asked import keep_metadata_for
 from hudi_table.write.operations import (
@@ -53,6 +52,7 @@ from hudi_table.write.operations import (
     with_retries,
 )
 from hudi_table.write.prepare import Prepared
+from hudi_table.write.reserved import own_columns
 from hudi_table.write.sound_rows import refuse_unsound
 from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import FileGroupTask
@@ -86,7 +86,8 @@ def write(
     ctx = opened.context
     check_inline(ctx, request.options)
     # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
-    df = df.drop(*META_COLUMNS)
+    own_columns(to_arrow_schema(df.schema, timezone="UTC"))
+    df = df.drop(*ALL_META_COLUMNS)
     _, prepared, done = begin(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request)
     if done is not None:
         return CommitResult(done, operation, replayed=True)
@@ -162,13 +163,11 @@ class _Rows:
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches in the schema `columns`."""
-        collisions = KeyCollisions()
         for batch in batches:
             if batch.num_rows:
                 keyed = batch
                 if RECORD_KEY not in batch.schema.names:
                     keyed = batch.append_column(RECORD_KEY, self.keys.record_keys(batch))
-                    collisions.add(self.keys.doubtful(batch, keyed.column(RECORD_KEY), None))
                 rows = conform(keyed, self.columns)
                 refuse_unsound(rows)
                 yield rows

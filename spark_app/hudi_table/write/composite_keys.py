@@ -22,7 +22,8 @@ from hudi_table.model.names import EMPTY_KEY, NULL_KEY
 from hudi_table.model.table_config import TableConfig
 from hudi_table.write.key_text import column, java_text
 
-_WORDS = ((NULL_KEY, "a null"), (EMPTY_KEY, "an empty text"))
+WORDS = ((NULL_KEY, "a null"), (EMPTY_KEY, "an empty text"))
+"""Texts of a key's field that stand for something else, and what."""
 
 
 def doubtful_keys(
@@ -67,22 +68,32 @@ class KeyCollisions:
             return
         counted = self.met.group_by("key").aggregate([([], "count_all")])
         key = counted.filter(pc.greater(counted.column("count_all"), 1)).column("key")[0].as_py().rpartition("\0")[2]
-        shown = key if len(key) <= 200 else f"{key[:200]}…"
-        raise InvalidDataError(
-            f"rows with different values have one record key, {shown!r}: Hudi writes the fields of a key side by side without an "
-            "escape, so one of the rows would be lost; keep ',' and ':' out of the key columns, or make one column of them"
-        )
+        raise one_text(key)
+
+
+def one_text(key: str) -> InvalidDataError:
+    """The error for a record key that different values have."""
+    shown = key if len(key) <= 200 else f"{key[:200]}…"
+    return InvalidDataError(
+        f"rows with different values have one record key, {shown!r}: Hudi writes the fields of a key side by side without an "
+        "escape, so one of the rows would be lost; keep ',' and ':' out of the key columns, or make one column of them"
+    )
+
+
+def word_in_key(name: str, word: str, meaning: str) -> InvalidDataError:
+    """The error for a key field that holds one of `WORDS`."""
+    return InvalidDataError(
+        f"record key column '{name}' holds the text {word!r}, by which Hudi writes {meaning} in a key of several "
+        "columns: rows of both would be one; use another text"
+    )
 
 
 def _refuse_words(values: Any, name: str) -> None:
     if not pt.is_string(values.type):
         return
-    for word, meaning in _WORDS:
+    for word, meaning in WORDS:
         if pc.any(pc.equal(values, word)).as_py():
-            raise InvalidDataError(
-                f"record key column '{name}' holds the text {word!r}, by which Hudi writes {meaning} in a key of several "
-                "columns: rows of both would be one; use another text"
-            )
+            raise word_in_key(name, word, meaning)
 
 
 def _told_apart(rows: pa.Table) -> Any:
