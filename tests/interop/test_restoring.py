@@ -127,6 +127,36 @@ def test_we_restore_a_savepoint_of_hudi_and_write_on_after_hudi_restores_it(
     hudis.each_on_a_copy(base, each)
 
 
+def test_the_doctor_finds_nothing_wrong_with_a_metadata_table_after_hudi_restores_a_savepoint(
+    hudis: Hudis, tmp_path: Path
+) -> None:
+    """0.15.0 keeps a log of ours that it takes back, with a block behind it, and lists both."""
+    oracle, base = hudis["0.15.0"], tmp_path / "table"
+    model = written(base, "MergeOnRead", "simple", True)
+    open_table(str(base)).build_metadata()
+    kept = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **QUICK, "hoodie.metadata.enable": "true"}
+
+    def hudi(numbers: list[int], version: int) -> None:
+        upsert(oracle, base, rows(numbers, version), **kept)
+
+    hudi([1, 2], 3)
+    model.apply("upsert", rows([1, 2], 3))
+    savepoint = newest(open_table(str(base)))
+    for key, value in oracle.common_options().items():
+        oracle.sql(f"SET {key}={value}")
+    oracle.sql("SET hoodie.metadata.enable=true")
+    oracle.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{savepoint}')")
+    go_on(base, model.copy(), ("upsert", range(5, 12), 4))
+    hudi([5, 61], 5)
+    oracle.sql(f"CALL rollback_to_savepoint(path => '{base}', instant_time => '{savepoint}')")
+    assert [found for found in open_table(str(base)).doctor() if found.severity == "error"] == []
+    hudi([7], 6)
+    model.apply("upsert", rows([7], 6))
+    go_on(base, model, ("upsert", range(2, 4), 7))
+    assert [found for found in open_table(str(base)).doctor() if found.severity == "error"] == []
+    ours.assert_all_read(base, oracle, model.rows())
+
+
 @pytest.mark.parametrize("name", ["rb", "rbm"])
 def test_we_write_on_after_a_rollback_or_restore_of_hudi(hudis: Hudis, tmp_path: Path, name: str) -> None:
     """Golden tables: `rb` was restored to a savepoint, of `rbm` the newest deltacommit was rolled back, its log left."""

@@ -24,7 +24,8 @@ from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.undo import restore_plan
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
 from tests.support.meanwhile import AfterPut, AtCall
@@ -285,6 +286,17 @@ def test_going_back_drops_it_and_the_next_write_that_wants_it_builds_it(layout):
     opened(store).rollback(last.instant, writers_stopped=True)
     assert store.list(METADATA_TABLE) == []
     assert read(store) == {*FIRST, ("u", "x", 1)}
+
+
+def test_a_file_that_a_pending_restore_of_another_engine_deleted_makes_it_no_wrong_one():
+    """Files go before their entries: Hudi writes to the metadata table when all of them are gone."""
+    store = with_metadata(LAYOUTS[0])
+    ctx = opened(store).context
+    newest = load_timeline(ctx).commits[-1]
+    store.delete(max(commit_metadata(ctx, newest).paths))
+    assert [item.what for item in differences(ctx)] == ["is listed and is not there"]
+    store.put(".hoodie/20981231000000000.restore.requested", restore_plan([newest], "20200101000000000"))
+    assert differences(opened(store).context) == []
 
 
 @kinds
