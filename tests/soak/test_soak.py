@@ -8,13 +8,14 @@ a conflict or a store that rests, and in the end no pending instant is left. `ma
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from hudi_table.model.table_config import TableType
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.timeline import load_timeline
 from tests.soak.history import History
-from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role
+from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role, live
 from tests.support.s3 import S3Server
 from tests.support.scale import scaled
 from tests.support.versitygw import running_versitygw
@@ -45,6 +46,9 @@ WRITERS = 3
 CLOCKS = {"writer0": 0.0, "writer1": 2.0, "writer2": 1.0, "keeper": 2.0, "reader0": 0.0, "reader1": 2.0}
 BUCKET = {"type": "Bucket", "buckets": 2}
 INDEXES: dict[str, Any] = {"bucket": BUCKET, "simple": "Simple", "record-index": "RecordIndex"}
+PROCESSES = multiprocessing.get_context("forkserver")
+"""A process that has imported everything, pandas too, which pyarrow asks for, is copied for each life: imports took two thirds of all time."""
+PROCESSES.set_forkserver_preload(["tests.soak.worker", "obstore.store", "pandas"])
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Cast:
 
     roles: dict[str, Role]
     chance: random.Random
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    running: dict[str, ForkServerProcess] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     lives: int = 0
     did: dict[str, int] = field(default_factory=lambda: {"killed": 0, "stopped": 0, "stopped long": 0})
@@ -61,8 +65,9 @@ class Cast:
     def start(self, name: str) -> None:
         self.lives += 1
         role = replace(self.roles[name], name=f"{name}.{self.lives}", seed=self.chance.randrange(2**31))
-        with Path(role.folder, f"{role.name}.log").open("wb") as log:
-            self.running[name] = subprocess.Popen(role.command(), stdout=log, stderr=log)
+        process = PROCESSES.Process(target=live, args=[role], name=role.name, daemon=True)
+        process.start()
+        self.running[name] = process
 
     def disturb(self, *, long: bool) -> None:
         """Kill somebody, or stop somebody for a moment or past every time-out."""
@@ -71,7 +76,7 @@ class Cast:
         what = self.chance.random()
         if what < 0.4:
             self.running[name].kill()
-            self.running[name].wait()
+            self.running[name].join()
             self.start(name)
             self.did["killed"] += 1
         elif long and what < 0.6 and not self.stopped:
@@ -80,33 +85,35 @@ class Cast:
             self._stop(name, self.chance.uniform(0.2, 3.0), "stopped")
 
     def _stop(self, name: str, seconds: float, what: str) -> None:
-        self.running[name].send_signal(signal.SIGSTOP)
+        self._signal(name, signal.SIGSTOP)
         self.stopped[name] = time.monotonic() + seconds
         self.did[what] += 1
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        pid = self.running[name].pid
+        assert pid is not None
+        os.kill(pid, number)
 
     def wake(self, *, everybody: bool = False) -> None:
         """Let those go on whose time is over."""
         for name, until in list(self.stopped.items()):
             if everybody or time.monotonic() >= until:
-                self.running[name].send_signal(signal.SIGCONT)
+                self._signal(name, signal.SIGCONT)
                 del self.stopped[name]
 
     def died(self) -> list[str]:
         """Those that ended by themselves."""
-        return [
-            name for name, process in self.running.items() if name not in self.stopped and process.poll() is not None
-        ]
+        return [name for name, process in self.running.items() if name not in self.stopped and not process.is_alive()]
 
     def end(self) -> None:
         """Nobody is left; who does not end by itself is killed, as anybody may be."""
         self.wake(everybody=True)
         end = time.monotonic() + ENDS_SECONDS_MAX
         for process in self.running.values():
-            try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            process.join(max(0.0, end - time.monotonic()))
+            if process.is_alive():
                 process.kill()
-                process.wait()
+                process.join()
 
 
 @pytest.fixture(params=["disk", pytest.param("s3", marks=[pytest.mark.at_scale(2), pytest.mark.s3])])

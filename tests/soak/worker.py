@@ -1,7 +1,5 @@
 """One process of the soak: it writes, keeps or reads one table until a file `stop` appears, and journals what it asked and what came of it.
 
-    python -m tests.soak.worker JSON    the fields of `Role`
-
 A journal is a file of JSON lines; each is handed to the system whole before the next step, so what a killed process had been told is there.
 """
 
@@ -10,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,8 @@ SHARED = 4
 NEW_ROWS = 3
 RETAINED = 20
 SERVICE_PAUSE_SECONDS, READ_PAUSE_SECONDS = 0.3, 0.2
+READ_SHARE = 0.25
+"""How much of its time a reader reads: a longer history takes longer to hold against, and writers shall not wait for that."""
 SERVICE_OPTIONS = {
     "hoodie.cleaner.commits.retained": str(RETAINED),
     "hoodie.keep.min.commits": "30",
@@ -54,9 +54,6 @@ class Role:
     logs: bool
     ahead_hours: float = 0.0
     storage: Mapping[str, str] = field(default_factory=dict)
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-m", "tests.soak.worker", json.dumps(asdict(self))]
 
 
 class Journal:
@@ -144,6 +141,7 @@ def _read(role: Role, journal: Journal) -> None:
     history = History(Path(role.folder))
     table = open_table(role.uri, storage_options=role.storage)
     while not _stopped(role):
+        began = time.monotonic()
         history.look()
         before = history.promised()
         try:
@@ -157,15 +155,20 @@ def _read(role: Role, journal: Journal) -> None:
             journal.say(at="wrong", rows=wrong)
             return
         journal.say(at="read", rows=rows.num_rows)
-        time.sleep(READ_PAUSE_SECONDS)
+        time.sleep(max(READ_PAUSE_SECONDS, (time.monotonic() - began) * (1 / READ_SHARE - 1)))
 
 
 def _stopped(role: Role) -> bool:
-    return Path(role.folder, "stop").exists()
+    """Also who has lost its test ends: nobody else would end it."""
+    test = parent_process()
+    return Path(role.folder, "stop").exists() or (test is not None and not test.is_alive())
 
 
-def main() -> None:
-    role = Role(**json.loads(sys.argv[1]))
+def live(role: Role) -> None:
+    """The whole life of one process. What it prints goes to a log beside its journal."""
+    log = os.open(Path(role.folder, f"{role.name}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     _set_clock(role.ahead_hours)
     journal = Journal(Path(role.folder, f"{role.name}.jsonl"))
     try:
@@ -180,7 +183,3 @@ def _set_clock(hours: float) -> None:
     """This machine's clock is `hours` ahead of the others'."""
     real: Callable[[clock.SystemClock], datetime] = clock.SystemClock.now
     clock.SystemClock.now = lambda self: real(self) + timedelta(hours=hours)  # type: ignore[method-assign]
-
-
-if __name__ == "__main__":
-    main()
