@@ -110,6 +110,14 @@ def parse_instant(file_name: str) -> Instant | None:
     return None if state is None else Instant(time, action, state)
 
 
+@functools.lru_cache(maxsize=8192)
+def placed_instant(file_name: str) -> tuple[tuple[str, Action], tuple[str, str, int], Instant] | None:
+    """`parse_instant`, behind what groups the states of one instant, and behind its place on the timeline: a timeline has thousands of
+    files, and is listed for each step of a write."""
+    instant = parse_instant(file_name)
+    return None if instant is None else ((instant.time, instant.grouped_action), instant.sort_key, instant)
+
+
 def planner_claim(time: str) -> str:
     """Name of the file by which a planner of a table service claims its instant; Hudi passes over it (measured)."""
     return f"{time}{_PLANNER_CLAIM}"

@@ -5,6 +5,8 @@ One exclusive create decides; nobody skips a slot unread. See `docs/commit-proto
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.model.digits import whole
@@ -96,23 +98,34 @@ def entries_after(ctx: TableContext, sequence: int) -> list[tuple[int, ChainEntr
 
 
 def find_decision(ctx: TableContext, instant: str, upto: int) -> tuple[int, ChainEntry] | None:
-    """The entry that decides `instant` (its last commit or abort), or its last plan, among the entries up to number `upto`.
+    """`find_decisions` of one instant: its entry, or None."""
+    return find_decisions(ctx, [instant], upto).get(instant)
 
-    Goes backwards and stops where the chain's running maximum is below the instant: an entry is appended after its
-    instant was drawn, so older entries cannot hold it.
+
+def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dict[str, tuple[int, ChainEntry]]:
+    """Of each instant that has one the entry that decides it (its last commit or abort), or its last plan, among the entries up to
+    number `upto`.
+
+    Goes backwards, once for all, and stops where the chain's running maximum is below the oldest of them: an entry is appended after
+    its instant was drawn, so older entries cannot hold it.
     """
-    plan: tuple[int, ChainEntry] | None = None
+    found: dict[str, tuple[int, ChainEntry]] = {}
+    wanted = set(instants)
+    oldest = min(wanted, default="")
     for number in range(upto, 0, -1):
-        entry = get_entry(ctx, number)
+        entry = get_entry(ctx, number) if wanted else None
         if entry is None:
             break
-        if entry.instant == instant:
-            if entry.kind is not Kind.PLAN:
-                return number, entry
-            plan = plan or (number, entry)
-        if entry.max_instant < instant:
+        if entry.instant in wanted:
+            if entry.kind is Kind.PLAN:
+                found.setdefault(entry.instant, (number, entry))
+            else:
+                found[entry.instant] = (number, entry)
+                wanted.discard(entry.instant)
+                oldest = min(wanted, default="")
+        if entry.max_instant < oldest:
             break
-    return plan
+    return found
 
 
 def write_hint(ctx: TableContext, sequence: int) -> None:

@@ -84,6 +84,8 @@ class TableContext:
     clock: Clock
     settings: TxnSettings = field(default_factory=TxnSettings)
     tail: ChainTail | None = None
+    newest_listed: str = ""
+    """The greatest instant time that a listing of this process has shown, as they are compared; '' for none."""
     entries: MutableMapping[int, ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
     bodies: MutableMapping[str, bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
     lost: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)

@@ -56,10 +56,15 @@ class Decider:
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
         asked: float | None = None
+        walking = False
         for _ in range(SLOT_ATTEMPTS_MAX):
             seen = self._confirm_tail(seen, asked)
+            # Behind a slot that others took there may be more: to read them costs less than a listing and a lost request for each.
+            found = chain.get_entry(self.ctx, sequence + 1) if walking else None
+            walking = False
             # A request that is out cannot be taken back: from then on the chain alone decides.
-            found = self._look_beside(sequence, claimed) if asked is None else None
+            if found is None and asked is None:
+                found = self._look_beside(sequence, claimed)
             if found is None:
                 seen = self._confirm_tail(seen, asked)
                 entry = ChainEntry.of(
@@ -79,8 +84,10 @@ class Decider:
                 self._remember(sequence + 1, found)
                 return found, self.ctx.clock.boot_seconds() if asked is None else asked
             self._check(found, claimed)
-            # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
-            seen, asked = self.ctx.clock.boot_seconds(), None
+            if asked is not None:
+                # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
+                seen, asked = self.ctx.clock.boot_seconds(), None
+            walking = True
             materialise(self.ctx, found)
             if self.neighbours is not None:
                 self.neighbours.passed(found)

@@ -151,8 +151,10 @@ def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...
 
 
 def _unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iterator[Instant]:
+    instants = tuple(instants)
+    decisions = chain.find_decisions(ctx, (instant.time for instant in instants), upto)
     for instant in instants:
-        decision = chain.find_decision(ctx, instant.time, upto)
+        decision = decisions.get(instant.time)
         # Of a plan of ours that another engine executes the chain has the plan alone.
         if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
             yield instant

@@ -55,17 +55,11 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
 
     Only instants that are pending in the listing can be concerned. Returns whether anything was created.
     """
-    waiting = []
-    for time in timeline.planner_claims:
-        decision = chain.find_decision(ctx, time, upto)
-        if decision is not None and decision[1].kind is Kind.PLAN:
-            waiting.append(decision)
-    for instant in timeline.pending:
-        if instant.time == own or instant.grouped_action not in WRITE_ACTIONS:
-            continue
-        decision = chain.find_decision(ctx, instant.time, upto)
-        if decision is not None and decision[1].kind is Kind.COMMIT:
-            waiting.append(decision)
+    planners = timeline.planner_claims
+    writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
+    decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
+    expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
+    waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
     done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda found: found[0])]
     return any(done)
 

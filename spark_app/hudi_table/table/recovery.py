@@ -20,7 +20,7 @@ from hudi_table.table.clusterings import pending_clusterings
 from hudi_table.table.context import TableContext
 from hudi_table.table.held import given_up_log_compactions
 from hudi_table.table.materialise import drop_claim, materialise
-from hudi_table.table.rollback import delete_claim, open_rollbacks, roll_back
+from hudi_table.table.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
 from hudi_table.table.timeline import Timeline, load_timeline
 from hudi_table.table.undo import UNDOING, Undo, carry_out, finish_undos
 
@@ -53,8 +53,9 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     first = timeline.commits[0].time if timeline.commits else None
     clusterings = pending_clusterings(ctx, timeline)
     waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
+    decisions = chain.find_decisions(ctx, [*(i.time for i in waiting), *planners], upto)
     for instant in waiting:
-        decision = chain.find_decision(ctx, instant.time, upto)
+        decision = decisions.get(instant.time)
         kind = decision[1].kind if decision else None
         if decision is not None and kind is Kind.COMMIT and instant.time in rollbacks:
             done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time].instant, now)
@@ -65,7 +66,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
                 delete_claim(ctx, timeline, instant)
                 done.append(instant.time)
         elif kind is Kind.ABORT:
-            over = _quarantine_over(ctx, decision, now)
+            over = _quarantine_over(ctx, decision, now, _planned_at(timeline, rollbacks.get(instant.time)))
             # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
             if over or instant.time not in rollbacks:
                 done += _roll_back_aborted(ctx, instant, over=over)
@@ -85,7 +86,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         else:
             done += abort_and_roll_back(ctx, instant)
     for time in planners:
-        decision = chain.find_decision(ctx, time, upto)
+        decision = decisions.get(time)
         if decision is not None or eager or _seems_dead(ctx, timeline, time, now):
             done += _settle_planner(ctx, time)
     known = {i.time for i in waiting}
@@ -209,9 +210,20 @@ def _is_aborted(ctx: TableContext, time: str, upto: int) -> bool:
     return decision is not None and decision[1].kind is Kind.ABORT
 
 
-def _quarantine_over(ctx: TableContext, decision: tuple[int, ChainEntry] | None, now: datetime) -> bool:
-    """Whether H has passed since the abort became visible, by the store's timestamps."""
-    if decision is None:
+def _planned_at(timeline: Timeline, rollback: PendingRollback | None) -> datetime | None:
+    return timeline.files.get(rollback.instant.with_state(State.REQUESTED).file_name) if rollback is not None else None
+
+
+def _quarantine_over(
+    ctx: TableContext, decision: tuple[int, ChainEntry] | None, now: datetime, planned: datetime | None
+) -> bool:
+    """Whether H has passed since the abort became visible, by the store's timestamps.
+
+    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger than H saves the look at the entry;
+    an older one, another engine's perhaps, says nothing.
+    """
+    young = planned is not None and (now - planned).total_seconds() < ctx.settings.quarantine_seconds
+    if decision is None or young:
         return False
     aborted = ctx.storage.head(entry_path(decision[0])).modified
     return (now - aborted).total_seconds() >= ctx.settings.quarantine_seconds

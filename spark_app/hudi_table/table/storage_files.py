@@ -12,8 +12,12 @@ import errno
 import os
 import stat
 import uuid
+from collections.abc import Callable
+from typing import TypeVar
 
 from hudi_table.table.storage_paths import STAGING_SUFFIX
+
+T = TypeVar("T")
 
 _LINK_ATTEMPTS = 200
 """How often a folder that a concurrent delete took away is made again."""
@@ -27,14 +31,7 @@ class NewFile:
     def __init__(self, path: str, *, fsync: bool) -> None:
         self._path = path
         self._fsync = fsync
-        for attempt in range(_LINK_ATTEMPTS):
-            folder = make_folder(path, fsync=fsync)
-            try:
-                self.descriptor, self._staging = _open_unnamed(folder)
-                return
-            except OSError as error:
-                if error.errno not in _FOLDER_GONE or attempt + 1 == _LINK_ATTEMPTS:
-                    raise
+        self.descriptor, self._staging = _open_beside(path, _open_unnamed, fsync=fsync)
 
     def publish(self, *, replace: bool = False) -> None:
         """Sync the content and give it its name; FileExistsError if that is taken and not to be replaced."""
@@ -68,9 +65,8 @@ class NewFile:
 
 def replace_file(path: str, data: bytes, *, fsync: bool) -> None:
     """Create or replace by rename."""
-    staging = _staging_name(make_folder(path, fsync=fsync))
+    descriptor, staging = _open_beside(path, _open_staging, fsync=fsync)
     try:
-        descriptor = os.open(staging, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             write_all(descriptor, data)
             if fsync:
@@ -148,6 +144,23 @@ def _staging_name(folder: str) -> str:
     return f"{folder}/{uuid.uuid4().hex}{STAGING_SUFFIX}"
 
 
+def _open_beside(path: str, opened: Callable[[str], T], *, fsync: bool) -> T:
+    """What `opened` makes in the folder of `path`, which is made again as often as a concurrent delete takes it away."""
+    for _ in range(_LINK_ATTEMPTS - 1):
+        try:
+            return opened(make_folder(path, fsync=fsync))
+        except OSError as error:
+            if error.errno not in _FOLDER_GONE:
+                raise
+    return opened(make_folder(path, fsync=fsync))
+
+
+def _open_staging(folder: str) -> tuple[int, str]:
+    """(descriptor, staging name)."""
+    staging = _staging_name(folder)
+    return os.open(staging, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), staging
+
+
 def _open_unnamed(folder: str) -> tuple[int, str | None]:
     """(descriptor, staging name or None)."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
@@ -156,8 +169,7 @@ def _open_unnamed(folder: str) -> tuple[int, str | None]:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                 raise
-    staging = _staging_name(folder)
-    return os.open(staging, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), staging
+    return _open_staging(folder)
 
 
 def _link(source: str, target: str) -> None:

@@ -202,8 +202,16 @@ class LocalStorage:
                 with os.scandir(full) as entries:
                     for entry in entries if limit is None else sorted(entries, key=lambda entry: entry.name):
                         path = f"{folder}/{entry.name}" if folder else entry.name
-                        if (path > after and len(files) != limit) or entry.is_dir(follow_symlinks=False):
-                            self._sort_in(entry, path, folders, files)
+                        listed = path > after and len(files) != limit
+                        if not entry.is_file(follow_symlinks=False):
+                            if listed or entry.is_dir(follow_symlinks=False):
+                                self._sort_in(entry, path, folders, files)
+                        elif listed and not path.endswith(STAGING_SUFFIX):
+                            # The plain case, of which a timeline has thousands.
+                            try:
+                                files.append(_info(path, entry.stat(follow_symlinks=False)))
+                            except FileNotFoundError:  # deleted since the folder was read
+                                continue
             except (FileNotFoundError, NotADirectoryError):
                 return [], []
         return folders, files

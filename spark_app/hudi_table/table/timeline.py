@@ -6,9 +6,11 @@ completed or is older than the timeline's start, the first completed write or pe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from hudi_table.codec.avro_file import read_container
@@ -21,6 +23,7 @@ from hudi_table.model.instants import (
     State,
     comparable_time,
     parse_instant,
+    placed_instant,
     planner_claim,
     planner_claim_time,
 )
@@ -30,7 +33,7 @@ from hudi_table.table.looks import looks_again
 from hudi_table.table.ports import ObjectInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timeline:
     """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
     those beside them; `listed_at` says when that was, in seconds since boot, or nothing."""
@@ -45,22 +48,22 @@ class Timeline:
         """Whether the folder of a metadata table is there."""
         return METADATA_TABLE.rpartition("/")[2] in self.folders
 
-    @property
+    @functools.cached_property
     def completed(self) -> tuple[Instant, ...]:
         """Completed instants of every action, oldest first."""
         return tuple(i for i in self.instants if i.completed)
 
-    @property
+    @functools.cached_property
     def commits(self) -> tuple[Instant, ...]:
         """Completed commit, deltacommit and replacecommit instants, oldest first."""
         return tuple(i for i in self.instants if i.completed and i.action in WRITE_ACTIONS)
 
-    @property
+    @functools.cached_property
     def pending(self) -> tuple[Instant, ...]:
         """Instants that have not completed, in their highest state, oldest first."""
         return tuple(i for i in self.instants if not i.completed)
 
-    @property
+    @functools.cached_property
     def start(self) -> str | None:
         """Time of the first completed write or pending compaction: what is older counts as committed."""
         for instant in self.instants:
@@ -73,12 +76,12 @@ class Timeline:
         """The newest completed write, if any."""
         return self.commits[-1] if self.commits else None
 
-    @property
+    @functools.cached_property
     def newest_time(self) -> str:
         """The greatest instant time of any file, a planner's claim too, or ''."""
-        return max([*(i.time for i in self.instants), *self.planner_claims], default="", key=comparable_time)
+        return max([*(i.time for i in self.instants[-1:]), *self.planner_claims], default="", key=comparable_time)
 
-    @property
+    @functools.cached_property
     def planner_claims(self) -> tuple[str, ...]:
         """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
         return tuple(sorted(time for name in self.files if (time := planner_claim_time(name)) is not None))
@@ -139,33 +142,38 @@ def load_timeline(ctx: TableContext) -> Timeline:
     disappear one after the other."""
     listed_at = ctx.clock.boot_seconds()
     folders, infos = ctx.storage.list_dir(HOODIE)
-    return replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
+    timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
+    ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
+    return timeline
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
     """The timeline that the listed files and folders of `.hoodie/` make."""
     files = {info.path.rpartition("/")[2]: info.modified for info in infos}
-    highest: dict[tuple[str, Action], Instant] = {}
+    highest: dict[tuple[str, Action], tuple[tuple[str, str, int], Instant]] = {}
     for name in files:
-        instant = parse_instant(name)
-        if instant is None:
+        place = placed_instant(name)
+        if place is None:
             continue
-        key = (instant.time, instant.grouped_action)
+        key, order, instant = place
         known = highest.get(key)
-        if known is None or known.sort_key < instant.sort_key:
-            highest[key] = instant
-    gone = _restored_past(ctx, highest.values(), files)
-    kept = (instant for instant in highest.values() if instant.time not in gone)
+        if known is None or known[0] < order:
+            highest[key] = (order, instant)
+    instants = [instant for _, instant in sorted(highest.values(), key=itemgetter(0))]
+    gone = _restored_past(ctx, instants, files)
+    kept = tuple(instant for instant in instants if instant.time not in gone) if gone else tuple(instants)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
-    return Timeline(tuple(sorted(kept, key=lambda i: i.sort_key)), files, names)
+    return Timeline(kept, files, names)
 
 
 def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Container[str]) -> set[str]:
     """The instants that pending restores name."""
     gone: set[str] = set()
     for instant in instants:
+        if instant.action is not Action.RESTORE or instant.completed:
+            continue
         requested = instant.with_state(State.REQUESTED)
-        if instant.action is not Action.RESTORE or instant.completed or requested.file_name not in files:
+        if requested.file_name not in files:
             continue
         try:
             for record in read_container(body(ctx, requested)):

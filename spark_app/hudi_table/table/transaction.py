@@ -298,7 +298,8 @@ def _restless(ctx: TableContext) -> UnavailableError:
 
 
 def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
-    floor = ""
+    # What this process has listed is mostly newer than the tail that it remembers: below it no claim would stand.
+    floor = ctx.newest_listed
     for _ in range(CLAIM_ATTEMPTS_MAX):
         tail = chain.known_tail(ctx)
         instant = Instant(draw_instant(ctx, max(tail.max_instant, floor)), action, State.REQUESTED)

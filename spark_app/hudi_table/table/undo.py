@@ -87,16 +87,22 @@ def planned_undo(ctx: TableContext, instant: Instant) -> Undo:
 
 def is_decided(ctx: TableContext, instant: Instant) -> bool:
     """Whether a pending rollback or restore was decided as a plan of the chain: those of other engines, and of failed writes, were not."""
-    decision = chain.find_decision(ctx, instant.time, chain.known_tail(ctx).sequence)
-    if decision is None:
+    return bool(_decided(ctx, [instant]))
+
+
+def _decided(ctx: TableContext, instants: list[Instant]) -> list[Instant]:
+    """Those of the pending instants that were decided as plans. However many there are, the chain is read to its end once."""
+    times = {instant.time for instant in instants}
+    found = chain.find_decisions(ctx, times, chain.known_tail(ctx).sequence) if times else {}
+    if len(found) < len(times):
         # What this process knows of the chain may be older than the plan.
-        decision = chain.find_decision(ctx, instant.time, chain.read_tail(ctx).sequence)
-    return decision is not None and decision[1].kind is Kind.PLAN
+        found = chain.find_decisions(ctx, times, chain.read_tail(ctx).sequence)
+    return [i for i in instants if i.time in found and found[i.time][1].kind is Kind.PLAN]
 
 
 def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
     """Carry out the decided rollbacks and restores that are pending; whether there was one: then the timeline is another."""
-    waiting = [i for i in timeline.pending if i.action in UNDOING and is_decided(ctx, i)]
+    waiting = _decided(ctx, [i for i in timeline.pending if i.action in UNDOING])
     for instant in waiting:
         carry_out(ctx, planned_undo(ctx, instant))
     return bool(waiting)

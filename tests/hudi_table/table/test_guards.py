@@ -294,7 +294,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         an_aborted_writer_that_wakes_up_writes_nothing,
     ),
     "chain scan in recovery": (
-        lambda patch: patch.setattr(chain, "find_decision", lambda *_: None),
+        lambda patch: patch.setattr(chain, "find_decisions", lambda *_: {}),
         a_decided_write_is_never_rolled_back,
     ),
     "quarantine + sweep": (

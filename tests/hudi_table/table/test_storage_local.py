@@ -259,6 +259,26 @@ def test_a_folder_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
     assert storage.get("q/r/x") == b""
 
 
+def test_a_file_is_replaced_though_its_folder_is_removed_before_it_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = storage_files.make_folder
+    removed: list[str] = []
+
+    def made_and_removed(path: str, *, fsync: bool) -> str:
+        folder = made(path, fsync=fsync)
+        if not removed:
+            removed.append(folder)
+            os.rmdir(folder)
+        return folder
+
+    monkeypatch.setattr(storage_files, "make_folder", made_and_removed)
+    storage = open_storage(str(tmp_path))
+    storage.put("p/x", b"1")
+    assert removed == [str(tmp_path / "p")]
+    assert storage.get("p/x") == b"1"
+
+
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
