@@ -5,14 +5,15 @@ A journal is a file of JSON lines; each is handed to the system whole before the
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableError, WriteConflictError
+from hudi_table.model.table_config import IndexType
 from hudi_table.table import clock
 from hudi_table.table.engine import LocalEngine
 from tests.soak.history import History
@@ -38,6 +40,7 @@ SERVICE_OPTIONS = {
     "hoodie.keep.min.commits": "30",
     "hoodie.keep.max.commits": "40",
 }
+_SET_PARENT_DEATH_SIGNAL = 1
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of a request beside others and beside a store that rests; whatever else comes ends the soak."""
 
@@ -120,8 +123,9 @@ def _keep(role: Role, journal: Journal) -> None:
     services: dict[str, Callable[[HudiTable], Any]] = {
         "clean": lambda table: table.clean(SERVICE_OPTIONS, force=True, engine=ENGINE),
         "archive": lambda table: table.archive(SERVICE_OPTIONS, force=True),
-        "cluster": lambda table: table.cluster(SERVICE_OPTIONS, force=True, engine=ENGINE),
     }
+    if can_cluster(open_table(role.uri, storage_options=role.storage)):
+        services["cluster"] = lambda table: table.cluster(SERVICE_OPTIONS, force=True, engine=ENGINE)
     if role.logs:
         services["compact"] = lambda table: table.compact(SERVICE_OPTIONS, force=True, engine=ENGINE)
         services["log compact"] = lambda table: table.compact_logs(SERVICE_OPTIONS, force=True, engine=ENGINE)
@@ -134,6 +138,11 @@ def _keep(role: Role, journal: Journal) -> None:
         except ALLOWED as error:
             journal.say(at="not served", service=name, error=error.name(), message=str(error))
         time.sleep(SERVICE_PAUSE_SECONDS)
+
+
+def can_cluster(table: HudiTable) -> bool:
+    """Whether clustering takes the table: rows of a bucket stay in it."""
+    return table.context.config.index.type is not IndexType.BUCKET
 
 
 def _read(role: Role, journal: Journal) -> None:
@@ -159,13 +168,17 @@ def _read(role: Role, journal: Journal) -> None:
 
 
 def _stopped(role: Role) -> bool:
-    """Also who has lost its test ends: nobody else would end it."""
-    test = parent_process()
-    return Path(role.folder, "stop").exists() or (test is not None and not test.is_alive())
+    return Path(role.folder, "stop").exists()
+
+
+def _end_with_the_test() -> None:
+    """Who has lost its test ends, stopped or not: nobody else would end it. The process that copied this one ends with the test."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def live(role: Role) -> None:
     """The whole life of one process. What it prints goes to a log beside its journal."""
+    _end_with_the_test()
     log = os.open(Path(role.folder, f"{role.name}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)

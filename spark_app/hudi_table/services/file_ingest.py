@@ -15,6 +15,7 @@ from hudi_table.table.context import TableContext
 from hudi_table.table.looks import looks_again
 from hudi_table.table.materialise import materialise_predecessors
 from hudi_table.table.ports import Storage
+from hudi_table.table.recovery import store_now
 from hudi_table.table.timeline import commit_metadata, load_timeline
 
 ORPHAN_AGE = timedelta(days=1)
@@ -101,8 +102,10 @@ def settled(ctx: TableContext, ingest: str, before: Checkpoint | None, checkpoin
 
 def _sweep(ctx: TableContext, ingest: str, kept: set[str]) -> None:
     """A commit that a restore may go back to stands on the timeline, so what it names stays."""
-    limit = ctx.clock.now() - ORPHAN_AGE
-    old = {info.path for info in ctx.storage.list(f"{INGEST}/{ingest}") if info.modified < limit} - kept
+    others = [info for info in ctx.storage.list(f"{INGEST}/{ingest}") if info.path not in kept]
+    # The store's present: this process's clock may be ahead of that of who made them.
+    limit = store_now(ctx) - ORPHAN_AGE if others else None
+    old = {info.path for info in others if limit is not None and info.modified < limit}
     if not old:
         return
     for instant in load_timeline(ctx).commits:

@@ -6,23 +6,31 @@ it replaces another.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
 from hudi_table.table.context import TableContext
 from hudi_table.table.ports import ObjectInfo
+from hudi_table.table.recovery import store_now
 from hudi_table.table.storage_local import LocalStorage
 
 
-def abandoned(ctx: TableContext) -> list[ObjectInfo]:
-    """Those that nobody has written to for four quarantines: whoever staged them has lost its right to write long ago."""
-    if not isinstance(ctx.storage, LocalStorage):
+def abandoned(ctx: TableContext, present: Callable[[], datetime]) -> list[ObjectInfo]:
+    """Those that nobody has written to for four quarantines: whoever staged them has lost its right to write long ago.
+
+    `present` gives the moment that their ages are held against; it is asked if there are any.
+    """
+    found = ctx.storage.staging_files() if isinstance(ctx.storage, LocalStorage) else []
+    if not found:
         return []
-    least, now = 4 * ctx.settings.quarantine_seconds, ctx.clock.now()
-    found = ctx.storage.staging_files()
+    least, now = 4 * ctx.settings.quarantine_seconds, present()
     return sorted((i for i in found if (now - i.modified).total_seconds() >= least), key=lambda info: info.path)
 
 
 def sweep(ctx: TableContext) -> int:
-    """Delete them. Returns how many went."""
-    found = abandoned(ctx)
+    """Delete them, by the store's present: this process's clock may be hours ahead of that of who writes them. Returns how many went."""
+    found = abandoned(ctx, partial(store_now, ctx))
     for info in found:
         assert isinstance(ctx.storage, LocalStorage)
         ctx.storage.discard_staging(info.path)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from hudi_table.model.findings import Check
 from hudi_table.table import staging
+from hudi_table.table.clock import SystemClock
 from tests.support.written import contents, new_table, rows
 
 HOURS = 5 * 3600
@@ -33,3 +37,16 @@ def test_what_a_kill_left_is_told_by_the_doctor_and_deleted_by_a_clean(tmp_path:
     assert [path.exists() for path in old] == [False, False]
     assert young.exists(), "its writer may be at work"
     assert contents(table) == [("a", "x", 2)]
+
+
+def test_a_clean_whose_clock_is_hours_ahead_leaves_what_a_writer_is_at_work_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(str(tmp_path / "t"))
+    table.upsert(rows(("a", "x", 1)))
+    table.upsert(rows(("a", "x", 2)))
+    young = left(tmp_path / "t" / ".hoodie", "young", 1)
+    real = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda self: real(self) + timedelta(hours=5))
+    assert staging.sweep(table.context) == 0
+    assert young.exists()

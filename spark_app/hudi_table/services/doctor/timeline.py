@@ -92,7 +92,7 @@ def leftovers(seen: Examined) -> Iterator[Finding]:
 
 def staging_files(seen: Examined) -> Iterator[Finding]:
     """Unfinished files of writers that were killed."""
-    for info in abandoned(seen.ctx):
+    for info in abandoned(seen.ctx, seen.ctx.clock.now):
         yield Finding(
             Check.LEFTOVER,
             Severity.INFO,
