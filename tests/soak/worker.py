@@ -5,15 +5,14 @@ A journal is a file of JSON lines; each is handed to the system whole before the
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
-import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,6 @@ SERVICE_OPTIONS = {
     "hoodie.keep.min.commits": "30",
     "hoodie.keep.max.commits": "40",
 }
-_SET_PARENT_DEATH_SIGNAL = 1
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of a request beside others and beside a store that rests; whatever else comes ends the soak."""
 
@@ -142,7 +140,8 @@ def _keep(role: Role, journal: Journal) -> None:
 
 def can_cluster(table: HudiTable) -> bool:
     """Whether clustering takes the table: rows of a bucket stay in it."""
-    return table.context.config.index.type is not IndexType.BUCKET
+    index = table.context.config.index
+    return index is None or index.type is not IndexType.BUCKET
 
 
 def _read(role: Role, journal: Journal) -> None:
@@ -168,17 +167,13 @@ def _read(role: Role, journal: Journal) -> None:
 
 
 def _stopped(role: Role) -> bool:
-    return Path(role.folder, "stop").exists()
-
-
-def _end_with_the_test() -> None:
-    """Who has lost its test ends, stopped or not: nobody else would end it. The process that copied this one ends with the test."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    """Also who has lost its test ends: nobody else would end it."""
+    test = parent_process()
+    return Path(role.folder, "stop").exists() or (test is not None and not test.is_alive())
 
 
 def live(role: Role) -> None:
     """The whole life of one process. What it prints goes to a log beside its journal."""
-    _end_with_the_test()
     log = os.open(Path(role.folder, f"{role.name}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
