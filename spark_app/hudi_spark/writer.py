@@ -34,11 +34,14 @@ from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
 from hudi_table.model.options import operation_asked, partitions_asked
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.table.context import TableContext
 from hudi_table.table.engine import LocalEngine
+from hudi_table.table.operation_log import logged
+from hudi_table.table.reporting import Told, reporting
 from hudi_table.table.right import RightToWrite
-from hudi_table.write import operations
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.metadata_asked import keep_metadata_for
@@ -50,6 +53,7 @@ from hudi_table.write.operations import (
     begin,
     result_of,
     with_retries,
+    write_rows,
 )
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.reserved import own_columns
@@ -71,52 +75,62 @@ def write(
     batch: str = "",
     partitions: Sequence[str] = (),
     attempt: str | None = None,
+    progress: ProgressFunction | None = None,
 ) -> CommitResult:
     """Write a DataFrame to a Hudi table and commit.
 
     `operation`, `options`, `extra_metadata`, `batch`, `partitions`: as for `hudi_table.write_hudi`. `df` is evaluated
-    once or more, so it must give the same rows each time; persist it if it does not. Raises what `write_hudi` raises.
+    once or more, so it must give the same rows each time; persist it if it does not. `progress` hears the beginning and the end of
+    each step, since tasks end in other processes. Raises what `write_hudi` raises.
     """
     opened = open_table(table) if isinstance(table, str) else table
     given = dict(options or {})
     operation, partitions = operation_asked(operation, given), partitions_asked(partitions, given)
     request = WriteRequest(operation, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
     if df is None:
-        return opened.write(None, operation=operation, partitions=partitions, options=options, batch=batch)
+        return opened.write(
+            None, operation=operation, partitions=partitions, options=options, batch=batch, progress=progress
+        )
     ctx = opened.context
     check_inline(ctx, request.options)
+    result = _write(ctx, df, request, progress)
+    engine = reporting(SparkEngine(df.sparkSession), operation, progress)
+    if not result.replayed:
+        run_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
+    return result
+
+
+@logged("write")
+def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: ProgressFunction | None) -> CommitResult:
     # A frame that was read with Hudi's columns has them of the rows' last write; this one makes its own, as Hudi's does.
     own_columns(to_arrow_schema(df.schema, timezone="UTC"))
     df = df.drop(*ALL_META_COLUMNS)
     _, prepared, done = begin(ctx, to_arrow_schema(df.schema, timezone="UTC").empty_table(), request)
     if done is not None:
-        return CommitResult(done, operation, replayed=True)
+        return CommitResult(done, request.operation, replayed=True)
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)
-    if rows is None:
-        result = _distributed(df, opened, prepared, request)
-    else:
-        result = operations.write(ctx, rows, request, LocalEngine())
-    run_inline(ctx, result.instant, request.options, SparkEngine(df.sparkSession), max_memory=DEFAULT_MEMORY)
-    return result
-
-
-def _distributed(df: DataFrame, table: HudiTable, prepared: Prepared, request: WriteRequest) -> CommitResult:
+    if rows is not None:
+        return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
+    told = Told(request.operation, progress)
+    told.begin(None)
     with as_hudi_errors():
-        counted = profile(df, with_timebased(table.context.config, request.options), prepared)
-    return with_retries(table.context, prepared, lambda: _attempt(table, counted, prepared, request))
+        counted = profile(df, with_timebased(ctx.config, request.options), prepared)
+    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, prepared, request, told))
 
 
-def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: WriteRequest) -> CommitResult:
-    keep_metadata_for(table.context, prepared)
-    attempt = begin_attempt(table.context, prepared, request.attempt, request.batch)
+def _attempt(
+    ctx: TableContext, counted: Profile, prepared: Prepared, request: WriteRequest, told: Told
+) -> CommitResult:
+    keep_metadata_for(ctx, prepared)
+    attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
     try:
-        done = find_batch(table.context, attempt.timeline, request.batch, BATCH_KEY)
+        done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
         if done is not None:
             attempt.give_up(None)
             return CommitResult(done, request.operation, replayed=True)
         with as_hudi_errors(), attempt.txn.signs_of_life():
             routing = route(counted, attempt)
-            stats = _run(routing, attempt)
+            stats = _run(routing, attempt, told)
         extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
         metadata = attempt.commit(stats, extra, filled=routing.filled)
     except CommitStateUnknownError:
@@ -129,7 +143,7 @@ def _attempt(table: HudiTable, counted: Profile, prepared: Prepared, request: Wr
     return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
 
 
-def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
+def _run(routing: Routing, attempt: Attempt, told: Told) -> list[WriteStat]:
     """Bring the rows of each task together, and write."""
     if not attempt.planned:
         return []
@@ -142,9 +156,11 @@ def _run(routing: Routing, attempt: Attempt) -> list[WriteStat]:
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=rows)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []
+    told.begin(len(tasks))
     for _, written in collect_results(frame):
         assert isinstance(written, tuple)
         stats.extend(written)
+    told.whole(len(tasks))
     return stats
 
 

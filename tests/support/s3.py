@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import logging
+import socketserver
 import threading
 import time
 import uuid
@@ -53,6 +54,26 @@ class S3Server:
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
 
+def with_bucket(port: int) -> S3Server:
+    """The server that listens at a port, with a bucket of its own."""
+    found = S3Server(f"http://127.0.0.1:{port}", f"lake-{uuid.uuid4().hex[:8]}")
+    found.client().create_bucket(Bucket=found.bucket)
+    return found
+
+
+@contextlib.contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[None]:
+    """A server of this process answers from a thread, until the end."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @contextlib.contextmanager
 def running_s3() -> Iterator[S3Server]:
     """A server with one bucket, gone at the end."""
@@ -69,17 +90,9 @@ def running_s3() -> Iterator[S3Server]:
             return moto(environ, start_response)
 
     server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        # moto keeps one state for all servers of a process: a bucket of its own keeps them apart.
-        found = S3Server(f"http://127.0.0.1:{server.server_port}", f"lake-{uuid.uuid4().hex[:8]}")
-        found.client().create_bucket(Bucket=found.bucket)
-        yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(server):
+        # moto keeps one state for all servers of a process: buckets keep them apart.
+        yield with_bucket(server.server_port)
 
 
 @dataclass
@@ -132,12 +145,6 @@ def s3_replies(answer: tuple[int, str] | str | float = (503, "SlowDown")) -> Ite
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         replies.endpoint = f"http://127.0.0.1:{server.server_port}"
         yield replies
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -7,12 +7,11 @@ import os
 import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from e2e.cluster import binaries
-from tests.support.s3 import ACCESS, S3Server
+from tests.support.s3 import ACCESS, S3Server, with_bucket
 
 READY_SECONDS_MAX = 30.0
 
@@ -37,9 +36,7 @@ def running_versitygw(folder: Path) -> Iterator[S3Server]:
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
     try:
         _wait(process, port)
-        server = S3Server(f"http://127.0.0.1:{port}", f"lake-{uuid.uuid4().hex[:8]}")
-        server.client().create_bucket(Bucket=server.bucket)
-        yield server
+        yield with_bucket(port)
     finally:
         process.terminate()
         process.wait()

@@ -21,16 +21,16 @@ def reporting(engine: Engine, operation: str, progress: ProgressFunction | None)
     if progress is None:
         return engine
     if isinstance(engine, LocalEngine):
-        return _Reporting(engine, _Told(operation, progress))
-    return _Around(engine, _Told(operation, progress))
+        return _Reporting(engine, Told(operation, progress))
+    return _Around(engine, Told(operation, progress))
 
 
-class _Told:
-    """One function of a caller, called by one thread at a time."""
+class Told:
+    """One function of a caller, or none, called by one thread at a time."""
 
-    def __init__(self, operation: str, progress: ProgressFunction) -> None:
+    def __init__(self, operation: str, progress: ProgressFunction | None) -> None:
         self._operation = operation
-        self._progress: ProgressFunction | None = progress
+        self._progress = progress
         self._lock = threading.Lock()
 
     def begin(self, total: int | None) -> Callable[[], None]:
@@ -63,7 +63,7 @@ class _Told:
 class _Reporting(LocalEngine):
     """Threads of this process, followed task by task."""
 
-    def __init__(self, inner: LocalEngine, told: _Told) -> None:
+    def __init__(self, inner: LocalEngine, told: Told) -> None:
         super().__init__(inner.parallelism)
         self._inner = inner
         self._told = told
@@ -90,7 +90,7 @@ class _Reporting(LocalEngine):
 class _Around:
     """Tasks in other processes: a function of this one cannot go along, so only beginning and end of a step are told."""
 
-    def __init__(self, inner: Engine, told: _Told) -> None:
+    def __init__(self, inner: Engine, told: Told) -> None:
         self._inner = inner
         self._told = told
 

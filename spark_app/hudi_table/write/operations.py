@@ -111,8 +111,7 @@ class WriteRequest:
         admit(self.options)
 
 
-@logged("write")
-def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:
+def write_rows(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -> CommitResult:
     """Write rows and commit. Raises InvalidRequestError, UnsupportedTableError, WriteConflictError and what storage raises.
 
     Nothing is left visible unless it returns, but for CommitStateUnknownError. A conflict is tried again as often as
@@ -131,6 +130,10 @@ def write(ctx: TableContext, data: Any, request: WriteRequest, engine: Engine) -
         if taken.rows.rows_total == 0 and not prepared.operation.replaces and not prepared.options.allow_empty_commit:
             return CommitResult("", request.operation)
         return _attempts(ctx, taken, prepared, request, engine)
+
+
+write = logged("write")(write_rows)
+"""`write_rows`, told by the logger hudi_table.write."""
 
 
 @looks_again

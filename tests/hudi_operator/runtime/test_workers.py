@@ -138,73 +138,65 @@ def test_an_exit_ends_the_process_and_no_worker_in_silence(
     assert type(asked).__name__ in caplog.text
 
 
-def test_looks_that_hang_are_stood_in_for_and_cost_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TEND_SECONDS", 0.01)
-    hanging, looked = threading.Event(), []
-    clock = SystemClock().boot_seconds
-    queue = WorkQueue(clock)
+class Hanging:
+    """Workers whose looks at the namespace `hangs` last until they are let go."""
 
-    def look(key: Key) -> None:
+    def __init__(self, count: int, overdue_seconds: float, **queue: int) -> None:
+        self.go, self.looked = threading.Event(), list[str]()
+        self.queue = WorkQueue(SystemClock().boot_seconds, **queue)
+        self.workers = Workers(self.queue, self.look, count, threading.Event(), overdue_seconds=overdue_seconds)
+
+    def look(self, key: Key) -> None:
         if key.namespace == "hangs":
-            hanging.wait(30)
-        looked.append(key.name)
-        queue.done(key, None)
+            self.go.wait(30)
+        self.looked.append(key.namespace)
+        self.queue.done(key, None)
 
-    workers = Workers(queue, look, 2, threading.Event(), overdue_seconds=0.05)
-    for n in range(5):
-        queue.add(Key("HudiTable", "hangs", str(n)))
-    workers.start()
-    queue.add(Key("HudiTable", "good", "one"), 0.1)
-    eventually(lambda: looked == ["one"], "nobody looks at the others")
-    eventually(lambda: workers.working() == 2, "nobody stands in")
-    hanging.set()
-    eventually(lambda: len(looked) == 6, "what hung does not end")
-    eventually(lambda: workers.working() <= 3, "those who stood in go on for ever")
-    assert workers.stop(10)
+    def start(self, hanging: int, good: int) -> None:
+        """Resources that hang, and a little later others, of a namespace each."""
+        for n in range(hanging):
+            self.queue.add(Key("HudiTable", "hangs", str(n)))
+        self.workers.start()
+        for n in range(good):
+            self.queue.add(Key("HudiTable", f"good-{n}", "t"), 0.1)
+
+    def end(self, looks: int) -> None:
+        """Let go; all that waited is looked at."""
+        self.go.set()
+        eventually(lambda: len(self.looked) == looks, "what hung, or waited, is not looked at")
 
 
-def test_a_namespace_whose_stores_do_not_answer_leaves_workers_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are counted every moment."""
     monkeypatch.setattr(module, "TEND_SECONDS", 0.01)
-    hanging, looked = threading.Event(), []
-    queue = WorkQueue(SystemClock().boot_seconds, share=3)
-
-    def look(key: Key) -> None:
-        if key.namespace == "silent":
-            hanging.wait(30)
-        looked.append(key.namespace)
-        queue.done(key, None)
-
-    workers = Workers(queue, look, 2, threading.Event(), overdue_seconds=0.02)
-    for n in range(100):
-        queue.add(Key("HudiTable", "silent", str(n)))
-    workers.start()
-    for n in range(10):
-        queue.add(Key("HudiTable", f"good-{n}", "t"), 0.1)
-    eventually(lambda: len(looked) == 10, "nobody looks at the others")
-    assert len(workers.looks()) == 3
-    hanging.set()
-    eventually(lambda: len(looked) == 110, "what waited is not looked at")
-    assert workers.stop(10)
 
 
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(("hanging", "good", "share"), [(5, 1, None), (100, 10, 3)], ids=["few", "a whole namespace"])
+def test_looks_that_hang_are_stood_in_for_and_cost_the_others_nothing(
+    hanging: int, good: int, share: int | None
+) -> None:
+    hung = Hanging(2, 0.02, **({} if share is None else {"share": share}))
+    hung.start(hanging, good)
+    eventually(lambda: len(hung.looked) == good, "nobody looks at the others")
+    if share is not None:
+        assert len(hung.workers.looks()) == share
+    eventually(lambda: hung.workers.working() >= 2, "nobody stands in")
+    hung.end(hanging + good)
+    eventually(lambda: hung.workers.working() <= 3, "those who stood in go on for ever")
+    assert hung.workers.stop(10)
+
+
+@pytest.mark.usefixtures("often")
 def test_so_many_hang_that_nobody_is_left_and_that_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TEND_SECONDS", 0.01)
     monkeypatch.setattr(module, "STANDING_IN_MAX", 1)
-    hanging = threading.Event()
-    queue = WorkQueue(SystemClock().boot_seconds)
-
-    def look(key: Key) -> None:
-        hanging.wait(30)
-        queue.done(key, None)
-
-    workers = Workers(queue, look, 1, threading.Event(), overdue_seconds=0.02)
-    for n in range(3):
-        queue.add(Key("HudiTable", "hangs", str(n)))
-    workers.start()
-    eventually(lambda: len(workers.looks()) == 2 and not workers.working(), "it is not seen")
-    assert queue.waiting()[0] == 1
-    hanging.set()
-    assert workers.stop(10)
+    hung = Hanging(1, 0.02)
+    hung.start(3, 0)
+    eventually(lambda: len(hung.workers.looks()) == 2 and not hung.workers.working(), "it is not seen")
+    assert hung.queue.waiting()[0] == 1
+    hung.end(3)
+    assert hung.workers.stop(10)
 
 
 def test_days_of_failures_are_waited_for_like_hours() -> None:
