@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "hudictl.verbs"
+ENGINES = "hudictl.engines"
+"""Entry points of engines of `query`: name = engine, value = a function of the statement, the tables by name and the most rows
+that are needed (None: all), which returns a context manager that gives a `pyarrow.RecordBatchReader`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

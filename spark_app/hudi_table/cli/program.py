@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_table.cli import exits
-from hudi_table.cli.added_verbs import AddedVerb, added_verbs
+from hudi_table.cli.added_verbs import ENGINES, AddedVerb, added_verbs, entry_points
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
@@ -111,9 +111,17 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    # A verb that has no help is not listed: asked for all the same, it names what it lacks.
+    listed: dict[str, dict[str, Any]] = {name: {"help": text} for name, text in VERBS.items()}
+    if not _has_engine():
+        listed["query"] = {}
     parsers = {
         name: verbs.add_parser(
-            name, help=text, description=_described(name, text), allow_abbrev=False, formatter_class=_Help
+            name,
+            description=_described(name, text),
+            allow_abbrev=False,
+            formatter_class=_Help,
+            **listed[name],
         )
         for name, text in VERBS.items()
     }
@@ -147,6 +155,11 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     )
     parsers["completion"].add_argument("shell", choices=("bash", "zsh", "fish"), help="whose script")
     return parser
+
+
+def _has_engine() -> bool:
+    """Whether anything is installed that answers SQL."""
+    return util.find_spec("duckdb") is not None or any(not each.missing() for each in entry_points(ENGINES).values())
 
 
 def _described(name: str, text: str) -> str:

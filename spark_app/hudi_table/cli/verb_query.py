@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 
 from hudi_table.cli import exits
-from hudi_table.cli.added_verbs import entry_points
+from hudi_table.cli.added_verbs import ENGINES, entry_points
 from hudi_table.cli.opened import read_arguments
 from hudi_table.cli.program import storage_options
 from hudi_table.cli.rows import Shown
@@ -18,9 +18,6 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.services.sql_query import QueriedTable, duckdb_rows
 
 THIS = "this_table"
-ENGINES = "hudictl.engines"
-"""Entry points of other engines: name = engine, value = a function of the statement, the tables by name and the most rows
-that are needed (None: all), which returns a context manager that gives a `pyarrow.RecordBatchReader`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Engine = Callable[[str, Mapping[str, QueriedTable], int | None], AbstractContextManager[pa.RecordBatchReader]]
@@ -64,9 +61,9 @@ def _engine(name: str) -> Engine:
         return lambda sql, tables, _: duckdb_rows(sql, tables)
     known = entry_points(ENGINES)
     if name not in known:
-        there = ", ".join(["duckdb", *known])
-        hint = "; pip install 'hudi-operator[spark]' brings spark" if name == "spark" else ""
-        raise InvalidRequestError(f"no engine {name!r} is installed: there is {there}{hint}")
+        raise InvalidRequestError(f"there is no engine {name!r}: there is {', '.join(['duckdb', *known])}")
+    if missing := known[name].missing():
+        raise InvalidRequestError(f"the engine {name} needs {', '.join(missing)}: {known[name].install} brings it")
     engine: Engine = known[name].load()
     return engine
 

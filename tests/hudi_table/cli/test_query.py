@@ -134,7 +134,7 @@ def test_what_is_asked_wrongly_is_told(lake: Path, capsys: pytest.CaptureFixture
     assert "--table 'a-b=c' is no NAME=BASE" in failed(capsys, "select 1", "--table", "a-b=c")
     assert "names 'A' twice" in failed(capsys, "select 1", "--table", "a=x", "--table", "A=y")
     assert main(["query", str(lake / "flights"), "select 1", "--engine", "abacus"]) == 1
-    assert "no engine 'abacus' is installed: there is duckdb" in capsys.readouterr().err
+    assert "there is no engine 'abacus': there is duckdb" in capsys.readouterr().err
     assert main(["query", str(lake / "nothing"), "select 1"]) == 1
     assert "TableNotFound" in capsys.readouterr().err
 
