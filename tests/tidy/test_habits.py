@@ -165,7 +165,7 @@ def test_no_module_is_dead() -> None:
     sources = production_sources()
     used = {module for source in sources for module in imported_modules(source)}
     prefixes = tuple(prefix for source in sources for prefix in started_by_prefix(source))
-    entry_points = re.findall(r'= "([a-z_.]+):[a-z_]+"', (ROOT / "pyproject.toml").read_text())
+    entry_points = re.findall(r'= "([a-z_.]+):[a-z_]+(?: \[[a-z]+\])?"', (ROOT / "pyproject.toml").read_text())
     dead = [
         source.path
         for source in sources
