@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectNotFoundError
@@ -50,57 +51,88 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         return tuple(done)
     now = timeline.files[own] if own is not None else store_now(ctx)
     upto = chain.read_tail(ctx).sequence
-    first = timeline.commits[0].time if timeline.commits else None
-    clusterings = pending_clusterings(ctx, timeline)
     waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
     decisions = chain.find_decisions(ctx, [*(i.time for i in waiting), *planners], upto)
+    look = _Look(ctx, timeline, now, decisions, rollbacks, frozenset(pending_clusterings(ctx, timeline)), eager)
     for instant in waiting:
-        decision = decisions.get(instant.time)
-        kind = decision[1].kind if decision else None
-        if decision is not None and kind is Kind.COMMIT and instant.time in rollbacks:
-            done += _finish_foreign(ctx, timeline, instant, rollbacks[instant.time].instant, now)
-        elif decision is not None and kind is Kind.COMMIT:
-            if materialise(ctx, decision[1]):
-                done.append(instant.time)
-            elif first is not None and instant.time < first:
-                delete_claim(ctx, timeline, instant)
-                done.append(instant.time)
-        elif kind is Kind.ABORT:
-            over = _quarantine_over(ctx, decision, now, _planned_at(timeline, rollbacks.get(instant.time)))
-            # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
-            if over or instant.time not in rollbacks:
-                done += _roll_back_aborted(ctx, instant, over=over)
-        elif instant.time in rollbacks and (kind is None or instant in clusterings):
-            # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
-            done += (abort_and_roll_back if kind is None else abort_plan)(ctx, instant)
-        elif (
-            kind is Kind.PLAN
-            or instant in clusterings
-            or (not eager and not _seems_dead(ctx, timeline, instant.time, now))
-        ):
-            continue
-        elif first is not None and instant.time < first:
-            # Nothing live can be older than the timeline: a claim that arrived late. Its files, if any, are archived.
-            delete_claim(ctx, timeline, instant)
-            done.append(instant.time)
-        else:
-            done += abort_and_roll_back(ctx, instant)
+        done += _finish_instant(look, instant)
     for time in planners:
-        decision = decisions.get(time)
-        if decision is not None or eager or _seems_dead(ctx, timeline, time, now):
+        if time in decisions or look.may_be_ended(time):
             done += _settle_planner(ctx, time)
-    known = {i.time for i in waiting}
-    for instant in timeline.pending:
-        if instant.action is Action.ROLLBACK and instant.with_state(State.REQUESTED).file_name not in timeline.files:
-            # The late inflight file of a rollback that was withdrawn for another of the same instant.
-            delete_claim(ctx, timeline, instant)
-            done.append(instant.time)
+    done += _drop_withdrawn(ctx, timeline)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
-    known |= {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
+    known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
         if time not in known:
             done += roll_back(ctx, timeline, rollback.target, over=True)
     return tuple(done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a recovery goes by: a listing, the store's time, decisions in the chain by instant, pending rollbacks of what has not
+    completed, and pending plans of clusterings."""
+
+    ctx: TableContext
+    timeline: Timeline
+    now: datetime
+    decisions: Mapping[str, tuple[int, ChainEntry]]
+    rollbacks: Mapping[str, PendingRollback]
+    clusterings: frozenset[Instant]
+    eager: bool
+
+    def is_late(self, instant: Instant) -> bool:
+        """Whether an instant is older than the timeline: nothing live can be, so its claim arrived late, and its files are archived."""
+        return bool(self.timeline.commits) and instant.time < self.timeline.commits[0].time
+
+    def may_be_ended(self, time: str) -> bool:
+        """Whether the holder of an undecided instant seems dead, or all are taken for dead."""
+        return self.eager or _seems_dead(self.ctx, self.timeline, time, self.now)
+
+
+def _finish_instant(look: _Look, instant: Instant) -> list[str]:
+    """What becomes of one pending write or clustering: the chain decides, and without a decision whether it seems dead."""
+    ctx, rollback = look.ctx, look.rollbacks.get(instant.time)
+    decision = look.decisions.get(instant.time)
+    if decision is not None and decision[1].kind is Kind.COMMIT:
+        return _finish_commit(look, instant, decision[1], rollback)
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        over = _quarantine_over(ctx, decision, look.now, _planned_at(look.timeline, rollback))
+        # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
+        return _roll_back_aborted(ctx, instant, over=over) if over or rollback is None else []
+    if rollback is not None and (decision is None or instant in look.clusterings):
+        # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
+        return (abort_and_roll_back if decision is None else abort_plan)(ctx, instant)
+    if decision is not None or instant in look.clusterings or not look.may_be_ended(instant.time):
+        return []
+    if look.is_late(instant):
+        delete_claim(ctx, look.timeline, instant)
+        return [instant.time]
+    return abort_and_roll_back(ctx, instant)
+
+
+def _finish_commit(look: _Look, instant: Instant, entry: ChainEntry, rollback: PendingRollback | None) -> list[str]:
+    """A decided write: it is published, but if another engine takes it back, or it was archived."""
+    if rollback is not None:
+        return _finish_foreign(look.ctx, look.timeline, instant, rollback.instant, look.now)
+    if materialise(look.ctx, entry):
+        return [instant.time]
+    if not look.is_late(instant):
+        return []
+    delete_claim(look.ctx, look.timeline, instant)
+    return [instant.time]
+
+
+def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
+    """Delete the late inflight files of rollbacks that were withdrawn for others of the same instant."""
+    found = [
+        i
+        for i in timeline.pending
+        if i.action is Action.ROLLBACK and i.with_state(State.REQUESTED).file_name not in timeline.files
+    ]
+    for instant in found:
+        delete_claim(ctx, timeline, instant)
+    return [instant.time for instant in found]
 
 
 def recover_failed_writes(ctx: TableContext, options: Mapping[str, str]) -> tuple[str, ...]:
