@@ -23,7 +23,9 @@ import hudi_table
 from hudi_table import HudiTable, create_table, open_table
 from tests.support.page_blocks import Block
 
-FIRST, SECOND = "20261121094455123", "20261121094512034"
+FIRST, SECOND, PLANNED = "20261121094455123", "20261121094512034", "20261121094530250"
+LOST = f"2013-01/.3f2a-0_{FIRST}.log.1_0-1-0"
+"""The log that a page names. A file's real name is drawn."""
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("id", "flight_id", "carrier", "month")),
@@ -74,7 +76,7 @@ def flights(clock: Moments, where: str = "lake/flights", **how: Any) -> HudiTabl
     asked = {"record_key": "id", "partition_by": "month", "index": {"type": "Bucket", "buckets": 8}}
     table = create_table(where, SCHEMA, **(asked | how))
     clock.at(FIRST)
-    clock.now -= timedelta(milliseconds=1)  # the table's founding commit comes before its first write
+    clock.now -= timedelta(milliseconds=2)  # the write's own claim comes first, then the table's founding commit
     table.upsert(rows())
     clock.at(SECOND)
     table.upsert(rows(20, updated_at=2))
@@ -98,6 +100,17 @@ def _many_commits(clock: Moments, given: Names) -> None:
 def _merge_on_read(clock: Moments, given: Names) -> None:
     given["flights"] = flights(clock, type="MergeOnRead")
     _many_commits(clock, given)
+
+
+def _lost_log(clock: Moments, given: Names) -> None:
+    """A compaction is planned, and the log of the second write, of which its page shows another name, is gone."""
+    given["flights"] = flights(clock, type="MergeOnRead", index={"type": "Bucket", "buckets": 1})
+    clock.at(PLANNED)
+    given["flights"].schedule_compaction(force=True)
+    (log,) = Path("lake/flights/2013-01").glob(".*.log.*")
+    log.unlink()
+    given["named"] = {LOST: log.relative_to("lake/flights").as_posix()}
+    _hours_later(clock, given)
 
 
 def _small_files(clock: Moments, given: Names) -> None:
@@ -156,6 +169,7 @@ BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "docs/cli.md#3": _carriers,
     "docs/clustering.md#1": _small_files,
     "docs/compaction.md#1": _merge_on_read,
+    "docs/compaction.md#2": _lost_log,
     "docs/repair.md#1": _an_orphan,
     "docs/repair.md#2": _an_orphan,
     "docs/restore.md#1": _taken_back,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -88,16 +88,17 @@ def test_the_page_runs_as_it_stands(
         if block.kind == "python":
             exec(compile(block.text, str(block), "exec"), given)
         else:
-            commands_run(block, capsys)
+            commands_run(block, capsys, given.get("named", {}))
 
 
-def commands_run(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command, and the first words of what it prints where the page shows that."""
+def commands_run(block: Block, capsys: pytest.CaptureFixture[str], named: Mapping[str, str]) -> None:
+    """Each command, and the first words of what it prints where the page shows that. `named`: what names on the page stand for."""
     capsys.readouterr()
     shown = block.printed() or [[]] * len(block.commands())
     for command, lines in zip(block.commands(), shown, strict=True):
         ours = command.partition(" | ")[0]
-        assert hudictl(shlex.split(ours, comments=True)[1:]) == FINDINGS.get(ours, 0), f"{block}: {command}"
+        words = [named.get(word, word) for word in shlex.split(ours, comments=True)[1:]]
+        assert hudictl(words) == FINDINGS.get(ours, 0), f"{block}: {command}"
         printed = capsys.readouterr().out.splitlines()
         if lines and lines[0].isupper():
             assert printed[0].split() == lines[0].split(), block
