@@ -37,11 +37,12 @@ def slice_parts(table: MetadataTable, item: FileSlice, keys: pa.Array | None = N
 
 def parts_of(storage: Storage, item: FileSlice, counted: ShownInstants, keys: pa.Array | None = None) -> list[pa.Table]:
     """The same of a slice whose files are in `storage`, where the blocks of the instants `counted` count. Raises ObjectNotFoundError too."""
-    parts = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
+    base = [] if item.base is None else [_base(storage.open_read(item.base.path), item.base.path, keys)]
+    blocks: list[pa.Table | _Encoded] = []
     for block in slice_blocks(storage, item.logs, counted):
         with storage.open_read(block.path) as source:
-            parts.append(_block(source, block, keys))
-    return parts
+            blocks.append(_block(source, block, keys))
+    return base + _decoded(blocks)
 
 
 def read_listing(table: MetadataTable, keys: pa.Array | None = None) -> pa.Table:
@@ -118,13 +119,25 @@ def _aligned(parts: Sequence[pa.Table]) -> list[pa.Table]:
     return done or [schema.empty_table()]
 
 
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """Entries of an HFile: columns `key` and `value`, whose values are Avro of `schema`."""
+
+    entries: pa.Table
+    schema: str
+
+    def decoded(self) -> pa.Table:
+        found = decode_metadata(self.entries["value"].combine_chunks(), self.schema)
+        return found.add_column(0, "key", self.entries["key"].cast(pa.string()))
+
+
 def _base(source: pa.NativeFile, path: str, keys: pa.Array | None) -> pa.Table:
     with source:
         file = HFile.open(source, path=path)
-        return _decoded(file.read() if keys is None else file.lookup(keys), file.schema)
+        return _Encoded(file.read() if keys is None else file.lookup(keys), file.schema).decoded()
 
 
-def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.Table:
+def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.Table | _Encoded:
     if block.type is BlockType.DELETE:
         deleted = read_deletes(source, block).keys
         if keys is not None:
@@ -133,10 +146,22 @@ def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.
     if block.type is not BlockType.HFILE:
         raise UnsupportedTableError(f"a {block.type.name} block in a log of the metadata table", path=block.path)
     file = read_hfile(source, block)
-    return _decoded(file.read() if keys is None else file.lookup(keys), block.schema or file.schema)
+    return _Encoded(file.read() if keys is None else file.lookup(keys), block.schema or file.schema)
 
 
-def _decoded(entries: pa.Table, schema: str) -> pa.Table:
-    values = entries["value"].combine_chunks()
-    found = decode_metadata(values, schema)
-    return found.add_column(0, "key", entries["key"].cast(pa.string()))
+def _decoded(blocks: Sequence[pa.Table | _Encoded]) -> list[pa.Table]:
+    """The blocks as tables. Those of one schema are decoded at once: a block is a commit's, of a few entries, and a call costs as much
+    as some thousand of them."""
+    found: dict[int, pa.Table] = {}
+    by_schema: dict[str, list[int]] = {}
+    for number, block in enumerate(blocks):
+        if isinstance(block, _Encoded):
+            by_schema.setdefault(block.schema, []).append(number)
+        else:
+            found[number] = block
+    for schema, numbers in by_schema.items():
+        entries = [block.entries for number in numbers if isinstance(block := blocks[number], _Encoded)]
+        table, start = _Encoded(pa.concat_tables(entries), schema).decoded(), 0
+        for number, part in zip(numbers, entries, strict=True):
+            found[number], start = table.slice(start, len(part)), start + len(part)
+    return [found[number] for number in range(len(blocks))]
