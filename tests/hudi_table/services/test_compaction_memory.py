@@ -70,7 +70,6 @@ else:
 
 @pytest.mark.timeout(900)
 def test_a_table_ten_times_larger_than_its_memory_is_read_and_compacted_within_it(tmp_path: Path) -> None:
-    # A process takes some 50 MiB whatever it is told, of which a scan has more than a compaction.
     full = scale() > 1
     budget = (160 if full else 64) << 20
 
@@ -83,6 +82,6 @@ def test_a_table_ten_times_larger_than_its_memory_is_read_and_compacted_within_i
     run("make")
     peaks = {step: int(run(step)) for step in (("scan", "compact") if full else ("compact",))}
     assert all(budget // 16 < peak for peak in peaks.values()), peaks
-    # Of the small budget what the process takes anyway is the greater part, and varies.
-    limit = budget if full else budget + budget // 4
+    # A process takes up to 50 MiB whatever it is told, as its allocators happen to give memory back: no small part of the small budget.
+    limit = budget if full else budget + (50 << 20)
     assert all(peak <= limit for peak in peaks.values()), peaks
