@@ -52,7 +52,8 @@ DELTAS_MAX = 10
 """Deltacommits after which a compaction is due: Hudi's default of `hoodie.metadata.compact.max.delta.commits`."""
 PLAN_ATTEMPTS_MAX = 5
 OPERATION = "COMPACT"
-_HOLDING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.INDEXING})
+_HOLDING = frozenset({Action.CLEAN, Action.RESTORE, Action.INDEXING})
+"""No rollback: it waits for as long as the quarantine, and beside killed writers there is always one. What it takes back never counts."""
 
 
 def compact_metadata(ctx: TableContext, most: int = DELTAS_MAX) -> bool:

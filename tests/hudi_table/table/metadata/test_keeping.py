@@ -8,14 +8,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.codec.log_rows import delete_block
 from hudi_table.errors import HudiError
-from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import METADATA_TABLE, LogFileName
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.metadata.upkeep import keep_metadata
+from hudi_table.table.context import TxnSettings
 from hudi_table.table.engine import LocalEngine
 from hudi_table.table.metadata import compacting
 from hudi_table.table.metadata.building import build_metadata, finish_buildings, pending_buildings
@@ -24,6 +28,8 @@ from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.ports import Storage
+from hudi_table.table.properties import open_context
+from hudi_table.table.rollback import rollback_plan
 from hudi_table.table.timeline import commit_metadata, load_timeline
 from hudi_table.table.undo import restore_plan
 from tests.support.aged import AgedStorage
@@ -170,6 +176,50 @@ def test_a_log_that_goes_while_the_metadata_table_is_planned_is_not_named(monkey
         assert not compact_metadata(table.context, 1)
     assert compact_metadata(table.context, 1)
     assert differences(table.context) == []
+
+
+@kinds
+def test_it_is_compacted_while_a_dead_write_waits_to_be_rolled_back_to_its_end(layout):
+    """A rollback waits out the quarantine. What it takes back never counts, so the compaction leaves it where it is."""
+    store = with_metadata(layout, deltas=3)
+    dead = AfterPut(store, f"{METADATA_TABLE}/files/.files-0000-0", lambda: None)
+
+    class DeadError(Exception):
+        pass
+
+    def die(path: str, body: bytes) -> None:
+        if "/.txn/" in path:
+            raise DeadError
+        store.put_if_absent(path, body)
+
+    dead.put_if_absent = die  # type: ignore[attr-defined]
+    with pytest.raises(DeadError):
+        opened(dead).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
+    assert dead.happen is None
+    opened(store, suspect=0.0).write(rows(("e", "x", 4)), operation="upsert")
+    pending = load_timeline(opened(store).context).pending
+    assert {instant.action for instant in pending} >= {Action.ROLLBACK}
+    assert compact_metadata(opened(store).context, 1)
+    assert agrees(store)
+    HudiTable(open_context(store, settings=TxnSettings(0.0, 0.0))).write(rows(("f", "x", 4)), operation="upsert")
+    assert not load_timeline(opened(store).context).pending
+    assert agrees(store)
+    assert read(store) == {*FIRST, ("e", "x", 4), ("f", "x", 4)}
+
+
+def test_it_is_not_compacted_beside_what_a_pending_rollback_of_another_engine_has_written_to_it():
+    """Its blocks will count once it completes, and it writes nothing again."""
+    store = with_metadata(KINDS[0], deltas=3)
+    ctx = opened(store).context
+    newest = load_timeline(ctx).commits[-1]
+    rollback = Instant("20981231000000000", Action.ROLLBACK, State.REQUESTED)
+    base = loaded(store).groups["files"][0].latest.instant
+    log = f"{METADATA_TABLE}/files/{LogFileName('files-0000-0', base, 9, '0-3-5')}"
+    store.put(f".hoodie/{rollback.file_name}", rollback_plan(ctx, newest, []))
+    store.put(log, delete_block(pa.array(["z"]), "files", rollback.time))
+    assert not compact_metadata(opened(store).context, 1)
+    store.delete(log)
+    assert compact_metadata(opened(store).context, 1)
 
 
 @pytest.mark.parametrize("layout", KINDS[:2], ids=str)
