@@ -24,9 +24,9 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
-    table = opened(args)
+    table, options = opened(args), given_options(args.option)
     if args.yes and args.build:
-        build(table.context, args.index, given_options(args.option))
+        build(table.context, args.index, options)
     if args.yes and args.drop:
         drop(table.context)
     found = report(table.context)

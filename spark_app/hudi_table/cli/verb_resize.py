@@ -26,10 +26,10 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or carry out what waits or is planned now."""
-    table = opened(args)
+    table, options = opened(args), given_options(args.option)
     details: tuple[str, ...] = ()
     if args.yes:
-        done = table.resize_buckets(args.buckets, plan=args.plan, options=given_options(args.option))
+        done = table.resize_buckets(args.buckets, plan=args.plan, options=options)
         found: dict[str, Any] = {key: int(value) for key, value in done.figures.items() if key != "seconds"}
         found |= {"instant": done.instant, "done": done.message}
     else:
