@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -275,14 +275,14 @@ def _flatten(pieces: pa.ListArray) -> tuple[pa.Array, Offsets]:
     return pieces.flatten(), offsets - offsets[0]
 
 
-def _by_ordinal(starts: Offsets) -> list[tuple[npt.NDArray[np.intp], Offsets]]:
-    """For piece 0, 1, …: (rows that have one, its position): a loop over pieces of a key, not over keys."""
+def _by_ordinal(starts: Offsets) -> Iterator[tuple[npt.NDArray[np.intp], Offsets]]:
+    """For piece 0, 1, …: (rows that have one, its position): a loop over pieces of a key, not over keys. A row is looked at as often as it
+    has pieces, so one long key costs the others nothing."""
     counts = np.diff(starts)
-    result = []
+    rows = np.arange(len(counts))
     for ordinal in range(int(counts.max(initial=0))):
-        rows = np.flatnonzero(counts > ordinal)
-        result.append((rows, starts[rows] + ordinal))
-    return result
+        rows = rows[counts[rows] > ordinal]
+        yield rows, starts[rows] + ordinal
 
 
 def _piece_values(pieces: pa.Array, fields: list[str]) -> _Pieces:
