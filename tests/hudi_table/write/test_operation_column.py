@@ -126,3 +126,47 @@ def test_a_filter_by_the_operation_finds_rows_beside_statistics(tmp_path: Path) 
     table.build_metadata(["column_stats"])
     found = open_table(table.base_path).scan(["id"], filter=f"{OPERATION_COLUMN} = 'U' and value > 1").to_arrow()
     assert found["id"].to_pylist() == ["a"]
+
+
+def told_of(table: HudiTable) -> dict[str, str | None]:
+    found = table.scan(columns=["id", OPERATION_COLUMN]).to_arrow()
+    return dict(zip(found["id"].to_pylist(), found[OPERATION_COLUMN].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("given", [WITH, {}], ids=["with the option", "without"])
+@pytest.mark.parametrize("type_", list(TableType))
+def test_clustering_keeps_every_row_and_the_column_only_if_it_is_told_to(
+    tmp_path: Path, type_: TableType, given: dict[str, str]
+) -> None:
+    table = new_table(f"{tmp_path}/t", type=type_.value, index="Simple")
+    table.insert(FIRST, options=WITH)
+    table.insert(rows(("e", "x", 1)), options=WITH | {"hoodie.parquet.small.file.limit": "0"})
+    table.upsert(rows(("a", "x", 2)), options=WITH)
+    assert table.cluster(given, force=True)
+    assert contents(table) == [("a", "x", 2), ("b", "x", 1), ("c", "x", 1), ("d", "y", 1), ("e", "x", 1)]
+    newest = [
+        pq.read_schema(tmp_path / "t" / found.base.path).names
+        for found in slices(table)
+        if found.base and found.partition == "x"
+    ]
+    assert [OPERATION_COLUMN in names for names in newest] == [bool(given)]
+    logged = {"a": "U"} if given and type_ is TableType.MERGE_ON_READ else {}
+    assert told_of(table) == dict.fromkeys("abcde") | logged
+
+
+@pytest.mark.parametrize("type_", list(TableType))
+def test_a_new_column_comes_beside_that_of_the_operation(tmp_path: Path, type_: TableType) -> None:
+    table = created(tmp_path, type_.value)
+    table.insert(FIRST, options=WITH)
+    wider = rows(("a", "x", 2)).append_column("more", pa.array([7], pa.int64()))
+    table.upsert(wider, options=WITH)
+    assert table.schema().names == [*FIRST.schema.names, "more"]
+    found = table.scan(columns=["id", "more", OPERATION_COLUMN]).to_arrow().sort_by("id").to_pylist()
+    logged = "U" if type_ is TableType.MERGE_ON_READ else None
+    assert [tuple(row.values()) for row in found] == [
+        ("a", 7, logged), ("b", None, None), ("c", None, None), ("d", None, None)
+    ]  # fmt: skip
+    if type_ is TableType.MERGE_ON_READ:
+        assert table.compact(WITH, force=True)
+        assert told_of(table) == {"a": "U", "b": None, "c": None, "d": None}
+    assert table.scan(columns=["id", "more"], filter="more = 7").to_arrow()["id"].to_pylist() == ["a"]
