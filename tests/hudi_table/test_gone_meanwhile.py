@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -16,10 +17,11 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, WriteConflictError
 from hudi_table.model.findings import Severity
 from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.read.files import may_name
 from hudi_table.table import recovery
 from hudi_table.table.clock import SystemClock
 from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline import commit_metadata, load_timeline
 from hudi_table.table.transaction import Transaction
 from tests.support.aged import AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
@@ -201,3 +203,69 @@ def test_who_asks_for_the_newest_state_goes_on_by_itself(
             elif operation in WORKS:
                 assert read(store) == WRITTEN.get(operation, lambda rows: rows)(after), where
     figure(len(found), "interleavings with what is gone")
+
+
+class BeforeGet:
+    """Something happens once, right before the first timeline file with this ending is read after `armed`."""
+
+    def __init__(self, inner: Storage, ending: str, happen: Callable[[], object]) -> None:
+        self.inner, self.ending, self.happen = inner, ending, happen
+        self.armed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def get(self, path: str) -> bytes:
+        if self.armed and path.endswith(self.ending):
+            self.armed = False
+            self.happen()
+        return self.inner.get(path)
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
+
+
+def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):
+    """Each slice that misses such a log asks the commits of a new listing, which may be archived before they are read. Rows of other
+    slices have been given then, so no newer plan can take the place of the first."""
+    many = [(f"k{city}", f"m{city}", 1) for city in range(16)]
+    store = with_logs(GROUPS)
+    for _ in range(3):
+        opened(store).write(rows(*many), operation="upsert")
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "commit", _killed)
+        with pytest.raises(Killed):
+            opened(store).write(rows(*((key, city, 99) for key, city, _ in many)), operation="upsert")
+    wanted = read(store)
+
+    def archived() -> None:
+        opened(AgedStorage(store)).compact(force=True)
+        assert opened(AgedStorage(store)).archive(KEEP, force=True)
+
+    hooked = BeforeGet(store, ".deltacommit", archived)
+    batches = opened(hooked).scan().to_batches()
+    found = [next(batches)]
+    given_up(store)
+    hooked.armed = True
+    found += batches
+    assert not hooked.armed
+    assert frozenset(chain.from_iterable(_tuples(batch.to_pylist()) for batch in found)) == wanted
+
+
+def test_a_commit_that_has_left_the_timeline_is_asked_in_the_archive_and_one_that_is_nowhere_counts_as_any():
+    """A log of Hudi 1.1.1 has the token of the log before it: its name does not tell whether a commit wrote it."""
+    store = with_logs(GROUPS)
+    for value in range(4):
+        opened(store).write(rows(("a", "x", value)), operation="upsert")
+    ctx = opened(store).context
+    commits = load_timeline(ctx).commits
+    first = next(instant for instant in commits if commit_metadata(ctx, instant).paths)
+    path = min(commit_metadata(ctx, first).paths)
+    opened(AgedStorage(store)).compact(force=True)
+    opened(AgedStorage(store)).archive(KEEP, force=True)
+    ctx = opened(store).context
+    assert first not in load_timeline(ctx).commits
+    times = frozenset(instant.time for instant in commits)
+    assert may_name(ctx, times, path)
+    assert not may_name(ctx, times, "x/another")
+    assert may_name(ctx, times | {"20200101000000000"}, "x/another")

@@ -14,10 +14,12 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
+from hudi_table.model.instants import WRITE_ACTIONS, comparable_time
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.predicates import Bound
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
+from hudi_table.table.archive import archived_entries, commit_of, instant_of
 from hudi_table.table.cleans import clean_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
@@ -87,11 +89,31 @@ def _without(ctx: TableContext, plan: ScanPlan, found: FileSlice, path: str) -> 
     shown = plan.visible
     if log is None or shown is None or log.instant is None or log.instant in shown:
         return None
-    since = log.name.base_instant
-    later = [i for i in load_timeline(ctx).commits if i.time in shown and i.time >= since]
-    if any(path in commit_metadata(ctx, instant).paths for instant in later):
+    since = comparable_time(log.name.base_instant)
+    later = frozenset(time for time in shown.completed if comparable_time(time) >= since)
+    if may_name(ctx, later, path):
         return None
     return replace(found, logs=tuple(other for other in found.logs if other is not log))
+
+
+@looks_again
+def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
+    """Whether a commit of these instants names a file, or one of them can be asked no more. Those that have left the timeline are in the
+    archive."""
+    asked = [instant for instant in load_timeline(ctx).commits if instant.time in times]
+    if any(path in commit_metadata(ctx, instant).paths for instant in asked):
+        return True
+    left = set(times).difference(instant.time for instant in asked)
+    for entries in archived_entries(ctx) if left else ():
+        for entry in entries:
+            instant = instant_of(entry)
+            if instant is not None and instant.completed and instant.action in WRITE_ACTIONS and instant.time in times:
+                if path in commit_of(entry).paths:
+                    return True
+                left.discard(instant.time)
+        if not left:
+            break
+    return bool(left)
 
 
 def _told(ctx: TableContext, partition: str, error: HudiError) -> HudiError:
