@@ -1,4 +1,4 @@
-"""`hoodie.allow.operation.metadata.field` on Spark: tasks write the column `_hoodie_operation`, and a DataFrame shows it where it is asked for."""
+"""`hoodie.allow.operation.metadata.field` on Spark: tasks write the column `_hoodie_operation`, and DataFrames obey it and do not show it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from hudi_table.table.timeline import commit_metadata, load_timeline
 from hudi_table.table.transaction import Transaction
 from tests.support.aged import AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
-from tests.support.meanwhile import AtCall
+from tests.support.meanwhile import AtCall, BeforeGet
 from tests.support.scale import scaled
 
 ONE_GROUP = Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)
@@ -203,26 +203,6 @@ def test_who_asks_for_the_newest_state_goes_on_by_itself(
             elif operation in WORKS:
                 assert read(store) == WRITTEN.get(operation, lambda rows: rows)(after), where
     figure(len(found), "interleavings with what is gone")
-
-
-class BeforeGet:
-    """Something happens once, right before the first timeline file with this ending is read after `armed`."""
-
-    def __init__(self, inner: Storage, ending: str, happen: Callable[[], object]) -> None:
-        self.inner, self.ending, self.happen = inner, ending, happen
-        self.armed = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def get(self, path: str) -> bytes:
-        if self.armed and path.endswith(self.ending):
-            self.armed = False
-            self.happen()
-        return self.inner.get(path)
-
-    def reopen(self) -> Callable[[], Storage]:
-        return lambda: self
 
 
 def test_commits_that_are_archived_while_a_log_that_was_given_up_is_looked_for_end_no_read(monkeypatch):

@@ -45,3 +45,23 @@ class AfterPut:
 
     def reopen(self) -> Callable[[], Storage]:
         return lambda: self
+
+
+class BeforeGet:
+    """Something happens once, right before the first timeline file with this ending is read after `armed`."""
+
+    def __init__(self, inner: Storage, ending: str, happen: Callable[[], object]) -> None:
+        self.inner, self.ending, self.happen = inner, ending, happen
+        self.armed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def get(self, path: str) -> bytes:
+        if self.armed and path.endswith(self.ending):
+            self.armed = False
+            self.happen()
+        return self.inner.get(path)
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
