@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.settings import KEY
 from hudi_table import open_table
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 
 KEYS = "keys.json"
 OPENED = "opened.json"

@@ -50,7 +50,7 @@ class Local:
     more: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, *, bloom: bool) -> None:
-        from hudi_table.table.engine import LocalEngine
+        from hudi_table.table.engine.local_engine import LocalEngine
 
         assert LEVEL == 1, "our default"
         self._bloom = bloom

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.ours import Local, Spark
 from bench.services_steps import SORTED_BY, clustering_options, sorted_by
 from hudi_table import open_table
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
 
 
 def _cluster(base: Path, engine: Engine) -> None:

@@ -20,7 +20,7 @@ from examples.flights import generate
 from hudi_operator.api.resources import FINALIZER
 from hudi_table import open_table
 from hudi_table.api import HudiTable
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
 from tests.support.aged import AgedStorage
 from tests.support.crashes import opened
 

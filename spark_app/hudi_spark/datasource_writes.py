@@ -33,15 +33,20 @@ from hudi_table.model.index_properties import names_in
 from hudi_table.model.known_options import admit
 from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
 from hudi_table.services.inline import check_inline
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.staged import discard_staged, stage_rows, staged_rows, sweep_staged
-from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.rows.staged import (
+    discard_staged,
+    stage_rows,
+    staged_rows,
+    sweep_staged,
+)
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.create import TableSpec, config_of, create, refuse_other_content
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.operations import WriteRequest, begin

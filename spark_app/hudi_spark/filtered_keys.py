@@ -26,9 +26,9 @@ from hudi_table.index.logged import logged_keys
 from hudi_table.index.lookup import OpenBase
 from hudi_table.index.wanted import orders_agree
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.ports import Storage
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 
 PAIRS_MAX = 100_000_000

@@ -22,7 +22,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.read.change_rows import step_batches
 from hudi_table.read.changes import Changes
 from hudi_table.read.files import stream
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 _FILE_NUMBER = "number int"
 

@@ -25,9 +25,9 @@ from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import DuplicatePolicy, Operation
 from hudi_table.model.table_config import TableConfig
-from hudi_table.table.merge import ALWAYS_DELETE
-from hudi_table.table.rings import FixedRings
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.merge import ALWAYS_DELETE
+from hudi_table.table.view.file_system_view import FileSlice
+from hudi_table.table.view.hash_rings import FixedRings
 from hudi_table.write import keygen
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.incoming import keyed_schema

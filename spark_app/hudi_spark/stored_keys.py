@@ -15,8 +15,8 @@ from hudi_spark.tasks import TableHandle
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.logged import logged_keys
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.ports import Storage
-from hudi_table.table.view import FileSlice
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 
 PATH = "_lakeops_partition"

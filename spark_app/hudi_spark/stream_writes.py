@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 from hudi_spark.datasource_writes import Staged, Target, staged
 from hudi_spark.format_options import Given
 from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundError
-from hudi_table.table import settle
-from hudi_table.table.archive import archived_entries, commit_of
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import commit_metadata, has_archive, load_timeline
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import commit_metadata, has_archive, load_timeline
+from hudi_table.table.timeline.archived import archived_entries, commit_of
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.timeline.relisting import looking
 from hudi_table.write.operations import BATCH_KEY
 
 
@@ -61,7 +61,7 @@ class BatchWriter(ds.DataSourceStreamArrowWriter):
         storage = self._target.open_storage()
         for message in messages:
             if isinstance(message, Staged) and message.path:
-                settle.delete(storage, message.path)
+                retry.delete(storage, message.path)
 
 
 def _archived(storage: Storage, batch: str) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_table.model.table_config import TableConfig
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.context import TableContext, TxnSettings
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TableContext, TxnSettings
 
 
 @dataclass(frozen=True, slots=True)

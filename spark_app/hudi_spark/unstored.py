@@ -13,7 +13,7 @@ from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import DuplicatePolicy
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.stored_rows import StoredRows, duplicates_error
 

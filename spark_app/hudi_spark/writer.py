@@ -37,11 +37,11 @@ from hudi_table.model.options import operation_asked, partitions_asked
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.services.inline import check_inline, run_inline
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.operation_log import logged
-from hudi_table.table.reporting import Told, reporting
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.engine.progress import Told, reporting
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.metadata_asked import keep_metadata_for

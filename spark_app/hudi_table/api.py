@@ -17,12 +17,12 @@ from hudi_table.services.compaction.execute import CompactionResult
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.services.rewrites import Rewrites
 from hudi_table.services.upkeep import Upkeep
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Engine
-from hudi_table.table.properties import open_context
-from hudi_table.table.reporting import reporting
-from hudi_table.table.savepoints import Savepoint
-from hudi_table.table.storage import open_storage
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.progress import reporting
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.functions import register_key_generator, register_merger
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
@@ -95,7 +95,7 @@ def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mappin
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
     `as_of` (17 digits or a shorter prefix, an ISO date or time, a datetime) fixes the moment that reads see.
-    `storage_options`: see `hudi_table.table.storage.open_storage`. Raises TableNotFoundError, UnsupportedTableError,
+    `storage_options`: see `hudi_table.table.store.opening.open_storage`. Raises TableNotFoundError, UnsupportedTableError,
     CorruptTableError, InvalidOptionError, UnavailableError and AccessDeniedError.
     """
     return HudiTable(open_context(open_storage(str(uri), storage_options)), as_of)

@@ -19,7 +19,7 @@
 The class name without `Error` is the stable name: it is the reason of a condition, the
 `errorClass` of a JobResult and the heading of the page that `hudictl explain NAME` prints.
 A subclass exists only where somebody reacts differently. Storage has three signals of its own
-(`ObjectNotFoundError`, `ObjectExistsError`, `OutcomeUnknownError`); they never leave the library: see `table/looks.py` for the first.
+(`ObjectNotFoundError`, `ObjectExistsError`, `OutcomeUnknownError`); they never leave the library: see `table/timeline/relisting.py` for the first.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import yaml
 
 from hudi_operator.runtime.local import LocalRuntime
 from hudi_table.api import open_table
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.acceptance.reviews import CATEGORY, bytes_per_row, land
 from tests.acceptance.seen import Seen, look
 from tests.support.manifests import manifest

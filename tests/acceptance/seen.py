@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from hudi_table.api import HudiTable
 from hudi_table.model.instants import Action
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.view import BaseFile, FileSystemView
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 COLUMN = "review_date"
 

@@ -11,7 +11,7 @@ from hudi_operator.api.resources import Key
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support.api_server import ApiServer
 from tests.support.manifests import manifest, spec
 

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_table.api import create_table
 from hudi_table.model.table_properties import METADATA_DROPPED
-from hudi_table.table.properties import replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.kubelet_logs import bind, node_with_logs

@@ -30,7 +30,7 @@ from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
 from hudi_operator.plan.effects import Launch
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support import spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.killed import Killed, KilledRest

@@ -23,7 +23,7 @@ from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.api import open_table
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support import kubelet
 from tests.support.api_server import ApiServer
 from tests.support.killed import Killed, KilledRest

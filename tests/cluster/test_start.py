@@ -22,7 +22,7 @@ from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import AccessDeniedError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec

@@ -17,7 +17,7 @@ import hudi_spark
 from hudi_spark import in_driver, writer
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import InvalidDataError
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 
 pytestmark = pytest.mark.spark
 

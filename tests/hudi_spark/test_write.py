@@ -19,8 +19,8 @@ from pyspark.sql import functions as sf
 import hudi_spark
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidSchemaError
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.s3 import running_s3
 
 pytestmark = pytest.mark.spark

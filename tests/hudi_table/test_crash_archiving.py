@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from hudi_table.table import chain
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import DAYS, AgedStorage
 from tests.support.crashes import (
     LAYOUTS,

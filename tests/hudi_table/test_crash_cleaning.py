@@ -16,9 +16,9 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, InvalidRequestError
 from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexType, TableType
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import Layout, Rows, copied, opened, prepared, read, rows
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 

@@ -15,9 +15,9 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.table_config import IndexType, TableType
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.written import slices

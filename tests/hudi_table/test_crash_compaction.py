@@ -14,9 +14,9 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.model.instants import Action
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import (
     LOG_LAYOUTS,
     Layout,

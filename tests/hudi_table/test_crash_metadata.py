@@ -15,16 +15,16 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.metadata_keys import bloom_keys
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.listing import list_data_files
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import committed_files, differences
 from hudi_table.table.metadata.forgetting import instants_written
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import MetadataTable, read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage_below import StorageBelow
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.subfolder import StorageBelow
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.listing import list_data_files
 from tests.support.crashes import (
     FIRST,
     LAYOUTS,

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.errors import HudiError
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 from hudi_table.write.create import create
 from tests.support.crashes import (
     CHANGE_LAYOUTS,

@@ -19,10 +19,10 @@ from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.services import ServiceRequest
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.resizing.service import SERVICE
-from hudi_table.table.bucket_count import buckets_at
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.bucket_count import buckets_at
 from tests.hudi_table.test_crash_clustering import AFTER
 from tests.support.crashes import LOG_LAYOUTS, Layout, copied, opened, read, rows, with_logs
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table

@@ -16,10 +16,10 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.findings import Severity
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.rings import RINGS
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.hash_rings import RINGS
 from tests.hudi_table.test_crash_clustering import AFTER
 from tests.hudi_table.test_crash_points import Run
 from tests.support.crashes import RING_LAYOUT, Rows, copied, opened, prepared, read, rows, with_logs

@@ -18,11 +18,11 @@ from hudi_table.errors import ExpiredError, WriteConflictError
 from hudi_table.model.findings import Severity
 from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.read.files import may_name
-from hudi_table.table import recovery
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.support.aged import AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
 from tests.support.meanwhile import AtCall, BeforeGet

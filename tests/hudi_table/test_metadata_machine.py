@@ -15,8 +15,8 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.listing import metadata_files
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.hudi_table.test_services_machine import OPTIONS, STEPS, ServedTable
 from tests.support.metadata_table import groups_by_folders, missing_entries
 from tests.support.scale import scaled

@@ -23,10 +23,10 @@ from hudi_table import errors
 from hudi_table.api import HudiTable
 from hudi_table.model.findings import Severity
 from hudi_table.model.table_config import IndexType, TableType
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.metadata.settling import MetadataDroppedWarning
-from hudi_table.table.ports import ObjectInfo, Storage
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.write.lookup_choice import RecordIndexWarning
 from tests.support.aged import PRESENT, AgedStorage
 from tests.support.crashes import RING_LAYOUT, Layout, copied, opened, rows, with_logs

@@ -33,14 +33,14 @@ from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.compactions import planned_slices
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.held import live_clusterings
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.compaction_plans import planned_slices
+from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.listing import list_data_files
 from hudi_table.write.create import TableSpec, create
 from tests.support.scale import scaled
 from tests.support.simulated import SimulatedStorage

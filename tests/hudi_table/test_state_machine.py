@@ -25,9 +25,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.schedule import schedule_log_compaction
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.scale import scaled
 
 CITIES = ("x", "y", "z")

@@ -15,8 +15,8 @@ from hudi_table.api import open_table
 from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
 from hudi_table.model.services import ServiceResult
 from hudi_table.services.archiving.records import entry_of
-from hudi_table.table.archive import archive_files, archived_entries
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archive_files, archived_entries
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

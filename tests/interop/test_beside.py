@@ -14,9 +14,9 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.errors import WriteAbortedError, WriteConflictError
-from hudi_table.table.decide import Decider
-from hudi_table.table.foreign import foreign_commits
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.foreign_writers import foreign_commits
+from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

@@ -16,9 +16,9 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import ExpiredError
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.services.cleaning.plan import clean_choice
-from hudi_table.table.cleans import parse_clean, read_plan
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.clean_plans import parse_clean, read_plan
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

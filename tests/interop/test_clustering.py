@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

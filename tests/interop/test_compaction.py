@@ -12,9 +12,9 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.instants import planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
-from hudi_table.table.compactions import planned_slices
-from hudi_table.table.lost_files import compaction_at
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.commit.lost_files import compaction_at
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.compaction_plans import planned_slices
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

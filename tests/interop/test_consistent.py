@@ -10,8 +10,8 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.model.rings import Ring
-from hudi_table.table.rings import TableRings
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.hash_rings import TableRings
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

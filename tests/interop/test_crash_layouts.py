@@ -12,7 +12,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import HudiError
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 from tests.support.crashes import (
     LAYOUTS,
     LOG_LAYOUTS,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.table.kept_properties import KEPT
+from hudi_table.table.timeline.kept_properties import KEPT
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.foreign import foreign_table

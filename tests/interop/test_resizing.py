@@ -10,7 +10,7 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.instants import Action
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.cli.program import main as hudictl
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.pages.stories import Moments, before, flights, names
 from tests.support.index_package import written_package
 from tests.support.page_blocks import Block, every_block

@@ -29,7 +29,7 @@ from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.model.findings import Severity
 from hudi_table.model.table_config import TableType
 from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from tests.soak.history import History
 from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role, can_cluster, live
 from tests.support.s3 import S3Server

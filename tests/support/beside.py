@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.table.decide import Decider
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
+from hudi_table.table.commit.decision import Decider
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.properties import open_context
 
 OWN = ".hoodie/.txn/"
 

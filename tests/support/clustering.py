@@ -24,10 +24,10 @@ from hudi_table.model.table_config import IndexType
 from hudi_table.model.touches import partition_touch
 from hudi_table.read.files import stream
 from hudi_table.read.plan import Request, ScanPlan, make_plan
-from hudi_table.table.schemas import table_avro_schema
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import Transaction, begin
-from hudi_table.table.view import FileSlice
+from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.schemas import table_avro_schema
+from hudi_table.table.view.file_system_view import FileSlice
 
 
 def cluster(table: HudiTable, partition: str) -> str | None:

@@ -15,12 +15,12 @@ from hudi_table.api import CommitResult, CompactionResult, HudiTable
 from hudi_table.model.cdc import CDC_ENABLED
 from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexSpec, IndexType, TableType
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.properties import open_context
 from hudi_table.write.create import TableSpec, create
 from tests.support.tables import write_file
 

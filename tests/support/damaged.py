@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.written import new_table, rows, slices
 
 

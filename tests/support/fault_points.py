@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import CommitStateUnknownError, HudiError
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 from tests.support import hudi_rs
 from tests.support.crashes import SCHEMA, Rows, copied, dump, opened, read, rows, shape_of
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage

@@ -13,7 +13,7 @@ from hudi_table.api import HudiTable
 from hudi_table.index.custom import CustomIndex
 from hudi_table.index.external import ExternalIndex
 from hudi_table.index.postgres import PostgresStore, open_postgres
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.prepare import resolve_index
 from hudi_table.write.remembering import snapshot
 from tests.support.faults import Crash

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 
 CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "open_read"])
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import FileGroup, FileSystemView
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
 from hudi_table.write.create import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows
 

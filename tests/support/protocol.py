@@ -25,7 +25,7 @@ from hudi_table.model.names import (
     parse_base_file,
     parse_marker,
 )
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 from tests.support.recording import Step
 
 DONE, EXISTS, UNKNOWN, MISSING = "ok", "ObjectExists", "OutcomeUnknown", "ObjectNotFound"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hudi_table.api import HudiTable
 from hudi_table.model.names import HOODIE
-from hudi_table.table.savepoints import Savepoint, savepoint_instant
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.savepoints import Savepoint, savepoint_instant
 
 
 def keep(table: HudiTable) -> str:

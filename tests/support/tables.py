@@ -12,11 +12,11 @@ from hudi_table.model.instants import Action
 from hudi_table.model.names import BaseFileName, MarkerType, bucket_file_id, join
 from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig, TableType
 from hudi_table.model.touches import bucket_touch
-from hudi_table.table.context import TableContext, TxnSettings
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import create_properties, open_context
-from hudi_table.table.storage import open_storage
-from hudi_table.table.transaction import Transaction, begin
+from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TableContext, TxnSettings
+from hudi_table.table.timeline.properties import create_properties, open_context
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.commit.transaction import Transaction
 
 
 def lose(table: HudiTable, data: pa.Table, meanwhile: Callable[[Transaction], Any], patch: pytest.MonkeyPatch) -> None:

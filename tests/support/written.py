@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 SCHEMA = pa.schema(
     [

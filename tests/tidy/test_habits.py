@@ -11,7 +11,7 @@ import pytest
 from tests.tidy.sources import ROOT, Source, production_sources, project_files
 
 # Where the one clock of a table lives, and the few other places that may look at a clock, each with its reason.
-CLOCK = "spark_app/hudi_table/table/clock.py"
+CLOCK = "spark_app/hudi_table/table/store/clock.py"
 MAY_READ_CLOCK: dict[str, str] = {}
 
 CLOCK_CALLS = {
@@ -35,7 +35,7 @@ MAY_CATCH_ALL: dict[str, str] = {
     "operator/hudi_operator/runtime/hearing.py": "the rim of a thread without which nobody would notice a deaf watch",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
     "spark_app/hudi_table/index/custom.py": "code of other packages: whatever it raises is told as its own",
-    "spark_app/hudi_table/table/reporting.py": "a function of the caller that only looks on: it must not break the work",
+    "spark_app/hudi_table/table/engine/progress.py": "a function of the caller that only looks on: it must not break the work",
 }
 
 # Modules that are started by name and imported by nobody.

@@ -14,7 +14,7 @@ from typing import Any
 from hudi_operator.runtime.local import LocalRuntime
 from hudi_operator.runtime.printing import render, value_at
 from hudi_table.errors import HudiError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 
 STATE = ".hudi-local"
 GOOD, FAILED, USAGE = 0, 1, 2

@@ -39,7 +39,7 @@ from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_operator.runtime.turns import unlimited
 from hudi_table.errors import HudiError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 
 STOP_SECONDS = 8.0
 GOOD, LOST, USAGE = 0, 1, 2

@@ -13,7 +13,7 @@ from typing import Any
 
 from hudi_operator.kube.rest import Document, Rest
 from hudi_table.errors import HudiError, ObjectExistsError, ObjectNotFoundError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 DURATION_SECONDS = 12
 RENEW_SHARE, GIVE_UP_SHARE, TRY_SHARE = 1 / 3, 2 / 3, 1 / 6

@@ -6,7 +6,7 @@ import threading
 
 from hudi_operator.kube.rest import Rest
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 FRESH_SECONDS = 30.0
 

@@ -14,7 +14,7 @@ from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
 from hudi_operator.plan.runs import DONE
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 TABLES_MAX = 2_000
 """Tables with series of their own: some forty each."""

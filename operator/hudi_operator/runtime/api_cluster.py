@@ -17,7 +17,7 @@ from hudi_operator.kube.served import Served
 from hudi_operator.plan.effects import Emit
 from hudi_operator.runtime.places import Places
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 MANAGER = "hudi-operator"
 """Field manager of every status that we write, and the reporter of our events."""

@@ -18,7 +18,7 @@ from hudi_operator.plan.effects import Emit
 from hudi_operator.plan.runs import rfc3339
 from hudi_operator.runtime.places import Places
 from hudi_table.errors import CorruptTableError, WriteConflictError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 EVENTS_BYTES_MAX = 1 << 20
 

@@ -22,7 +22,7 @@ from hudi_operator.api.resources import DEFAULT_NAMESPACE, FINALIZER, Key
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.runtime.operator import Operator
 from hudi_table.errors import AccessDeniedError, HudiError, ObjectNotFoundError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 FIRST_SECONDS, PAUSE_SECONDS = 2.0, 15.0
 DEAF_SECONDS = 20.0

@@ -16,7 +16,7 @@ from hudi_operator.runtime.folder import FolderCluster
 from hudi_operator.runtime.printing import value_at
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import HudiError
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 POLL_SECONDS = 0.1
 WATCH_SECONDS = 2.0

@@ -23,15 +23,15 @@ from hudi_table.model.names import HOODIE
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
-from hudi_table.table.context import TableContext
-from hudi_table.table.foreign import foreign_commits
-from hudi_table.table.held import live_clusterings
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Clock, Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import BaseFile, FileSystemView
+from hudi_table.table.commit.foreign_writers import foreign_commits
+from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8

@@ -43,7 +43,7 @@ from hudi_operator.runtime.turns import Turns, unlimited
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.services import ServiceType
-from hudi_table.table.ports import Clock
+from hudi_table.table.store.ports import Clock
 
 _log = logging.getLogger(__name__)
 FAILURES_MAX = 20_000

@@ -10,9 +10,9 @@ from hudi_table.model.instants import Instant
 from hudi_table.model.jobspec import MEASURE_INDEX, JobSpec
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
-from hudi_table.table.looks import looking
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import FileSystemView
 
 
 def measure_index(spec: JobSpec) -> dict[str, Any]:

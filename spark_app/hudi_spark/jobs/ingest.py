@@ -18,8 +18,8 @@ from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, batch_i
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.services.file_ingest import current_checkpoint, list_source, settled
 from hudi_table.services.select_check import check_select
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
 
 OPERATIONS = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
 

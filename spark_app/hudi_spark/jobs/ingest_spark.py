@@ -31,9 +31,9 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.services.select_check import SOURCE
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 
 SPLIT_BYTES = 64 << 20
 TELL_SECONDS = 5.0

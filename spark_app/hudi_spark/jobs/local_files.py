@@ -11,7 +11,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
 from hudi_table.model.checkpoint import SourceFile
 from hudi_table.model.names import ALL_META_COLUMNS
-from hudi_table.table.ports import Storage
+from hudi_table.table.store.ports import Storage
 
 BATCH_ROWS = 131_072
 

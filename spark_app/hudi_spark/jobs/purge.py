@@ -6,7 +6,7 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options
 from hudi_table.model.jobspec import JobResult, JobSpec
 from hudi_table.services.purging import purge
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
 
 
 def run_purge(spec: JobSpec, progress: Progress) -> JobResult:

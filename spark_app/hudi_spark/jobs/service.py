@@ -21,11 +21,11 @@ from hudi_table.services.asked import check_asked
 from hudi_table.services.base import Service, Unplanned
 from hudi_table.services.planning import digest_of
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 MODES = ("Plan", "Schedule", "Execute", "ScheduleAndExecute")
 _OWN_APPROVAL = frozenset({ServiceType.RESTORE, ServiceType.ROLLBACK})

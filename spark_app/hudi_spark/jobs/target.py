@@ -14,7 +14,7 @@ from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.jobspec import JobSpec
 from hudi_table.model.names import PROPERTIES
-from hudi_table.table.kept_properties import KEPT
+from hudi_table.table.timeline.kept_properties import KEPT
 
 
 def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from hudi_table.model.services import ServiceRequest
 from hudi_table.read.human import number, size
 from hudi_table.services.restoring.losing import give_up, preview_giving_up
 from hudi_table.services.restoring.service import UndoService
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 
 _COLUMNS = (
     Column("undo", "Undo"),

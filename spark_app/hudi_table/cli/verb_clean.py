@@ -12,7 +12,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.services import ServiceResult
 from hudi_table.read.human import number, size
 from hudi_table.services.cleaning.execute import pending_instants
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 
 _PLANNED = (Column("partition", "PARTITION"), Column("what", "WHAT"))
 _DONE = (

@@ -19,7 +19,7 @@ from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, put_back, quarantine
 from hudi_table.services.doctor.run import checked
 from hudi_table.services.doctor.timeline import properties
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
 
 _COLUMNS = (
     Column("path", "Path"),

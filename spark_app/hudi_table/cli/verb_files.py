@@ -11,9 +11,9 @@ from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import number, size
 from hudi_table.read.tables import slice_rows
-from hudi_table.table.looks import looking
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import FileSystemView
 
 _COLUMNS = (
     Column("fileId", "File group"),

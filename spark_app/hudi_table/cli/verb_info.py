@@ -18,10 +18,10 @@ from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILE
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
-from hudi_table.table.foreign import COMMITS_MAX, foreign_commits
-from hudi_table.table.looks import looking
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.commit.foreign_writers import COMMITS_MAX, foreign_commits
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 
 def _lookups_text(cost: dict[str, int] | None) -> str:

@@ -10,7 +10,7 @@ from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.human import number
-from hudi_table.table.savepoints import Savepoint
+from hudi_table.table.view.savepoints import Savepoint
 
 _COLUMNS = (
     Column("instant", "INSTANT"),

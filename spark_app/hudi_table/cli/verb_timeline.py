@@ -10,9 +10,9 @@ from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looking
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looking
 
 _COLUMNS = (
     Column("instant", "Instant"),

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from hudi_table.index.base import Keys, Lookup, Positions, Routed, Slot
 from hudi_table.index.slice_keys import stored_ordering
-from hudi_table.table.merge import strictly_less
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.merge import strictly_less
+from hudi_table.table.view.file_system_view import FileSlice
 
 Numbers = npt.NDArray[np.int64]
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.table.log_scan import VisibleInstants
 from hudi_table.table.metadata.lookups import RecordShards
-from hudi_table.table.ports import Engine, Storage
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Engine, Storage
+from hudi_table.table.view.file_system_view import FileSlice
 
 Codes = npt.NDArray[np.int32]
 Positions = npt.NDArray[np.int64]

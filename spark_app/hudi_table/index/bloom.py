@@ -21,7 +21,7 @@ from hudi_table.codec.bloom import BloomFilter
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.lookup import OpenBase, SearchingIndex
 from hudi_table.index.wanted import Candidates, Wanted
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from hudi_table.codec.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.model.rings import Ring
-from hudi_table.table.rings import RingSource
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
+from hudi_table.table.view.hash_rings import RingSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.index.base import Keys, Lookup, Routed, Slot
 from hudi_table.index.lookup import existing_groups
 from hudi_table.model.table_config import IndexSpec, TableConfig
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 GROUP = "hudi_table.indexes"
 OURS = {"postgres": "hudi_table.index.external:postgres_index"}

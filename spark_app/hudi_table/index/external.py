@@ -42,7 +42,7 @@ from hudi_table.index.postgres import open_postgres
 from hudi_table.index.slice_keys import files_of, keys_in
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.table_config import TableConfig
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 RECORDED_KEYS_AT_ONCE = 500_000
 RECORDED_GROUPS_AT_ONCE = 500

@@ -10,10 +10,10 @@ import pyarrow as pa
 from hudi_table.codec.log_blocks import BlockType
 from hudi_table.codec.log_rows import read_rows
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.log_scan import VisibleInstants, slice_blocks
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.ports import Storage
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.view.file_system_view import FileSlice
 
 
 def logged_keys(storage: Storage, item: FileSlice, visible: VisibleInstants) -> pa.Array:

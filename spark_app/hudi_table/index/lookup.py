@@ -26,9 +26,9 @@ from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.index.logged import logged_keys
 from hudi_table.index.wanted import Candidates, Wanted
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.merge import one_chunk, strictly_less
-from hudi_table.table.ports import Storage
-from hudi_table.table.view import BaseFile, FileSlice
+from hudi_table.table.rows.merge import one_chunk, strictly_less
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 _BATCH_ROWS = 250_000
 

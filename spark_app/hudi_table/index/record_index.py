@@ -22,7 +22,7 @@ from hudi_table.index.base import Keys, Lookup, Routed
 from hudi_table.index.lookup import LookedUp, search_slice, searched_slices
 from hudi_table.index.simple import RangesOfFooters
 from hudi_table.index.wanted import Wanted
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hudi_table.index.lookup import OpenBase, SearchingIndex
 from hudi_table.index.wanted import Candidates, Wanted
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 
 class RangesOfFooters:

@@ -16,8 +16,8 @@ from hudi_table.codec.log_rows import read_rows
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.base import Lookup
 from hudi_table.model.names import RECORD_KEY, join
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.view.file_system_view import FileSlice
 
 _BATCH_ROWS = 250_000
 _NOT_ROWS = (BlockType.DELETE, BlockType.COMMAND, BlockType.CORRUPT)

@@ -22,13 +22,13 @@ from hudi_table.index.bloom import FileFilter, FilterInFooter, Filters
 from hudi_table.index.lookup import OpenBase
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.reading import PartitionSlices
 from hudi_table.table.metadata.table import UNTOLD, MetadataTable
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage_below import StorageBelow
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import BaseFile, FileSlice
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.subfolder import StorageBelow
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 FILES_AT_ONCE: Final = 64
 """Base files whose filters are fetched together: 28 MB, where each holds the 60,000 keys that Hudi sizes it for."""

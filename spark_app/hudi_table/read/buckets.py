@@ -28,11 +28,11 @@ from hudi_table.model.table_config import IndexType, TableConfig
 from hudi_table.model.table_properties import generator_class
 from hudi_table.read.expression_tree import Values, possible_values, tree
 from hudi_table.read.predicates import Bound
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.rings import TableRings
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
+from hudi_table.table.view.hash_rings import TableRings
 
 REQUESTS_AHEAD = 16
 """Rings read at once: waiting for a store, not work."""

@@ -21,16 +21,21 @@ from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_active, check_commit_times
 from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, unknown_column
 from hudi_table.read.support import check_readable
-from hudi_table.table.changes import change_schema
-from hudi_table.table.column_history import load_column_history
-from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.log_merge import SliceMerge
-from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.looks import looks_again
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.view import FileSlice, FileSystemView, LogFile, groups_of
+from hudi_table.table.rows.changes import change_schema
+from hudi_table.table.rows.log_merge import SliceMerge
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.column_history import load_column_history
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.file_system_view import (
+    FileSlice,
+    FileSystemView,
+    LogFile,
+    groups_of,
+)
+from hudi_table.table.view.listing import list_data_files
 
 IDENTITY = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
 """Meta columns that tell one version of a row from all others, and whose it is."""

@@ -22,11 +22,11 @@ from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from hudi_table.read.change_plan import ChangesPlan, Step, just_before
 from hudi_table.read.files import gone, stream
 from hudi_table.read.predicates import Bound
-from hudi_table.table.changes import change_rows
-from hudi_table.table.context import TableContext
-from hudi_table.table.log_scan import slice_blocks
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.changes import change_rows
+from hudi_table.table.rows.log_scan import slice_blocks
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
 
 LOOKUPS = 8
 """How often the rows that stayed are looked through: every time they are hashed anew."""

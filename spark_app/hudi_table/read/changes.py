@@ -12,7 +12,7 @@ from hudi_table.read.change_rows import step_batches
 from hudi_table.read.exports import ArrowResult
 from hudi_table.read.prefetch import first_rows
 from hudi_table.read.replanned import Replanned
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 STEPS_AHEAD = 2
 BATCHES_AHEAD = 2

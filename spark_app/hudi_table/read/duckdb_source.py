@@ -21,7 +21,7 @@ from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.predicates import Filter
 from hudi_table.read.replanned import Replanned
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 
 class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type information

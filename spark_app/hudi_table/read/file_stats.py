@@ -21,11 +21,11 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.read.expression_tree import tree
 from hudi_table.read.predicates import Bound
 from hudi_table.read.skipping import Ranges, may_match
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import UNTOLD, MetadataTable, read_partitions
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import FileSlice
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
 
 _STATS = MetadataPartition.COLUMN_STATS
 

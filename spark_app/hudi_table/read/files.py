@@ -19,15 +19,15 @@ from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.predicates import Bound
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
-from hudi_table.table.archive import archived_entries, commit_of, instant_of
-from hudi_table.table.cleans import clean_of
-from hudi_table.table.context import TableContext
-from hudi_table.table.log_merge import merged_rows
-from hudi_table.table.log_scan import slice_blocks
-from hudi_table.table.looks import looks_again
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.view import BaseFile, FileSlice, FileSystemView
+from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
+from hudi_table.table.rows.log_merge import merged_rows
+from hudi_table.table.rows.log_scan import slice_blocks
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.clean_plans import clean_of
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice, FileSystemView
 
 BATCH_ROWS = 64 * 1024
 BATCHES_AHEAD = 2

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.parquet import read_footer
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.view import FileSlice
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
 
 _AT_ONCE = 16
 """Footers are waited for, not worked on."""

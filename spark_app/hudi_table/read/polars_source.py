@@ -22,7 +22,7 @@ from hudi_table.read.filter_text import Column, Literal, Logic, Operand, Predica
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.predicates import Filter
 from hudi_table.read.replanned import Replanned
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 _COMPARISONS = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _LOGIC = {"And": "and", "LogicalAnd": "and", "Or": "or", "LogicalOr": "or"}

@@ -24,11 +24,11 @@ from hudi_table.model.table_properties import generator_class
 from hudi_table.read.buckets import GENERATORS, MAX_KEYS, value_texts
 from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.predicates import Bound
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.lookups import Located, RecordShards
 from hudi_table.table.metadata.table import UNTOLD
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import FileSlice
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
 
 PARTITIONS_MAX = 64
 """Data partitions whose shards are opened for one scan."""

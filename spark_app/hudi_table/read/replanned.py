@@ -14,8 +14,8 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_table.errors import ExpiredError, ObjectNotFoundError
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import Looks
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import Looks
 
 
 class _Plan(Protocol):

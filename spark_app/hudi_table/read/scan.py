@@ -14,7 +14,7 @@ from hudi_table.read.human import number, size
 from hudi_table.read.plan import Request, ScanPlan, make_plan
 from hudi_table.read.replanned import Replanned
 from hudi_table.read.show import key_values_html
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.queries import QUERIES
 from hudi_table.model.table_config import TableType
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 
 def check_readable(ctx: TableContext, query: str = "snapshot") -> None:

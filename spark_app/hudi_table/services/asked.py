@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.model.known_options import admit
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.described import refuse_contradictions
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 
 
 class Service(Protocol):

@@ -11,8 +11,8 @@ from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
 from hudi_table.model.index_properties import INDEX_NAMES, INDEX_TYPE
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.compaction_plans import PlannedSlice
 
 FOOTERS_MAX = 4
 """Footers that are read to learn whether files have filters: one writer gives them to all of its files."""

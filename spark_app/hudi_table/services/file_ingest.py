@@ -9,14 +9,14 @@ from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFou
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, find, key_of, settle, settled_path
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.names import INGEST
-from hudi_table.table import chain
-from hudi_table.table.archive import archived_entries, commit_of
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looks_again
-from hudi_table.table.materialise import materialise_predecessors
-from hudi_table.table.ports import Storage
-from hudi_table.table.recovery import store_now
-from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.commit.publish import materialise_predecessors
+from hudi_table.table.commit.recovery import store_now
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import archived_entries, commit_of
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
 
 ORPHAN_AGE = timedelta(days=1)
 """A file of digests that no commit names may belong to an attempt that is at work."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looks_again
-from hudi_table.table.properties import replace_properties
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import replace_properties
+from hudi_table.table.timeline.relisting import looks_again
 
 
 @looks_again

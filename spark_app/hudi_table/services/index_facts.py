@@ -18,11 +18,11 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation, WriteOptions
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.index_advice import LOOKED_UP, advise
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import commit_metadata
-from hudi_table.table.view import BaseFile, FileSystemView
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FILES_SEEN_MAX = 16
 COMMITS_SEEN_MAX = 10

@@ -11,8 +11,8 @@ from hudi_table.services.cleaning.ttl import TTL_INLINE, TtlOptions, drop_expire
 from hudi_table.services.clustering.inline import check_clustering, cluster_inline
 from hudi_table.services.compaction.inline import check_compaction, compact_inline
 from hudi_table.services.metadata.upkeep import check_metadata, keep_metadata_inline
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.remembering import remember
 
 ENABLED = "hoodie.table.services.enabled"

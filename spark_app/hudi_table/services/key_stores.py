@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hudi_table.errors import InvalidRequestError
 from hudi_table.index.custom import CustomIndex
 from hudi_table.index.external import ExternalIndex, is_recorded, missing_keys
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.prepare import resolve_index
 from hudi_table.write.remembering import snapshot
 

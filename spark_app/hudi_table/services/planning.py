@@ -16,12 +16,12 @@ from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN, join
 from hudi_table.model.services import ServicePlan
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import Looks, looks_again
-from hudi_table.table.ports import Names, Objects, Storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import planning
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.transaction import planning
+from hudi_table.table.store.ports import Names, Objects, Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import Looks, looks_again
+from hudi_table.table.view.file_system_view import FileSystemView
 
 ATTEMPTS_MAX = 10
 STATES_MAX = 50

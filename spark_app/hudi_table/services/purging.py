@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
-from hudi_table.table import settle
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Storage
 
 MARK = f"{HOODIE}/.txn/purge"
 PAGE = 10_000
@@ -42,18 +42,18 @@ def purge(storage: Storage, attempt: str, told: Callable[[str], None]) -> Purged
                 f"there are files at {storage.base_path}, but no Hudi table: nothing is deleted",
                 base_path=storage.base_path,
             )
-        settle.put(storage, MARK, attempt.encode())
+        retry.put(storage, MARK, attempt.encode())
     # Without them there is no table. The backup goes first, or readers would take the table from it.
     for path in (PROPERTIES_BACKUP, PROPERTIES):
-        settle.delete(storage, path)
+        retry.delete(storage, path)
     workers = LocalEngine(THREADS)
     files = size = 0
     while found := [info for info in storage.list(limit=PAGE) if info.path != MARK]:
-        workers.map(lambda info: settle.delete(storage, info.path), found)
+        workers.map(lambda info: retry.delete(storage, info.path), found)
         files += len(found)
         size += sum(info.size for info in found)
         told(f"{files} files are deleted")
-    settle.delete(storage, MARK)
+    retry.delete(storage, MARK)
     return Purged(files, size)
 
 

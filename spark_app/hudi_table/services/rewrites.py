@@ -18,11 +18,11 @@ from hudi_table.services.clustering.schedule import clustering_preview, schedule
 from hudi_table.services.compaction.execute import CompactionResult, pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.resizing.service import SERVICE as RESIZING
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Engine
-from hudi_table.table.reporting import reporting
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.progress import reporting
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.relisting import looking
 from hudi_table.write.operations import DEFAULT_MEMORY
 
 

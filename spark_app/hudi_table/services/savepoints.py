@@ -20,17 +20,19 @@ from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
 from hudi_table.services.planning import Draft, publish
-from hudi_table.table import chain, recovery, settle
-from hudi_table.table.clusterings import pending_clusterings
-from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.looks import looks_again
-from hudi_table.table.materialise import drop_claim
-from hudi_table.table.ports import Engine
-from hudi_table.table.savepoints import Savepoint, savepoint_instant, savepoints
-from hudi_table.table.slices import LogFile
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import FileSystemView, replaced_at
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.publish import drop_claim
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.clustering_plans import pending_clusterings
+from hudi_table.table.view.file_groups import LogFile
+from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
+from hudi_table.table.view.listing import list_data_files
+from hudi_table.table.view.savepoints import Savepoint, savepoint_instant, savepoints
 from hudi_table.write.guards import check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 
@@ -95,7 +97,7 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
         if decision is not None and decision[1].name == savepoint_instant(instant).file_name:
             drop_claim(ctx, time)
     for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
-        settle.delete(ctx.storage, f"{HOODIE}/{name}")
+        retry.delete(ctx.storage, f"{HOODIE}/{name}")
 
 
 def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:

@@ -23,10 +23,10 @@ from hudi_table.services.index_change import change_lookup
 from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Engine
-from hudi_table.table.properties import mend_properties
-from hudi_table.table.savepoints import Savepoint
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.properties import mend_properties
+from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult
 
 

@@ -22,17 +22,17 @@ from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options import Operation, SortMode
 from hudi_table.model.table_config import TableType
-from hudi_table.table.bucket_count import buckets_at
-from hudi_table.table.compactions import groups_of, pending_plans
-from hudi_table.table.context import TableContext
-from hudi_table.table.held import Groups, clustered_groups, refuse_while_resizing
-from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.ports import is_remote
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.schemas import table_avro_schema, table_schema
-from hudi_table.table.timeline import Timeline, commit_metadata
-from hudi_table.table.transaction import Transaction, begin, write_action
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refuse_while_resizing
+from hudi_table.table.commit.transaction import Transaction, begin, write_action
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import is_remote
+from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.bucket_count import buckets_at
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.view.compaction_plans import groups_of, pending_plans
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.ringed import rings_as_of, rings_of_write
 from hudi_table.write.workload import (

@@ -21,9 +21,9 @@ from hudi_table.codec.log_blocks import BlockType
 from hudi_table.codec.log_rows import avro_block
 from hudi_table.model.cdc import DELETE, INSERT, UPDATE, Images
 from hudi_table.model.names import LogFileName, MarkerType, join
-from hudi_table.table.changes import change_rows, change_schema
-from hudi_table.table.merge import Merger, MergeRule
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.changes import change_rows, change_schema
+from hudi_table.table.rows.merge import Merger, MergeRule
 from hudi_table.write.workload import FileGroupTask
 
 BLOCK_BYTES = 16 << 20

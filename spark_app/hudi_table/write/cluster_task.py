@@ -17,12 +17,12 @@ from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.codec.parquet import read_footer
 from hudi_table.model.commits import WriteStat
 from hudi_table.read.prefetch import in_order
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import slice_blocks
-from hudi_table.table.merge import MergeCounts
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.row_order import RowOrder
-from hudi_table.table.sorted_rows import PIECE_ROWS, SortedRows
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows.log_scan import slice_blocks
+from hudi_table.table.rows.merge import MergeCounts
+from hudi_table.table.rows.row_order import RowOrder
+from hudi_table.table.rows.sorted_rows import PIECE_ROWS, SortedRows
 from hudi_table.write.compact_task import CompactionTask, slice_rows
 from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one
 from hudi_table.write.workload import FileGroupTask

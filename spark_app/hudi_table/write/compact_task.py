@@ -28,12 +28,12 @@ from hudi_table.model.names import (
     log_write_token,
     parse_log_file,
 )
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.log_merge import SliceMerge, folded_entries, merged_rows
-from hudi_table.table.log_scan import VisibleInstants, slice_blocks
-from hudi_table.table.merge import ALWAYS_DELETE, MergeCounts, flags
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.view import LogFile
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
+from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.rows.merge import ALWAYS_DELETE, MergeCounts, flags
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import LogFile
 from hudi_table.write.log_file import LogWriter
 from hudi_table.write.log_task import log_stat
 from hudi_table.write.tasks import FileWork, base_rows, row_schema, write_one

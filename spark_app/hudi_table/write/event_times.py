@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.commits import MAX_EVENT_TIME, MIN_EVENT_TIME, WriteStat
 from hudi_table.model.options import EVENT_TIME_FIELD
-from hudi_table.table.merge import deleted
+from hudi_table.table.rows.merge import deleted
 
 _DIGITS = "^([0-9]{10}|[0-9]{13})$"
 

@@ -21,10 +21,10 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed, Slot, route_by_partition
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import Operation
-from hudi_table.table.merge import ALWAYS_DELETE, key_groups, newest
-from hudi_table.table.parts import range_split
-from hudi_table.table.ports import Engine
-from hudi_table.table.spill import GroupedRows
+from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
+from hudi_table.table.rows.parts import range_split
+from hudi_table.table.rows.spill import GroupedRows
+from hudi_table.table.store.ports import Engine
 from hudi_table.write.composite_keys import KeyCollisions
 from hudi_table.write.prepare import Prepared
 from hudi_table.write.sound_rows import check_layout, refuse_unsound

@@ -19,8 +19,8 @@ from hudi_table.codec.avro_schema import with_meta_text
 from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options import LogBlocks
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.merge import one_chunk
 from hudi_table.write.workload import FileGroupTask
 
 BLOCK_BYTES = 64 << 20

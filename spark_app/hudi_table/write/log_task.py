@@ -17,8 +17,13 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro_schema import with_meta
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
-from hudi_table.table.merge import ALWAYS_DELETE, deleted, flags, one_chunk
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.merge import (
+    ALWAYS_DELETE,
+    deleted,
+    flags,
+    one_chunk,
+)
 from hudi_table.write.log_file import LogWriter
 from hudi_table.write.workload import FileGroupTask
 

@@ -12,7 +12,7 @@ from hudi_table.model.merging import Payload, payload_named, payload_of
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table_config import MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, MERGE_NAMES, PAYLOAD, table_payload
-from hudi_table.table.merge import MergeRule
+from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.functions import Merger
 
 

@@ -28,19 +28,19 @@ from hudi_table.model.known_options import admit
 from hudi_table.model.options import Operation, SortMode, operation_asked
 from hudi_table.model.table_properties import with_timebased
 from hudi_table.model.touches import KEY_LIMIT
-from hudi_table.table.bucket_count import settle_buckets
-from hudi_table.table.context import TableContext
-from hudi_table.table.held import refuse_while_resizing
-from hudi_table.table.kept_properties import refuse_lost
-from hudi_table.table.looks import Looks, looks_again
-from hudi_table.table.operation_log import logged
-from hudi_table.table.ports import Engine
-from hudi_table.table.schemas import table_schema
-from hudi_table.table.spill import GroupedRows
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.transaction import caught_up
-from hudi_table.table.undo import finish_undos
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.pending_plans import refuse_while_resizing
+from hudi_table.table.commit.transaction import caught_up
+from hudi_table.table.commit.undo import finish_undos
+from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.rows.spill import GroupedRows
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.kept_properties import refuse_lost
+from hudi_table.table.timeline.relisting import Looks, looks_again
+from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.guards import (

@@ -43,8 +43,8 @@ from hudi_table.model.options import (
 from hudi_table.model.partition_buckets import render_rules
 from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
-from hudi_table.table.merge import MergeRule
-from hudi_table.table.rings import FixedRings
+from hudi_table.table.rows.merge import MergeRule
+from hudi_table.table.view.hash_rings import FixedRings
 from hudi_table.write.described import asked_index, refuse_contradictions
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.evolution import evolve

@@ -14,13 +14,13 @@ from hudi_table.index.base import Lookup
 from hudi_table.index.custom import CustomIndex
 from hudi_table.model.index_properties import INDEX_CLASS
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.looks import looks_again
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.keymaker import TableKeys
 from hudi_table.write.prepare import resolve_index
 

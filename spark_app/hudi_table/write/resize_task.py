@@ -20,10 +20,10 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex, nodes_of
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.merge import one_chunk
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.spill import Codes, GroupedRows
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.rows.spill import Codes, GroupedRows
 from hudi_table.write.cluster_task import source_rows, write_rows
 from hudi_table.write.compact_task import CompactionTask
 from hudi_table.write.workload import FileGroupTask

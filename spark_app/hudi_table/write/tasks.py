@@ -31,10 +31,17 @@ from hudi_table.model.names import (
     MarkerType,
     join,
 )
-from hudi_table.table.combine import combined_per_key
-from hudi_table.table.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
-from hudi_table.table.parts import merge_in_parts, whole_parts
-from hudi_table.table.right import RightToWrite
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.rows.combine import combined_per_key
+from hudi_table.table.rows.merge import (
+    ALWAYS_DELETE,
+    FLAGGED,
+    MergeCounts,
+    Merger,
+    deleted,
+    newest_per_key,
+)
+from hudi_table.table.rows.parts import merge_in_parts, whole_parts
 from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.keymaker import TableKeys

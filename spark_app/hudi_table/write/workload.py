@@ -27,9 +27,9 @@ from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
 from hudi_table.model.options import BLOOM_ENABLED, LogBlocks, WriteOptions
 from hudi_table.model.table_config import TableConfig
-from hudi_table.table.merge import MergeRule
-from hudi_table.table.parts import PARTS_MAX
-from hudi_table.table.view import BaseFile, FileSlice
+from hudi_table.table.rows.merge import MergeRule
+from hudi_table.table.rows.parts import PARTS_MAX
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 MEASURED_BYTES_LEAST = 1_000_000
 """Commits that wrote less say little about the size of a row: footers and short pages weigh too much."""

@@ -21,7 +21,7 @@ from hudi_operator.plan.runs import RetryPolicy
 from hudi_operator.runtime.local import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support.manifests import ingest, manifest
 from tests.support.s3 import ACCESS, running_s3, s3_replies
 

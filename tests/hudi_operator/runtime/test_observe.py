@@ -21,11 +21,11 @@ from hudi_table.model.debt import ArchivingDebt
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceType
 from hudi_table.model.table_properties import METADATA_DROPPED
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.properties import replace_properties
-from hudi_table.table.storage import open_storage
-from hudi_table.table.transaction import begin
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.properties import replace_properties
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support import golden
 from tests.support.aged import AgedStorage
 from tests.support.crashes import opened

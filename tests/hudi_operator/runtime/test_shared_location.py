@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hudi_operator.runtime.local import LocalRuntime
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.hudi_operator.runtime.test_local_runtime import QUICK, Place, conditions
 
 

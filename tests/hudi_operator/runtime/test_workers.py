@@ -22,7 +22,7 @@ from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_operator.runtime.workers import Workers
 from hudi_table.errors import AccessDeniedError, HudiError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 from tests.support.kubelet import eventually
 from tests.support.manifests import manifest, spec
 

@@ -17,8 +17,8 @@ from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
 from hudi_table.codec.log_blocks import SCHEMA, BlockType, encode_block, scan_blocks
 from hudi_table.errors import CorruptTableError
 from hudi_table.services.archiving.records import entry_of
-from hudi_table.table.archive import archive_files, archived_entries
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archive_files, archived_entries
 from tests.support.golden import Golden, unpack
 
 

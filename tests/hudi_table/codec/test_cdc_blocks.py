@@ -21,7 +21,7 @@ from hudi_table.codec.log_blocks import SCHEMA, BlockType, encode_block, scan_bl
 from hudi_table.codec.log_rows import avro_block, read_rows
 from hudi_table.model.cdc import Images
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.table.changes import change_schema
+from hudi_table.table.rows.changes import change_schema
 from tests.support import golden
 from tests.support.scale import scaled
 

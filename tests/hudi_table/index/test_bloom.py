@@ -21,8 +21,8 @@ from hudi_table.index.base import Index, Keys, Lookup, Routed
 from hudi_table.index.bloom import BloomIndex, FileFilter
 from hudi_table.index.lookup import OpenBase
 from hudi_table.index.simple import SimpleIndex
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.unsealed import without_check_sums
 from tests.support.written import contents, keys, new_table, rows, slices

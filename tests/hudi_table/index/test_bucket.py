@@ -10,7 +10,7 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import bucket_of_file_id
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 from tests.support.written import contents, new_table, rows, slices
 
 INDEX = BucketIndex(4, ("id",), ("id",))

@@ -16,9 +16,9 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.rings import HASH_MAX, Node, Ring
-from hudi_table.table.rings import FixedRings, TableRings
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSlice
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSlice
+from hudi_table.table.view.hash_rings import FixedRings, TableRings
 from tests.support import golden
 from tests.support.scale import scaled
 

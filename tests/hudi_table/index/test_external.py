@@ -25,7 +25,7 @@ from hudi_table.index.external import missing_keys
 from hudi_table.index.key_store import Change
 from hudi_table.index.postgres import BATCH_KEYS, open_postgres
 from hudi_table.model.index_properties import CONNECTION
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.remembering import snapshot
 from tests.support.crashes import copied, opened
 from tests.support.key_stores import held, indexed, lose, parts, stopped_learning

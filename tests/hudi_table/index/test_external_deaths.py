@@ -18,8 +18,8 @@ from hudi_table.index import external
 from hudi_table.index.external import ExternalIndex
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.table_config import TableType
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.index.test_conformance import WRITES, Interrupted, begun
 from tests.support.crashes import copied, opened, read
 from tests.support.fault_points import attempt

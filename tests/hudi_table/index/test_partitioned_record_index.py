@@ -25,13 +25,13 @@ from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.lookup_choice import RecordIndexWarning
 from tests.hudi_table.table.metadata.test_partitioned_record_index import NAME, assert_agrees, begun
 from tests.support.crashes import copied, opened, rows

@@ -24,15 +24,15 @@ from hudi_table.index.base import Keys, Lookup
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import VisibleInstants
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.lookup_choice import RecordIndexWarning
 from tests.hudi_table.table.metadata.test_indexes import located, stored

@@ -18,11 +18,11 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.file_ingest import current_checkpoint
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.archive import archive_files, archive_path, archived_entries
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
-from hudi_table.table.recovery import recover
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.commit.recovery import recover
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archive_files, archive_path, archived_entries
 from tests.support.aged import AgedStorage
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, new_store, opened, prepared, read, rows, with_logs
 from tests.support.recording import RecordingStorage, Trace

@@ -8,10 +8,10 @@ from hudi_table.errors import HudiError
 from hudi_table.model.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.instants import Action
 from hudi_table.services.archiving import trim
-from hudi_table.table import chain
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.services.test_archiving import KEEP, aged, archive, store_of
 from tests.support.aged import DAYS, AgedStorage
 from tests.support.crashes import opened, read, rows

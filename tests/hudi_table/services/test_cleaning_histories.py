@@ -15,9 +15,9 @@ from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.read.scan import Scan
 from hudi_table.services.cleaning.policy import CleanPolicy
-from hudi_table.table.compactions import planned_slices
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.write.create import create
 from tests.support.crashes import FIRST, Layout, Rows, new_store, opened, read, rows, spec
 from tests.support.scale import scaled

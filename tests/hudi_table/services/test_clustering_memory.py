@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from hudi_table import create_table, open_table
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 
 ROW = 256
 PLAN = "hoodie.clustering.plan.strategy."

@@ -16,8 +16,8 @@ from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.options import INDEXING_PARTITIONS
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.context import TableContext
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 from tests.support.written import new_table, rows
 
 WRITES = ("put", "put_if_absent", "delete", "open_write")

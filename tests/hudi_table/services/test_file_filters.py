@@ -13,10 +13,10 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
-from hudi_table.table.kept_properties import KEPT
-from hudi_table.table.properties import replace_properties
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.kept_properties import KEPT
+from hudi_table.table.timeline.properties import replace_properties
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.beside import seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])

@@ -13,8 +13,8 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.model import checkpoint as model
 from hudi_table.model.checkpoint import Checkpoint, advance, key_of, waiting
 from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, settled
-from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage
 from tests.support.crashes import opened
 

@@ -20,8 +20,8 @@ from hudi_table.model.index_facts import FileFact, IndexFacts, UpsertFact
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.index_advice import advice_words, advise, expected_error, overlap
 from hudi_table.services.index_facts import COMMITS_SEEN_MAX, FILES_SEEN_MAX, index_facts
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.hudi_table.codec.test_bloom_claims import numbered
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.written import SCHEMA, new_table, rows

@@ -12,11 +12,11 @@ from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.services.metadata.service import SERVICE
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.properties import read_properties, replace_properties
+from hudi_table.table.timeline.properties import read_properties, replace_properties
 from tests.support.written import new_table, rows
 
 

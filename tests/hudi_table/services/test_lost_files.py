@@ -19,13 +19,13 @@ from hudi_table.cli import main
 from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteAbortedError
 from hudi_table.services.compaction import execute
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.table.compactions import PlannedSlice, planned_slices
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.lost_files import compaction_at
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.commit.lost_files import compaction_at
+from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.compaction_plans import PlannedSlice, planned_slices
 from tests.support.crashes import copied
 from tests.support.fault_points import after_each_fault
 from tests.support.written import INDEXES, contents, new_table, rows

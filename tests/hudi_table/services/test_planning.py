@@ -15,16 +15,22 @@ from hudi_table.model.names import log_write_token
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.services.planning import Draft, publish
 from hudi_table.services.registry import SERVICES
-from hudi_table.table import chain, recovery
-from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
-from hudi_table.table.compactions import PlannedSlice, planned_slices
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.exclusion import group_touches
-from hudi_table.table.held import clustered_groups, held_groups
-from hudi_table.table.rollback import rollback_plan
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin, resume
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.pending_plans import clustered_groups, held_groups
+from hudi_table.table.commit.rollback import rollback_plan
+from hudi_table.table.commit.transaction import begin, resume
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.clustering_plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    clustering_body,
+    pending_clusterings,
+)
+from hudi_table.table.view.compaction_plans import PlannedSlice, planned_slices
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from tests.hudi_table.write.test_conflicts import Meanwhile
 from tests.support.taken_back import aged
 from tests.support.unsealed import without_check_sums

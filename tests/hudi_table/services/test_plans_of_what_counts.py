@@ -20,15 +20,21 @@ from hudi_table.services.compaction import debt
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.services.resizing.service import SERVICE as RESIZING
-from hudi_table.table import log_scan, recovery
-from hudi_table.table.clusterings import planned_clustering
-from hudi_table.table.compactions import PlannedSlice, parse_plan, plan_body, planned_slices
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.held import held_groups
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import Transaction
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.pending_plans import held_groups
+from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows import log_scan
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.clustering_plans import planned_clustering
+from hudi_table.table.view.compaction_plans import (
+    PlannedSlice,
+    parse_plan,
+    plan_body,
+    planned_slices,
+)
 from tests.support.undecided import lose
 from tests.support.written import INDEXES, contents, new_table, rows
 

@@ -11,8 +11,8 @@ from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.purging import MARK, purge
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from tests.support.crashes import FIRST, Layout, copied, prepared, read
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.tables import memory_storage

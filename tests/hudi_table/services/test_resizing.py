@@ -16,9 +16,9 @@ from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.planning import publish
 from hudi_table.services.registry import SERVICES
 from hudi_table.services.resizing.plan import resize_choice
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage
 from tests.support.crashes import new_store, opened
 from tests.support.savepoints import keep

@@ -13,11 +13,11 @@ from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.services import ServiceRequest
 from hudi_table.services.restoring.plan import restore_choice
 from hudi_table.services.restoring.service import RESTORE_SERVICE
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import load_timeline, records_of
-from hudi_table.table.transaction import begin, begin_plan
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.transaction import begin, begin_plan
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline, records_of
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written
 from tests.support.written import contents, new_table, rows

@@ -21,15 +21,21 @@ from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.services.restoring.plan import rollback_choice
 from hudi_table.services.restoring.service import ROLLBACK_SERVICE
-from hudi_table.table import chain, recovery
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.exclusion import Claimed
-from hudi_table.table.materialise import materialise
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin, begin_plan, caught_up, resume
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.conflicts import Claimed
+from hudi_table.table.commit.publish import materialise
+from hudi_table.table.commit.transaction import (
+    begin,
+    begin_plan,
+    caught_up,
+    resume,
+)
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written
 from tests.support.written import contents, rows, slices

@@ -12,9 +12,9 @@ from hudi_table.errors import ExpiredError, InvalidRequestError
 from hudi_table.model.instants import Action, planner_claim
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.taken_back import aged
 from tests.support.written import INDEXES, SCHEMA, rows
 

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 
 from hudi_table.model.instants import Action
-from hudi_table.table import chain
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.recording import RecordingStorage, Step, Trace
 from tests.support.tables import TestClock, commit_buckets, finish, memory_storage, new_context, reopen, write_file
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import example, given
 
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
-from hudi_table.table.combine import combine, combined_per_key
+from hudi_table.table.rows.combine import combine, combined_per_key
 
 SCHEMA = pa.schema(
     [

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hudi_table.table.clock import SystemClock
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.clock import SystemClock
 
 
 def test_results_come_in_the_order_of_the_items() -> None:

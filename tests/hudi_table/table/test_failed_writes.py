@@ -17,14 +17,14 @@ from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options import FailedWrites
-from hudi_table.table import chain
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.instants import draw_instant
-from hudi_table.table.properties import open_context
-from hudi_table.table.recovery import recover_failed_writes
-from hudi_table.table.rollback import rollback_plan
-from hudi_table.table.timeline import load_timeline, records_of
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.recovery import recover_failed_writes
+from hudi_table.table.commit.rollback import rollback_plan
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline, records_of
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.properties import open_context
 from tests.support.crashes import copied
 from tests.support.meanwhile import AtCall
 from tests.support.tables import write_file
@@ -85,7 +85,7 @@ def test_cleaning_takes_failed_writes_back_unless_the_policy_is_never(policy, ta
 
 
 def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_once(monkeypatch):
-    monkeypatch.setattr("hudi_table.table.transaction.BEAT_SECONDS_LEAST", 60.0)
+    monkeypatch.setattr("hudi_table.table.commit.transaction.BEAT_SECONDS_LEAST", 60.0)
     table = written()
     txn = begin(open_context(table.context.storage), Action.COMMIT)
     with txn.signs_of_life():

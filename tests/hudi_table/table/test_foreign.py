@@ -22,12 +22,12 @@ from hudi_table.cli import main
 from hudi_table.errors import WriteAbortedError, WriteConflictError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.table import chain
-from hudi_table.table.foreign import foreign_commits
-from hudi_table.table.properties import open_context
-from hudi_table.table.rollback import rollback_plan
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit.foreign_writers import foreign_commits
+from hudi_table.table.commit.rollback import rollback_plan
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.properties import open_context
 from tests.support.beside import another_engine, before_our_decision, seen_anew
 from tests.support.recording import RecordingStorage, Trace
 

@@ -17,16 +17,22 @@ from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.instants import Action, Instant, format_instant_time
 from hudi_table.model.names import MarkerType
 from hudi_table.model.options import FailedWrites
-from hudi_table.table import chain, materialise, recovery, rollback, transaction
-from hudi_table.table.context import TableContext
-from hudi_table.table.decide import Decider
-from hudi_table.table.exclusion import Claimed
-from hudi_table.table.foreign import Neighbours
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.storage_remote import ObjectStorage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import Transaction, begin
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import (
+    publish,
+    recovery,
+    rollback,
+    transaction,
+)
+from hudi_table.table.commit.conflicts import Claimed
+from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.store.remote import ObjectStorage
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
 
@@ -175,7 +181,7 @@ def an_archived_commit_is_not_put_back() -> None:
     entry = next(e for _, e in chain.entries_after(ours, 0) if e.instant == first)
     archive_until(ours, first)
     ours.storage.put(f".hoodie/{first}.commit.requested", b"")
-    materialise.materialise(ours, entry)
+    publish.materialise(ours, entry)
     assert first not in commits(ours)
 
 
@@ -306,7 +312,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         a_late_claim_of_an_archived_commit_costs_no_data,
     ),
     "late claims never helped": (
-        lambda patch: patch.setattr(materialise, "_may_appear", lambda *_: True),
+        lambda patch: patch.setattr(publish, "_may_appear", lambda *_: True),
         an_archived_commit_is_not_put_back,
     ),
     "timeline listed before the decision": (

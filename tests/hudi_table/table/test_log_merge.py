@@ -18,9 +18,9 @@ from hudi_table.codec.avro_schema import arrow_to_avro
 from hudi_table.codec.log_blocks import LogBlock, scan_blocks
 from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.log_merge import SliceMerge, folded_entries, merged_rows
-from hudi_table.table.merge import ALWAYS_DELETE
-from hudi_table.table.ports import Storage
+from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
+from hudi_table.table.rows.merge import ALWAYS_DELETE
+from hudi_table.table.store.ports import Storage
 from tests.support.tables import memory_storage
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("name", pa.string()), ("ts", pa.int64())])
@@ -124,8 +124,8 @@ import pyarrow as pa
 from hudi_table.codec.avro_schema import arrow_to_avro
 from hudi_table.codec.log_blocks import scan_blocks
 from hudi_table.codec.log_rows import avro_block
-from hudi_table.table.log_merge import SliceMerge, merged_rows
-from hudi_table.table.storage import open_storage
+from hudi_table.table.rows.log_merge import SliceMerge, merged_rows
+from hudi_table.table.store.opening import open_storage
 
 ROW, STEP = 256, 4_000
 schema = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("text", pa.string())])

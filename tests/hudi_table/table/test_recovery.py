@@ -12,14 +12,14 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import UnavailableError
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.table import recovery, rollback
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.instants import draw_instant
-from hudi_table.table.looks import Looks
-from hudi_table.table.properties import open_context
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import Transaction, begin, begin_plan
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import recovery, rollback
+from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.timeline.relisting import Looks
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
 from tests.support.written import contents, new_table, rows
 
@@ -58,7 +58,7 @@ def test_a_pending_write_without_a_sign_of_life_is_aborted_and_its_files_deleted
 
 
 def test_a_long_write_shows_signs_of_life_and_is_left_alone(monkeypatch):
-    monkeypatch.setattr("hudi_table.table.transaction.BEAT_SECONDS_LEAST", 0.01)
+    monkeypatch.setattr("hudi_table.table.commit.transaction.BEAT_SECONDS_LEAST", 0.01)
     ctx = new_context(suspect=0.03)
     commit_buckets(ctx, [0])
     txn = crashed_write(ctx)

@@ -14,9 +14,9 @@ from hudi_table.errors import CommitStateUnknownError, UnavailableError, WriteAb
 from hudi_table.model.chain import entry_path
 from hudi_table.model.instants import Action
 from hudi_table.model.names import MarkerType
-from hudi_table.table import recovery, rollback
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin
+from hudi_table.table.commit import recovery, rollback
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.timeline.active import load_timeline
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.tables import commit_buckets, finish, memory_storage, new_context, reopen, write_file

@@ -9,8 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_table.table.row_order import Layout, RowOrder, RowSample, check_columns, sortable
-from hudi_table.table.sorted_rows import SortedRows
+from hudi_table.table.rows.row_order import (
+    Layout,
+    RowOrder,
+    RowSample,
+    check_columns,
+    sortable,
+)
+from hudi_table.table.rows.sorted_rows import SortedRows
 
 ROWS = 8_000
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from hudi_table.errors import InvariantError
-from hudi_table.table.spill import GroupedRows
+from hudi_table.table.rows.spill import GroupedRows
 
 
 def batch(*values: int) -> pa.RecordBatch:

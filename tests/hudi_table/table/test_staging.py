@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hudi_table.model.findings import Check
-from hudi_table.table import staging
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.commit import leftovers
+from hudi_table.table.store.clock import SystemClock
 from tests.support.written import contents, new_table, rows
 
 HOURS = 5 * 3600
@@ -33,7 +33,7 @@ def test_what_a_kill_left_is_told_by_the_doctor_and_deleted_by_a_clean(tmp_path:
     young = left(tmp_path / "t" / "x", "young", 60)
     found = table.doctor()
     assert [(finding.check, Path(finding.path).name) for finding in found] == [(Check.LEFTOVER, "old.hudi-staging")] * 2
-    assert table.clean({"hoodie.clean.commits.retained": "1"}, force=True) or staging.sweep(table.context)
+    assert table.clean({"hoodie.clean.commits.retained": "1"}, force=True) or leftovers.sweep(table.context)
     assert [path.exists() for path in old] == [False, False]
     assert young.exists(), "its writer may be at work"
     assert contents(table) == [("a", "x", 2)]
@@ -48,5 +48,5 @@ def test_a_clean_whose_clock_is_hours_ahead_leaves_what_a_writer_is_at_work_on(
     young = left(tmp_path / "t" / ".hoodie", "young", 1)
     real = SystemClock.now
     monkeypatch.setattr(SystemClock, "now", lambda self: real(self) + timedelta(hours=5))
-    assert staging.sweep(table.context) == 0
+    assert leftovers.sweep(table.context) == 0
     assert young.exists()

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, ObjectNotFoundError
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from tests.support.s3 import S3Server, running_s3
 from tests.support.scale import scaled
 

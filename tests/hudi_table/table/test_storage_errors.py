@@ -23,9 +23,9 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage import open_storage
-from hudi_table.table.storage_errors import translate
+from hudi_table.table.store.errors import translate
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.store.ports import Storage
 from tests.support.s3 import ACCESS, Replies, S3Server, running_s3, s3_replies
 
 pytestmark = pytest.mark.s3

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hudi_table.errors import HudiError, ObjectExistsError, OutcomeUnknownError, UnavailableError
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.ports import Storage
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Storage
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.tables import memory_storage

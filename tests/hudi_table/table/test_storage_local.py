@@ -21,8 +21,8 @@ from hudi_table.errors import (
     ObjectNotFoundError,
     UnavailableError,
 )
-from hudi_table.table import storage_files
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store import local_files
+from hudi_table.table.store.opening import open_storage
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -225,7 +225,7 @@ def test_contents_are_synced_before_their_name_and_names_after(
 
 KILLED = """
 import os, sys
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
 storage = open_storage(sys.argv[1])
 with storage.open_write("p/stream") as sink:
     sink.write(b"x" * (8 << 20))
@@ -251,7 +251,7 @@ def test_a_folder_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
         sink.write(b"1")
         (tmp_path / "p").rmdir()
     assert storage.get("p/x") == b"1"
-    new = storage_files.NewFile(str(tmp_path / "q" / "r" / "x"), fsync=True)
+    new = local_files.NewFile(str(tmp_path / "q" / "r" / "x"), fsync=True)
     shutil.rmtree(tmp_path / "q")
     # The content lives on without a folder; only its name needs one.
     new.publish()
@@ -262,7 +262,7 @@ def test_a_folder_removed_meanwhile_is_made_again(tmp_path: Path) -> None:
 def test_a_file_is_replaced_though_its_folder_is_removed_before_it_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = storage_files.make_folder
+    made = local_files.make_folder
     removed: list[str] = []
 
     def made_and_removed(path: str, *, fsync: bool) -> str:
@@ -272,7 +272,7 @@ def test_a_file_is_replaced_though_its_folder_is_removed_before_it_opens(
             os.rmdir(folder)
         return folder
 
-    monkeypatch.setattr(storage_files, "make_folder", made_and_removed)
+    monkeypatch.setattr(local_files, "make_folder", made_and_removed)
     storage = open_storage(str(tmp_path))
     storage.put("p/x", b"1")
     assert removed == [str(tmp_path / "p")]

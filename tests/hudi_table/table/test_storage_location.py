@@ -13,10 +13,10 @@ from obstore.store import S3Store
 
 from hudi_table.api import open_table
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, InvalidRequestError, InvariantError
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage import Reopen, open_storage
-from hudi_table.table.storage_location import parse_location, shown
-from hudi_table.table.storage_remote import ObjectStorage
+from hudi_table.table.store.location import parse_location, shown
+from hudi_table.table.store.opening import Reopen, open_storage
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.remote import ObjectStorage
 
 NOWHERE = "http://127.0.0.1:1"
 KEYS = {"endpoint": NOWHERE, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "SECRET-VALUE", "retries": "0"}

@@ -14,11 +14,12 @@ from hudi_table.errors import WriteAbortedError, WriteConflictError
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, State, planner_claim
 from hudi_table.model.names import MarkerType
-from hudi_table.table import chain, recovery
-from hudi_table.table.materialise import materialise
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.transaction import begin, begin_plan
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.publish import materialise
+from hudi_table.table.commit.transaction import begin, begin_plan
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.tables import TestClock, commit_buckets, finish, new_context, reopen, write_file
 
 
@@ -70,8 +71,8 @@ def test_a_plan_is_published_by_whoever_comes_next_and_its_claim_goes(monkeypatc
     commit_buckets(ctx, [0])
     planning = begin_plan(ctx, Action.COMPACTION)
     with monkeypatch.context() as patch:
-        patch.setattr("hudi_table.table.decide.create_file_of", lambda *_: None)
-        patch.setattr("hudi_table.table.transaction.drop_claim", lambda *_: None)
+        patch.setattr("hudi_table.table.commit.decision.create_file_of", lambda *_: None)
+        patch.setattr("hudi_table.table.commit.transaction.drop_claim", lambda *_: None)
         planning.plan(b"plan", {"instant:" + planning.time})
     assert load_timeline(ctx).planner_claims == (planning.time,)
     commit_buckets(reopen(ctx.storage), [1])

@@ -9,11 +9,11 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.model.names import HOODIE
-from hudi_table.table import view
-from hudi_table.table.properties import open_context
-from hudi_table.table.storage import open_storage
-from hudi_table.table.timeline import load_timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.properties import open_context
+from hudi_table.table.view import file_system_view
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.create import TableSpec, create
 from tests.support.recording import RecordingStorage, Trace
 
@@ -81,7 +81,7 @@ def test_the_folder_of_the_timeline_is_no_partition(recorded: RecordingStorage) 
 
 
 def test_very_many_partitions_are_listed_at_once(recorded: RecordingStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view, "LISTED_ALONE_MAX", 2)
+    monkeypatch.setattr(file_system_view, "LISTED_ALONE_MAX", 2)
     made = table(recorded, BUCKET, *CITIES)
     found = FileSystemView(made.context, load_timeline(made.context))
     assert len(found.latest_slices(CITIES)) == len(found.latest_slices())

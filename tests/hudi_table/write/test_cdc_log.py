@@ -14,9 +14,9 @@ from hudi_table.codec.log_rows import read_rows
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.commits import WriteStat
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.properties import create_properties
-from hudi_table.table.timeline import commit_metadata, load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.properties import create_properties
 from tests.support.tables import memory_storage, reopen, simple_config
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("text", pa.string())])

@@ -17,7 +17,7 @@ from hudi_table.errors import InvalidDataError, InvalidSchemaError, InvariantErr
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
 from hudi_table.model.table_config import KeyEncoding, PartitionType, TableConfig
 from hudi_table.model.table_properties import from_properties, generator_class, to_properties
-from hudi_table.table.storage_paths import check_path
+from hudi_table.table.store.paths import check_path
 from hudi_table.write.key_text import java_float
 from hudi_table.write.keygen import partition_paths, path_problem, record_keys, with_inputs
 from tests.support.keys import config, instants, keys_of, paths_of

@@ -16,8 +16,8 @@ from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.clustering.strategy import ClusteringStrategy
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.instants import local_now
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.instants import local_now
 from tests.support.written import contents, keys, last_commit, new_table, rows, slices
 
 OPERATION = "hoodie.datasource.write.operation"

@@ -19,8 +19,8 @@ from hudi_table.errors import (
     UnsupportedTableError,
 )
 from hudi_table.model.names import PROPERTIES
-from hudi_table.table.properties import open_context, replace_properties
-from hudi_table.table.storage import open_storage
+from hudi_table.table.store.opening import open_storage
+from hudi_table.table.timeline.properties import open_context, replace_properties
 from tests.support.written import INDEXES, SCHEMA, contents, new_table, rows, slices
 
 GOOD = rows(("a", "x", 1))

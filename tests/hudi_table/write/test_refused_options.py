@@ -21,7 +21,7 @@ from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.known_options import Fate, IgnoredOptionWarning, check_options, ignored_options, known_options
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from tests.support.options import refused, taken
 from tests.support.scale import scaled
 from tests.support.written import SCHEMA, contents, new_table, rows

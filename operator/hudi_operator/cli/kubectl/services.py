@@ -13,7 +13,7 @@ from hudi_operator.cli.kubectl.access import Access
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 
 POLL_SECONDS = 0.5
 MADE_BY = {"app.kubernetes.io/created-by": "kubectl-hudi"}

@@ -21,7 +21,7 @@ from hudi_table.cli.output import Column, emit, note
 from hudi_table.cli.output import Document as Shown
 from hudi_table.model.instants import parse_instant_time
 from hudi_table.read.human import age
-from hudi_table.table.clock import SystemClock
+from hudi_table.table.store.clock import SystemClock
 
 ACTIONS = {
     "Compaction": "commit", "LogCompaction": "logcompaction", "Clustering": "replacecommit", "Cleaning": "clean",

@@ -27,19 +27,24 @@ from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.records import entry_of
 from hudi_table.services.archiving.trim import trim_chain
-from hudi_table.table import settle
-from hudi_table.table.archive import archive_files, archive_path, file_number, merge_target
-from hudi_table.table.bucket_count import settle_buckets
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.looks import looks_again
+from hudi_table.table.commit.recovery import recover, store_now
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.cleaning import oldest_needed
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.operation_log import logged
-from hudi_table.table.recovery import recover, store_now
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import (
+    archive_files,
+    archive_path,
+    file_number,
+    merge_target,
+)
+from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.write.prepare import refuse_unsupported
 
 BODIES_AHEAD = 16
@@ -239,7 +244,7 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
         if instant not in still:
             continue
         for state in states[instant.time, instant.grouped_action]:
-            settle.delete(ctx.storage, join(HOODIE, state.file_name))
+            retry.delete(ctx.storage, join(HOODIE, state.file_name))
             ctx.bodies.pop(state.file_name, None)
             done.files_deleted += 1
         done.instants.append(instant)
@@ -250,7 +255,7 @@ def _sweep(ctx: TableContext, times: set[str]) -> None:
     for folder in (TEMP, HEARTBEAT):
         for info in ctx.storage.list(folder):
             if info.path.removeprefix(f"{folder}/").partition("/")[0] in times:
-                settle.delete(ctx.storage, info.path)
+                retry.delete(ctx.storage, info.path)
 
 
 def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> ServiceResult:

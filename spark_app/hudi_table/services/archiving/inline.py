@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hudi_table.errors import HudiError
 from hudi_table.services.archiving.execute import archive
 from hudi_table.services.archiving.policy import ArchivePolicy, wants_archiving
-from hudi_table.table.context import TableContext
+from hudi_table.table.timeline.context import TableContext
 
 
 def check_archiving(options: Mapping[str, str]) -> None:

@@ -10,9 +10,14 @@ from itertools import takewhile
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.table import settle
-from hudi_table.table.archive import ArchiveFile, archive_files, archive_path, merge_target
-from hudi_table.table.context import TableContext
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.archived import (
+    ArchiveFile,
+    archive_files,
+    archive_path,
+    merge_target,
+)
+from hudi_table.table.timeline.context import TableContext
 
 
 def merge_archive(ctx: TableContext, policy: ArchivePolicy) -> int:
@@ -38,7 +43,7 @@ def merge_archive(ctx: TableContext, policy: ArchivePolicy) -> int:
         # Another archiver's file, or perhaps ours: then what it holds is there twice, which harms nobody.
         return 0
     for file in chosen:
-        settle.delete(ctx.storage, file.info.path)
+        retry.delete(ctx.storage, file.info.path)
     return len(chosen)
 
 

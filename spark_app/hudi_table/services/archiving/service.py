@@ -5,8 +5,8 @@ from __future__ import annotations
 from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving.execute import archive, preview
 from hudi_table.services.base import Unplanned
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 
 
 class ArchivingService(Unplanned):

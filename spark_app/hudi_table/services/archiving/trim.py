@@ -11,10 +11,10 @@ from hudi_table.model.chain import sequence_of
 from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN
 from hudi_table.services.planning import SAVED
-from hudi_table.table import settle
-from hudi_table.table.chain import get_entry, known_tail, write_hint
-from hudi_table.table.context import TableContext
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.chain import get_entry, known_tail, write_hint
+from hudi_table.table.timeline.context import TableContext
 
 TRIM_AGE_SECONDS = 7 * 24 * 3600.0
 TRIMMED_MAX = 1_000
@@ -39,12 +39,12 @@ def trim_chain(ctx: TableContext, now: datetime) -> int:
         entry = get_entry(ctx, number)
         if entry is None or entry.instant in present:
             break
-        settle.delete(ctx.storage, info.path)
+        retry.delete(ctx.storage, info.path)
         ctx.entries.pop(number, None)
         done += 1
     for info in ctx.storage.list(SAVED):
         if (now - info.modified).total_seconds() >= least_age:
-            settle.delete(ctx.storage, info.path)
+            retry.delete(ctx.storage, info.path)
     if entries:
         write_hint(ctx, known_tail(ctx).sequence)
     return done

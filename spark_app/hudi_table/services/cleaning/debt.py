@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.services.cleaning.plan import clean_choice
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.view.file_system_view import FileSystemView
 
 
 def bytes_to_clean(view: FileSystemView, options: Mapping[str, str]) -> int:

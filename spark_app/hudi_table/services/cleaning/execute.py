@@ -27,17 +27,24 @@ from hudi_table.model.services import ServiceResult, ServiceType
 from hudi_table.read.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
-from hudi_table.table import chain, settle, staging
-from hudi_table.table.cleans import CleanPlan, read_plan, read_record, record_body
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.looks import looks_again
+from hudi_table.table.commit import leftovers
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.telling import tell_clean
-from hudi_table.table.operation_log import logged
-from hudi_table.table.ports import Engine, ObjectInfo
-from hudi_table.table.timeline import Timeline, body, load_timeline
-from hudi_table.table.view import replaced_at
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Engine, ObjectInfo
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, body, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.clean_plans import (
+    CleanPlan,
+    read_plan,
+    read_record,
+    record_body,
+)
+from hudi_table.table.view.file_system_view import replaced_at
 from hudi_table.write.attempt import partition_metadata
 from hudi_table.write.prepare import refuse_unsupported
 
@@ -73,7 +80,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
     settle_metadata(ctx)
-    settle.put(ctx.storage, f"{HOODIE}/{clean.with_state(State.INFLIGHT).file_name}", body(ctx, clean))
+    retry.put(ctx.storage, f"{HOODIE}/{clean.with_state(State.INFLIGHT).file_name}", body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
     wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
@@ -89,10 +96,10 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
         path = f"{HOODIE}/{clean.with_state(State.COMPLETED).file_name}"
-        settle.settle(lambda: ctx.storage.put_if_absent(path, data))
+        retry.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)
-    staging.sweep(ctx)
+    leftovers.sweep(ctx)
     sizes = {info.path: info.size for info in files}
     return _result(ctx, instant, sum(sizes.get(join(*file), 0) for file in deleted))
 
@@ -100,7 +107,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
 def _delete(ctx: TableContext, file: _File) -> bool:
     """Whether the file is gone. A store that fails for all of them fails again when the clean is recorded."""
     try:
-        settle.delete(ctx.storage, join(*file))
+        retry.delete(ctx.storage, join(*file))
     except (AccessDeniedError, UnavailableError):
         return False
     return True
@@ -128,13 +135,13 @@ def _drop_partition(ctx: TableContext, partition: str) -> bool:
     """Delete the metadata file of an emptied partition, unless something is there or may come; whether it is gone."""
     path = join(partition, PARTITION_METADATA)
     if not _in_use(ctx, partition):
-        settle.delete(ctx.storage, path)
+        retry.delete(ctx.storage, path)
         if not _in_use(ctx, partition):
             return True
     try:
         ctx.storage.head(path)
     except ObjectNotFoundError:
-        settle.put(ctx.storage, path, partition_metadata(load_timeline(ctx).commits[0].time, partition))
+        retry.put(ctx.storage, path, partition_metadata(load_timeline(ctx).commits[0].time, partition))
     return False
 
 

@@ -13,9 +13,9 @@ from hudi_table.model.services import ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 
 def cleans_itself(options: Mapping[str, str]) -> bool:

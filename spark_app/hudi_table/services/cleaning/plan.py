@@ -25,17 +25,23 @@ from hudi_table.read.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups
 from hudi_table.services.planning import Choose, Draft, publish
-from hudi_table.table.cleans import CleanPlan, CleanRecord, last_clean, parse_clean, pending_cleans
-from hudi_table.table.context import TableContext
-from hudi_table.table.held import held_groups
-from hudi_table.table.instants import local_now
-from hudi_table.table.listing import list_data_files, partitions_in
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.recovery import recover_failed_writes
-from hudi_table.table.savepoints import savepoints
-from hudi_table.table.staged import sweep_staged
-from hudi_table.table.timeline import Timeline, commit_metadata
-from hudi_table.table.view import FileSystemView, replaced_at
+from hudi_table.table.commit.pending_plans import held_groups
+from hudi_table.table.commit.recovery import recover_failed_writes
+from hudi_table.table.rows.staged import sweep_staged
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.view.clean_plans import (
+    CleanPlan,
+    CleanRecord,
+    last_clean,
+    parse_clean,
+    pending_cleans,
+)
+from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
+from hudi_table.table.view.listing import list_data_files, partitions_in
+from hudi_table.table.view.savepoints import savepoints
 from hudi_table.write.guards import check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 

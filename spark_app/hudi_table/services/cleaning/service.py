@@ -9,9 +9,9 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
 from hudi_table.services.planning import Choose, preview, publish_approved
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 
 class CleaningService:

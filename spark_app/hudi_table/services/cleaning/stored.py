@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.timeline import Timeline
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
-from hudi_table.table.context import TableContext
-from hudi_table.table.instants import local_now
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.operations import CommitResult, WriteRequest, write
 
 _PREFIX = "hoodie.partition.ttl"

@@ -40,17 +40,17 @@ from hudi_table.services.clustering.sources import (
 )
 from hudi_table.services.clustering.strategy import order_of
 from hudi_table.services.file_filters import options_of_rewrite
-from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, planned_clustering
-from hudi_table.table.context import TableContext
-from hudi_table.table.exclusion import group_touches
-from hudi_table.table.held import live_clusterings
-from hudi_table.table.looks import looks_again
+from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.settling import settle_metadata
-from hudi_table.table.operation_log import logged
-from hudi_table.table.ports import Engine
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.row_order import RowOrder
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.rows.row_order import RowOrder
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
 from hudi_table.write.guards import check_renames
 from hudi_table.write.prepare import refuse_unsupported

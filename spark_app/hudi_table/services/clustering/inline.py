@@ -10,10 +10,10 @@ from hudi_table.model.known_options import boolean_option
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import clustering_choice, schedule_clustering
 from hudi_table.services.clustering.trigger import Cadence
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looking
 
 INLINE = "hoodie.clustering.inline"
 SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"

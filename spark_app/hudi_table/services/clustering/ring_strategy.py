@@ -21,9 +21,9 @@ from hudi_table.model.options import WriteOptions
 from hudi_table.model.rings import Node, Ring, new_prefix, nodes_text, parse_nodes
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.services.clustering.strategy import PartitionChoice, SliceGroup
-from hudi_table.table.clusterings import ClusteringGroup
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.clustering_plans import ClusteringGroup
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 SPLIT = "hoodie.bucket.index.split.threshold"
 MERGE = "hoodie.bucket.index.merge.threshold"

@@ -21,16 +21,21 @@ from hudi_table.services.clustering.ring_strategy import (
     ring_change,
 )
 from hudi_table.services.clustering.sources import SliceSources
-from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
-from hudi_table.table.held import clustered_groups
-from hudi_table.table.instants import local_now
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.ports import Engine
-from hudi_table.table.rings import RINGS, FixedRings, TableRings, ring_path
-from hudi_table.table.transaction import Transaction
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.commit.pending_plans import clustered_groups
+from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
+from hudi_table.table.view.hash_rings import (
+    RINGS,
+    FixedRings,
+    TableRings,
+    ring_path,
+)
+from hudi_table.table.view.listing import list_data_files
 from hudi_table.write.prepare import resolve_index
 from hudi_table.write.resize_task import ResizeTask, RingRouter
 

@@ -23,22 +23,22 @@ from hudi_table.services.clustering.trigger import Cadence, Trigger
 from hudi_table.services.compaction.debt import free_slices
 from hudi_table.services.compaction.strategy import Candidate
 from hudi_table.services.planning import Choose, Draft, publish
-from hudi_table.table.clusterings import (
+from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.rows.row_order import check_columns
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.view.clustering_plans import (
     ClusteringGroup,
     ClusteringPlan,
     clustering_body,
     parse_clustering,
     planned_clustering,
 )
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
-from hudi_table.table.exclusion import group_touches
-from hudi_table.table.instants import local_now
-from hudi_table.table.looks import looking
-from hudi_table.table.row_order import check_columns
-from hudi_table.table.schemas import table_schema
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported
 

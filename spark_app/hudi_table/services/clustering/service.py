@@ -10,10 +10,10 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
 from hudi_table.services.planning import Choose, preview, publish_approved
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looking
 
 
 @dataclass(frozen=True, slots=True)

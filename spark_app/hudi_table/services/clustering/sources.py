@@ -23,18 +23,18 @@ from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options import WriteOptions
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.read.plan import META_FIELDS
-from hudi_table.table import recovery
-from hudi_table.table.clusterings import ClusteringPlan
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
-from hudi_table.table.exclusion import CLUSTER
-from hudi_table.table.log_merge import SliceMerge
-from hudi_table.table.log_scan import VisibleInstants, rows_of
-from hudi_table.table.row_order import check_columns
-from hudi_table.table.schemas import table_avro_schema, table_schema
-from hudi_table.table.timeline import Timeline, commit_metadata
-from hudi_table.table.transaction import Transaction, resume
-from hudi_table.table.view import FileSystemView, LogFile
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.conflicts import CLUSTER
+from hudi_table.table.commit.transaction import Transaction, resume
+from hudi_table.table.rows.log_merge import SliceMerge
+from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
+from hudi_table.table.rows.row_order import check_columns
+from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.view.clustering_plans import ClusteringPlan
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import FileSystemView, LogFile
 from hudi_table.write.compact_task import CompactionTask
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 

@@ -19,8 +19,8 @@ from enum import StrEnum
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.known_options import boolean_option, choice_option, given, whole_option
 from hudi_table.model.options import WriteOptions
-from hudi_table.table.row_order import Layout, RowOrder
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.row_order import Layout, RowOrder
+from hudi_table.table.view.file_system_view import FileSlice
 
 PLAN = "hoodie.clustering.plan.strategy."
 CLASS = PLAN + "class"

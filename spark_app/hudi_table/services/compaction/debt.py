@@ -20,13 +20,13 @@ from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.compactions import pending_compactions
-from hudi_table.table.held import held_groups
-from hudi_table.table.instants import local_now
-from hudi_table.table.log_scan import VisibleInstants, rows_of
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice, FileSystemView, LogFile
+from hudi_table.table.commit.pending_plans import held_groups
+from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.view.compaction_plans import pending_compactions
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile
 
 
 def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> CompactionDebt:

@@ -26,21 +26,21 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.options import WriteOptions
 from hudi_table.read.plan import META_FIELDS
 from hudi_table.services.file_filters import options_of_rewrite
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
-from hudi_table.table.counting import never_counted
-from hudi_table.table.held import given_up_log_compactions
-from hudi_table.table.log_merge import SliceMerge
-from hudi_table.table.log_scan import VisibleInstants
-from hudi_table.table.looks import looks_again
-from hudi_table.table.lost_files import last_plan, seconds_left, waits
+from hudi_table.table.commit.lost_files import last_plan, seconds_left, waits
+from hudi_table.table.commit.missing_files import never_counted
+from hudi_table.table.commit.pending_plans import given_up_log_compactions
+from hudi_table.table.commit.transaction import Transaction, resume
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.settling import settle_metadata
-from hudi_table.table.operation_log import logged
-from hudi_table.table.ports import Engine
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.schemas import table_avro_schema, table_schema
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.transaction import Transaction, resume
+from hudi_table.table.rows.log_merge import SliceMerge
+from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.write.compact_task import CompactionTask, compact_file_group, compact_logs, log_place
 from hudi_table.write.guards import check_renames
 from hudi_table.write.prepare import refuse_unsupported

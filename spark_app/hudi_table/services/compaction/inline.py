@@ -11,9 +11,9 @@ from hudi_table.model.known_options import boolean_option
 from hudi_table.model.table_config import TableType
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 INLINE = "hoodie.compact.inline"
 SCHEDULE_INLINE = "hoodie.compact.schedule.inline"

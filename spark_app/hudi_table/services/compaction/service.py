@@ -10,9 +10,9 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
 from hudi_table.services.planning import Choose, preview, publish, publish_approved
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 
 @dataclass(frozen=True, slots=True)

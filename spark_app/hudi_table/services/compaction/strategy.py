@@ -17,7 +17,7 @@ from functools import partial
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model import digits
 from hudi_table.model.known_options import whole_option
-from hudi_table.table.view import FileSlice
+from hudi_table.table.view.file_system_view import FileSlice
 
 STRATEGY = "hoodie.compaction.strategy"
 TARGET_IO = "hoodie.compaction.target.io"

@@ -15,14 +15,14 @@ from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, State, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
-from hudi_table.table.bucket_count import refresh_buckets
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.ports import Engine, ObjectInfo
-from hudi_table.table.timeline import Timeline, commit_metadata, load_timeline
-from hudi_table.table.undo import UNDOING, planned_undo
-from hudi_table.table.view import BaseFile, LogFile, replaced_groups
+from hudi_table.table.commit.undo import UNDOING, planned_undo
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.ports import Engine, ObjectInfo
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.bucket_count import refresh_buckets
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import BaseFile, LogFile, replaced_groups
+from hudi_table.table.view.listing import list_data_files
 
 REQUESTS_AHEAD = 16
 """Requests at once: waiting for a store, not work."""

@@ -26,13 +26,13 @@ from hudi_table.model.names import (
 )
 from hudi_table.services.doctor.examined import Examined, Group
 from hudi_table.services.doctor.rings import foreign_nodes, ring_finding
-from hudi_table.table.clusterings import planned_clustering
-from hudi_table.table.compactions import planned_slices
-from hudi_table.table.counting import counted_log
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.rings import TableRings
-from hudi_table.table.savepoints import savepoints
-from hudi_table.table.view import BaseFile, LogFile
+from hudi_table.table.commit.missing_files import counted_log
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.view.clustering_plans import planned_clustering
+from hudi_table.table.view.compaction_plans import planned_slices
+from hudi_table.table.view.file_system_view import BaseFile, LogFile
+from hudi_table.table.view.hash_rings import TableRings
+from hudi_table.table.view.savepoints import savepoints
 from hudi_table.write.prepare import resolve_index
 
 

@@ -8,9 +8,9 @@ from hudi_table.errors import HudiError
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.properties import drop_metadata_table
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import drop_metadata_table
 
 FINDINGS_MAX = 20
 """One is reason enough to switch it off."""

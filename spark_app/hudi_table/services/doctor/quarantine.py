@@ -15,10 +15,10 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import QUARANTINE, join
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_files
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
-from hudi_table.table.instants import draw_instant
-from hudi_table.table.looks import looks_again
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.relisting import looks_again
 
 MANIFEST = "manifest.json"
 _COPY_BYTES = 8 << 20
@@ -71,7 +71,7 @@ def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | N
     made = Quarantine(draw_instant(ctx, max(_times(ctx), default="")), files)
     folder = join(QUARANTINE, made.time)
     document = {"time": made.time, "files": [asdict(item) for item in files]}
-    settle.put(ctx.storage, f"{folder}/{MANIFEST}", json.dumps(document, indent=2, ensure_ascii=False).encode())
+    retry.put(ctx.storage, f"{folder}/{MANIFEST}", json.dumps(document, indent=2, ensure_ascii=False).encode())
     for item in files:
         _move(ctx, item.path, f"{folder}/{item.path}", item.size)
     return made
@@ -98,14 +98,14 @@ def put_back(ctx: TableContext, time: str) -> Quarantine:
         if there is None:
             _move(ctx, f"{folder}/{item.path}", item.path, item.size)
         elif there == item.size:
-            settle.delete(ctx.storage, f"{folder}/{item.path}")
+            retry.delete(ctx.storage, f"{folder}/{item.path}")
         else:
             raise InvalidRequestError(
                 f"{item.path} is there with {there:,} bytes, and {item.size:,} were put aside; move it away first",
                 base_path=ctx.base_path,
                 path=item.path,
             )
-    settle.delete(ctx.storage, f"{folder}/{MANIFEST}")
+    retry.delete(ctx.storage, f"{folder}/{MANIFEST}")
     return made
 
 
@@ -119,7 +119,7 @@ def _move(ctx: TableContext, source: str, target: str, size: int) -> None:
             while data := opened.read(_COPY_BYTES):
                 sink.write(data)
 
-    settle.settle(copy)
+    retry.settle(copy)
     copied = _size(ctx, target)
     if copied != size:
         raise UnavailableError(
@@ -127,7 +127,7 @@ def _move(ctx: TableContext, source: str, target: str, size: int) -> None:
             base_path=ctx.base_path,
             path=target,
         )
-    settle.delete(ctx.storage, source)
+    retry.delete(ctx.storage, source)
 
 
 def _size(ctx: TableContext, path: str) -> int | None:

@@ -11,8 +11,8 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.table.rings import RINGS
-from hudi_table.table.view import BaseFile
+from hudi_table.table.view.file_system_view import BaseFile
+from hudi_table.table.view.hash_rings import RINGS
 
 
 def foreign_nodes(seen: Examined, index: ConsistentIndex) -> Iterator[Finding]:

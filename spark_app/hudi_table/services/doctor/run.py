@@ -13,12 +13,12 @@ from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.keys import duplicate_keys, wrong_keys
 from hudi_table.services.doctor.logs import damaged_logs
 from hudi_table.services.doctor.metadata import metadata_table
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.looks import looks_again
-from hudi_table.table.operation_log import logged
-from hudi_table.table.reporting import reporting
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.engine.progress import reporting
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 

@@ -13,8 +13,8 @@ from hudi_table.services.base import Unplanned
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, quarantine
 from hudi_table.services.doctor.run import examine
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 
 
 @dataclass(frozen=True, slots=True)

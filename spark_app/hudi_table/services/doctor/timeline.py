@@ -14,12 +14,12 @@ from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.model.names import HEARTBEAT, HOODIE, PROPERTIES, PROPERTIES_BACKUP, TEMP
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import parsed_properties
-from hudi_table.table.staged import stale_staged
-from hudi_table.table.staging import abandoned
-from hudi_table.table.timeline import body
+from hudi_table.table.commit.leftovers import abandoned
+from hudi_table.table.rows.staged import stale_staged
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import body
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import parsed_properties
 
 _WITH_PLAN = frozenset({*PLANNED_ACTIONS, Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
 _AVRO = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOINT})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 
 @dataclass(frozen=True, slots=True)

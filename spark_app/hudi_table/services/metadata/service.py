@@ -10,10 +10,10 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.base import Unplanned
 from hudi_table.services.metadata.building import build, wanted_partitions
 from hudi_table.services.metadata.report import report
-from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.listing import list_data_files
 
 
 class IndexingService(Unplanned):

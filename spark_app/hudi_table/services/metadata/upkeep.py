@@ -15,15 +15,15 @@ from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.names import HOODIE, join
 from hudi_table.services.archiving.execute import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looks_again
+from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
 from hudi_table.table.metadata.settling import KEPT, drop
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.recovery import store_now
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
 
 DELTAS = "hoodie.metadata.compact.max.delta.commits"
 INSTANTS_LEAST, INSTANTS_MOST = 20, 30
@@ -75,7 +75,7 @@ def archive_metadata(ctx: TableContext, table: MetadataTable) -> int:
         for instant in instants:
             # Requested and inflight first, so that nothing archived ever looks pending.
             for state in states[instant.time, instant.grouped_action]:
-                settle.delete(table.ctx.storage, join(HOODIE, state.file_name))
+                retry.delete(table.ctx.storage, join(HOODIE, state.file_name))
     return len(leaving)
 
 

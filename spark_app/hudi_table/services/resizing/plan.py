@@ -24,13 +24,18 @@ from hudi_table.model.table_config import IndexType
 from hudi_table.model.touches import TABLE
 from hudi_table.services.compaction.debt import counted_slices
 from hudi_table.services.planning import Choose, Draft
-from hudi_table.table.bucket_count import refresh_buckets
-from hudi_table.table.clusterings import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
-from hudi_table.table.compactions import PlannedSlice
-from hudi_table.table.context import TableContext
-from hudi_table.table.held import live_clusterings
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.bucket_count import refresh_buckets
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.clustering_plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    clustering_body,
+    parse_clustering,
+)
+from hudi_table.table.view.compaction_plans import PlannedSlice
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.guards import check_renames, check_timeline
 from hudi_table.write.prepare import refuse_unsupported, resolve_index
 

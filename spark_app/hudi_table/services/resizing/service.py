@@ -11,10 +11,10 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.planning import Choose, preview, publish, publish_approved
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looking
-from hudi_table.table.ports import Engine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looking
 
 
 @dataclass(frozen=True, slots=True)

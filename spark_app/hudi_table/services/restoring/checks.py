@@ -8,15 +8,15 @@ from hudi_table.errors import InvalidRequestError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant
 from hudi_table.model.names import join, parse_base_file
-from hudi_table.table import recovery
-from hudi_table.table.compactions import pending_plans
-from hudi_table.table.context import TableContext
-from hudi_table.table.counting import counted_log
-from hudi_table.table.held import live_clusterings
-from hudi_table.table.listing import list_data_files
-from hudi_table.table.savepoints import savepoints
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.missing_files import counted_log
+from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.compaction_plans import pending_plans
+from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.listing import list_data_files
+from hudi_table.table.view.savepoints import savepoints
 
 
 def check_savepoint(ctx: TableContext, timeline: Timeline, savepoint: str) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.lost_files import compaction_at, lost_files, plan_again
-from hudi_table.table.timeline import commit_metadata
-from hudi_table.table.transaction import caught_up
+from hudi_table.table.commit.lost_files import compaction_at, lost_files, plan_again
+from hudi_table.table.commit.transaction import caught_up
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.operations import DEFAULT_MEMORY
 
 

@@ -16,11 +16,11 @@ from hudi_table.services.restoring.checks import (
     check_what_comes_back,
     not_newest,
 )
-from hudi_table.table.context import TableContext
-from hudi_table.table.rollback import rollback_plan
-from hudi_table.table.timeline import Timeline, commit_metadata
-from hudi_table.table.undo import restore_plan
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit.rollback import rollback_plan
+from hudi_table.table.commit.undo import restore_plan
+from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSystemView
 
 TOUCHES = frozenset({TABLE, CLEANING, METADATA})
 """A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back, and a building of the metadata

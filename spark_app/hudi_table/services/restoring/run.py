@@ -11,15 +11,15 @@ from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.losing import give_up
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice, written_after
-from hudi_table.table import recovery
-from hudi_table.table.clusterings import pending_clusterings
-from hudi_table.table.context import TableContext
-from hudi_table.table.looks import looks_again
-from hudi_table.table.operation_log import logged
-from hudi_table.table.timeline import Timeline, load_timeline, records_of
-from hudi_table.table.transaction import caught_up
-from hudi_table.table.undo import carry_out, planned_undo
-from hudi_table.table.view import FileSystemView
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.transaction import caught_up
+from hudi_table.table.commit.undo import carry_out, planned_undo
+from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.timeline.active import Timeline, load_timeline, records_of
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.view.clustering_plans import pending_clusterings
+from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.guards import drop_metadata_if_any
 from hudi_table.write.prepare import refuse_unsupported
 

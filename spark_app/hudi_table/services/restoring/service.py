@@ -11,8 +11,8 @@ from hudi_table.services.base import Unplanned
 from hudi_table.services.planning import preview
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice
 from hudi_table.services.restoring.run import restore, rollback
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.prepare import refuse_unsupported
 
 

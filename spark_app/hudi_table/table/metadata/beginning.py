@@ -15,10 +15,10 @@ from hudi_table.model.java_properties import render_properties
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, group_file_id, partition_of_shard
 from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, join, parse_log_file
 from hudi_table.model.table_properties import checksum
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.table import context_of
 from hudi_table.table.metadata.writing import log_bytes
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.context import TableContext
 
 Groups = Mapping[str | None, int]
 """How many file groups each data partition has in a record index by partition, or under None a partition that is not by data partition."""
@@ -48,9 +48,9 @@ def begin(
     for partition, instant in partitions.items():
         for of, count in groups[partition].items():
             first_logs(own, partition, instant, of, count)
-        settle.put(own.storage, join(partition, PARTITION_METADATA), _partition_metadata(instant))
+        retry.put(own.storage, join(partition, PARTITION_METADATA), _partition_metadata(instant))
     # Last, for a folder without them is no table.
-    settle.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
+    retry.put(own.storage, PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
 
 
 def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of: str | None, count: int) -> None:
@@ -59,7 +59,7 @@ def first_logs(own: TableContext, partition: MetadataPartition, instant: str, of
     data = log_bytes(empty, pa.array([], pa.string()), partition, instant)
     for number in range(count):
         log = LogFileName(group_file_id(partition, number, of), instant, 1, EMPTY_LOG_TOKEN)
-        settle.put(own.storage, join(partition, str(log)), data)
+        retry.put(own.storage, join(partition, str(log)), data)
 
 
 def planned_groups(own: TableContext, partition: MetadataPartition, instant: str) -> dict[str | None, int]:

@@ -47,9 +47,9 @@ from hudi_table.model.names import (
 from hudi_table.model.options import PARTITION_SHARDS
 from hudi_table.model.table_properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.touches import METADATA
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.commit.recovery import store_now
+from hudi_table.table.commit.transaction import caught_up, planning
+from hudi_table.table.commit.undo import is_decided
 from hudi_table.table.metadata.beginning import Groups, begin, first_logs, planned_groups
 from hudi_table.table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
 from hudi_table.table.metadata.deriving import entries_of_table, stored_schema
@@ -58,11 +58,11 @@ from hudi_table.table.metadata.records import Derive
 from hudi_table.table.metadata.settling import OF_KEYS, is_built, settle_metadata
 from hudi_table.table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
 from hudi_table.table.metadata.writing import by_group, publish
-from hudi_table.table.properties import drop_metadata_table, replace_properties
-from hudi_table.table.recovery import store_now
-from hudi_table.table.timeline import Timeline, body, load_timeline
-from hudi_table.table.transaction import caught_up, planning
-from hudi_table.table.undo import is_decided
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import Timeline, body, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.view.listing import list_data_files, partitions_in
 
 _PLAN_VERSION = 1
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
@@ -125,7 +125,7 @@ def build_metadata(
         # What lies there without being named is of a building, or a dropping, that ended half-way.
         drop_metadata_table(ctx, None)
     for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
-        settle.delete(ctx.storage, info.path)
+        retry.delete(ctx.storage, info.path)
     instant = _plan(ctx, missing, limits)
     _execute(ctx, Building(instant, _initial(instant.time, missing)))
     return True
@@ -213,7 +213,7 @@ def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[Metadat
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
-    settle.put(ctx.storage, f"{HOODIE}/{building.instant.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(ctx.storage, f"{HOODIE}/{building.instant.with_state(State.INFLIGHT).file_name}", b"")
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
@@ -253,7 +253,7 @@ def _complete(ctx: TableContext, building: Building) -> None:
     report = write_container("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
     path = f"{HOODIE}/{building.instant.with_state(State.COMPLETED).file_name}"
     with suppress(ObjectExistsError):
-        settle.settle(lambda: ctx.storage.put_if_absent(path, report))
+        retry.settle(lambda: ctx.storage.put_if_absent(path, report))
 
 
 def _parts(
@@ -333,7 +333,7 @@ def _base_files(
         name = HFileName(file_id, EMPTY_LOG_TOKEN, others.get(file_id, instant))
         data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
         path = join(partition, str(name))
-        settle.put(own.storage, path, data)
+        retry.put(own.storage, path, data)
         stats.append(
             WriteStat(
                 file_id=name.file_id,

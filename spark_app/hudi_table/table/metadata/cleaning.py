@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, data_instant
-from hudi_table.table import settle
-from hudi_table.table.log_scan import rows_of
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.view import FileSlice
+from hudi_table.table.rows.log_scan import rows_of
+from hudi_table.table.store import retry
+from hudi_table.table.view.file_system_view import FileSlice
 
 SLICES_KEPT = 3
 """Base files of each group that stay: a reader that listed the table before a compaction or two still finds its slice."""
@@ -46,5 +46,5 @@ def oldest_needed(table: MetadataTable) -> str:
 def _delete(table: MetadataTable, item: FileSlice) -> int:
     paths = [log.path for log in item.logs] + ([item.base.path] if item.base else [])
     for path in paths:
-        settle.delete(table.ctx.storage, path)
+        retry.delete(table.ctx.storage, path)
     return len(paths)

@@ -35,18 +35,18 @@ from hudi_table.model.metadata_table import (
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.touches import metadata_touch
-from hudi_table.table import settle
-from hudi_table.table.compactions import PlannedSlice, plan_body, planned_slices
-from hudi_table.table.context import TableContext
-from hudi_table.table.log_scan import rows_of
+from hudi_table.table.commit.transaction import planning
 from hudi_table.table.metadata.merging import listed
 from hudi_table.table.metadata.reading import latest_of, slice_parts
 from hudi_table.table.metadata.records import file_records
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.metadata.writing import completed_body
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.transaction import planning
-from hudi_table.table.view import BaseFile, FileSlice, LogFile
+from hudi_table.table.rows.log_scan import rows_of
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.compaction_plans import PlannedSlice, plan_body, planned_slices
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
 
 DELTAS_MAX = 10
 """Deltacommits after which a compaction is due: Hudi's default of `hoodie.metadata.compact.max.delta.commits`."""
@@ -154,7 +154,7 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
     Who slept over it leaves the end to others: a completed file that comes back after its archiving moves the start of the timeline.
     """
     storage, begun = table.ctx.storage, table.ctx.clock.boot_seconds()
-    settle.put(storage, f"{HOODIE}/{instant.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(storage, f"{HOODIE}/{instant.with_state(State.INFLIGHT).file_name}", b"")
     stats = [_merge(table, item, instant.time) for item in planned_slices(table.ctx, instant)]
     done = completed_body(stats, OPERATION, compacted=True)
     if table.ctx.clock.boot_seconds() - begun > table.ctx.settings.fresh_seconds:
@@ -162,7 +162,7 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
             f"compacting the metadata table took longer than {table.ctx.settings.fresh_seconds:.0f} s; the next write goes on",
             base_path=table.ctx.base_path,
         )
-    settle.put(storage, f"{HOODIE}/{instant.with_state(State.COMPLETED).file_name}", done)
+    retry.put(storage, f"{HOODIE}/{instant.with_state(State.COMPLETED).file_name}", done)
 
 
 def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
@@ -178,7 +178,7 @@ def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
     name = HFileName(planned.file_id, EMPTY_LOG_TOKEN, time)
     data = write_hfile(rows["key"], encode_metadata(rows, file_name=str(name)), schema=metadata_schema())
     path = join(planned.partition, str(name))
-    settle.put(table.ctx.storage, path, data)
+    retry.put(table.ctx.storage, path, data)
     return WriteStat(
         file_id=planned.file_id,
         path=path,

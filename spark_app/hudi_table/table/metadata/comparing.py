@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
-from hudi_table.table.cleans import pending_cleans
-from hudi_table.table.context import TableContext
-from hudi_table.table.listing import list_data_files, partitions_in
 from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
 from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.clean_plans import pending_cleans
+from hudi_table.table.view.listing import list_data_files, partitions_in
 
 
 @dataclass(frozen=True, slots=True)

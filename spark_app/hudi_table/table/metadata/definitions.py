@@ -18,9 +18,9 @@ from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import HOODIE
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
-from hudi_table.table.properties import replace_properties
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import replace_properties
 
 DEFINITIONS: Final = f"{HOODIE}/.index_defs/index.json"
 _PROPERTY: Final = "hoodie.table.index.defs.path"
@@ -73,7 +73,7 @@ def noted_by_partition(ctx: TableContext) -> bool:
 def _note(ctx: TableContext, index: dict[str, Any]) -> None:
     """Put one note in the place of that of the same index; those of others stay as they are."""
     found = _read(ctx) | {index["indexName"]: index}
-    settle.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: found}, indent=2).encode())
+    retry.put(ctx.storage, DEFINITIONS, json.dumps({_DEFINED: found}, indent=2).encode())
     replace_properties(ctx, {_PROPERTY: DEFINITIONS})
 
 

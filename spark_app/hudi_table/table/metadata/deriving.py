@@ -25,9 +25,7 @@ from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.listing import list_data_files, partitions_in
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.comparing import committed_files
 from hudi_table.table.metadata.locating import locations_of
 from hudi_table.table.metadata.records import (
@@ -38,8 +36,10 @@ from hudi_table.table.metadata.records import (
     entries_of_files,
     file_records,
 )
-from hudi_table.table.schemas import table_schema
-from hudi_table.table.timeline import Timeline, load_timeline
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.view.listing import list_data_files, partitions_in
 
 FOOTERS_AHEAD = 8
 _ROWS = (BlockType.AVRO, BlockType.PARQUET)

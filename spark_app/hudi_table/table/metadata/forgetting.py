@@ -12,10 +12,10 @@ from hudi_table.codec.log_blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, parse_instant
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, parse_log_file
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
-from hudi_table.table.ports import ObjectInfo, Storage
-from hudi_table.table.properties import drop_metadata_table
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import ObjectInfo, Storage
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import drop_metadata_table
 
 _TIMELINE = f"{METADATA_TABLE}/{HOODIE}"
 
@@ -33,7 +33,7 @@ def forget_delta(ctx: TableContext, time: str) -> None:
         drop_metadata_table(ctx, f"a log of it holds blocks of {time}, which was rolled back, and of other commits")
         return
     for path in logs:
-        settle.delete(storage, path)
+        retry.delete(storage, path)
     states = [
         (found.state is State.COMPLETED, info.path)
         for info in infos
@@ -43,7 +43,7 @@ def forget_delta(ctx: TableContext, time: str) -> None:
     ]
     # The completed one first: without it the others make the instant pending, which counts for nothing.
     for _, path in sorted(states, reverse=True):
-        settle.delete(storage, path)
+        retry.delete(storage, path)
 
 
 def instants_written(storage: Storage) -> set[str]:

@@ -31,16 +31,16 @@ from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
 from hudi_table.model.table_config import MergeMode, TableConfig
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.live_keys import LiveKeys
-from hudi_table.table.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.lookups import Located, RecordShards
 from hudi_table.table.metadata.merging import latest
 from hudi_table.table.metadata.reading import GROUPS_AHEAD
 from hudi_table.table.metadata.records import Entries
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.rows.live_keys import LiveKeys
+from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 CLUSTER = "CLUSTER"
 _UPSERT = "UPSERT"

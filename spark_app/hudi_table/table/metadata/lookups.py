@@ -21,15 +21,15 @@ from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.reading import GROUPS_AHEAD, latest_of, parts_of
 from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import CountedInstants, MetadataTable
-from hudi_table.table.ports import Storage
-from hudi_table.table.storage_below import StorageBelow
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.subfolder import StorageBelow
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 

@@ -15,12 +15,12 @@ from hudi_table.codec.log_rows import read_deletes
 from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, group_file_id, partition_of_key
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.log_scan import ShownInstants, slice_blocks
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata.merging import DELETED, LISTED, latest, listed
 from hudi_table.table.metadata.table import CountedInstants, MetadataTable
-from hudi_table.table.ports import Storage
-from hudi_table.table.slices import FileSlice
+from hudi_table.table.rows.log_scan import ShownInstants, slice_blocks
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.view.file_groups import FileSlice
 
 GROUPS_AHEAD = 8
 """File groups looked into at once: they wait for the store."""

@@ -20,13 +20,13 @@ from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidDataError, ObjectNotFoundError
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, data_instant, group_file_id
-from hudi_table.table.context import TableContext
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.listing import list_data_files, partitions_in
-from hudi_table.table.live_keys import LiveKeys
-from hudi_table.table.spill import GroupedRows
-from hudi_table.table.timeline import Timeline
-from hudi_table.table.view import FileSlice, FileSystemView
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows.live_keys import LiveKeys
+from hudi_table.table.rows.spill import GroupedRows
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
+from hudi_table.table.view.listing import list_data_files, partitions_in
 
 KEYS_BYTES = 256 << 20
 """Keys that are held in memory before they go to disk."""

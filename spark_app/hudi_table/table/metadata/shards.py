@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id, partition_of_shard
-from hudi_table.table.log_scan import ShownInstants
-from hudi_table.table.slices import LogFile
+from hudi_table.table.rows.log_scan import ShownInstants
+from hudi_table.table.view.file_groups import LogFile
 
 
 def is_there(logs: Iterable[LogFile], counted: ShownInstants, *, based: bool) -> bool:

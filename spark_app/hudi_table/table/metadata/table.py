@@ -19,13 +19,13 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log
 from hudi_table.model.options import PARTITION_SHARDS
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_table.table.context import TableContext
 from hudi_table.table.metadata.definitions import noted_by_partition
-from hudi_table.table.ports import ObjectInfo
-from hudi_table.table.properties import parsed_properties, read_properties
-from hudi_table.table.slices import FileGroup, groups_of
-from hudi_table.table.storage_below import StorageBelow
-from hudi_table.table.timeline import Timeline, records_of, timeline_of
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.store.subfolder import StorageBelow
+from hudi_table.table.timeline.active import Timeline, records_of, timeline_of
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import parsed_properties, read_properties
+from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
 VERSION = "6"

@@ -12,15 +12,15 @@ from hudi_table.errors import WriteAbortedError
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Instant, State
 from hudi_table.model.touches import metadata_delta_touch
-from hudi_table.table import chain
-from hudi_table.table.context import TableContext
-from hudi_table.table.decide import Decider
-from hudi_table.table.exclusion import Claimed
-from hudi_table.table.materialise import materialise_predecessors
+from hudi_table.table.commit.conflicts import Claimed
+from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.publish import materialise_predecessors
+from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.metadata.deriving import entries_of_deletion
 from hudi_table.table.metadata.writing import Delta
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.timeline import body, load_timeline
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import body, load_timeline
+from hudi_table.table.timeline.context import TableContext
 
 
 def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> None:

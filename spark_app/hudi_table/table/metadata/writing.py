@@ -28,14 +28,14 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import HOODIE, META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.touches import METADATA, metadata_touch
-from hudi_table.table import settle
-from hudi_table.table.context import TableContext
+from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.metadata.placing import Place, Places, own_logs
 from hudi_table.table.metadata.records import Derive, Entries
 from hudi_table.table.metadata.settling import drop
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.right import RightToWrite
-from hudi_table.table.timeline import Timeline
+from hudi_table.table.store import retry
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
 
 OPERATION = "UPSERT_PREPPED"
 
@@ -85,7 +85,7 @@ class Delta:
             assert table is not None
             partition = log.path.rpartition("/")[0]
             if log.name.base_instant != Places(table, self.time).of(partition, log.name.file_id).name.base_instant:
-                settle.delete(table.ctx.storage, log.path)
+                retry.delete(table.ctx.storage, log.path)
         return touches
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
@@ -117,7 +117,7 @@ def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
     body = completed_body(stats, operation)
     for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, body)):
-        settle.put(ctx.storage, f"{HOODIE}/{instant.with_state(state).file_name}", data)
+        retry.put(ctx.storage, f"{HOODIE}/{instant.with_state(state).file_name}", data)
 
 
 def completed_body(stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:

@@ -16,9 +16,9 @@ from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceRequest
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
-from hudi_table.table.clusterings import clustering_body, pending_clusterings
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.view.clustering_plans import clustering_body, pending_clusterings
 from tests.hudi_table.write.test_conflicts import Meanwhile
 from tests.support.crashes import copied, opened
 from tests.support.written import INDEXES, contents, keys, last_commit, meta_rows, new_table, rows, slices

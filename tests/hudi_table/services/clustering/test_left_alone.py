@@ -7,7 +7,7 @@ import pytest
 from hudi_table.model.services import ServiceRequest
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.engine.local_engine import LocalEngine
 from tests.hudi_table.services.clustering.test_clustering import NO_PACKING, PLAN, pending
 from tests.support.written import new_table, rows
 

@@ -19,10 +19,10 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.rings import Ring
-from hudi_table.table.engine import LocalEngine
-from hudi_table.table.kept_properties import KEPT
-from hudi_table.table.rings import RINGS, TableRings, ring_path
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.kept_properties import KEPT
+from hudi_table.table.view.hash_rings import RINGS, TableRings, ring_path
 from tests.support.crashes import new_store
 from tests.support.written import slices
 

@@ -6,8 +6,8 @@ import pytest
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.services.clustering.strategy import ClusteringStrategy, order_of
-from hudi_table.table.row_order import Layout, RowOrder
-from hudi_table.table.view import BaseFile, FileSlice
+from hudi_table.table.rows.row_order import Layout, RowOrder
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 PLAN = "hoodie.clustering.plan.strategy."
 MIB = 1 << 20

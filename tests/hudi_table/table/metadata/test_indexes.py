@@ -16,7 +16,7 @@ from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import create
 from tests.support import metadata_files
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, OPERATIONS, Layout, new_store, opened, rows, spec

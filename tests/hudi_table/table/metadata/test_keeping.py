@@ -19,19 +19,19 @@ from hudi_table.model.names import METADATA_TABLE, LogFileName
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.metadata.upkeep import keep_metadata
-from hudi_table.table.context import TxnSettings
-from hudi_table.table.engine import LocalEngine
+from hudi_table.table.commit.rollback import rollback_plan
+from hudi_table.table.commit.undo import restore_plan
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.metadata import compacting
 from hudi_table.table.metadata.building import build_metadata, finish_buildings, pending_buildings
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, oldest_needed
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.table import MetadataTable, read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import open_context
-from hudi_table.table.rollback import rollback_plan
-from hudi_table.table.timeline import commit_metadata, load_timeline
-from hudi_table.table.undo import restore_plan
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TxnSettings
+from hudi_table.table.timeline.properties import open_context
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
 from tests.support.meanwhile import AfterPut, AtCall

@@ -14,17 +14,17 @@ from hudi_table.api import HudiTable
 from hudi_table.model.instants import Action
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join, log_write_token
 from hudi_table.services.metadata.upkeep import keep_metadata
-from hudi_table.table import view
-from hudi_table.table.context import TableContext
+from hudi_table.table.commit.transaction import begin
 from hudi_table.table.metadata import ahead
 from hudi_table.table.metadata.building import build_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.listing import metadata_files
-from hudi_table.table.ports import Storage
-from hudi_table.table.properties import drop_metadata_table, open_context, replace_properties
-from hudi_table.table.timeline import Timeline, load_timeline
-from hudi_table.table.transaction import begin
-from hudi_table.table.view import FileGroup, FileSystemView
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import drop_metadata_table, open_context, replace_properties
+from hudi_table.table.view import file_system_view
+from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
 from tests.hudi_table.table.metadata.test_keeping import ONE_VERSION, with_metadata
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, opened, read, rows, with_a_failed_write
 from tests.support.meanwhile import AfterPut
@@ -39,7 +39,7 @@ kinds = pytest.mark.parametrize("layout", KINDS, ids=str)
 @pytest.fixture(autouse=True)
 def few_partitions_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that few partitions are looked up in it, as many are."""
-    monkeypatch.setattr(view, "LISTED_AT_ONCE", 0)
+    monkeypatch.setattr(file_system_view, "LISTED_AT_ONCE", 0)
 
 
 def both(ctx: TableContext, as_of: str | None = None) -> tuple[list[FileGroup], list[FileGroup]]:
@@ -142,7 +142,7 @@ def test_a_scan_and_a_write_to_many_partitions_list_no_folder_of_data():
 
 
 def test_the_folders_of_few_partitions_are_listed_all_the_same(monkeypatch):
-    monkeypatch.setattr(view, "LISTED_AT_ONCE", 1)
+    monkeypatch.setattr(file_system_view, "LISTED_AT_ONCE", 1)
     recorded = RecordingStorage(with_metadata(KINDS[0]), Trace())
     opened(recorded).write(rows(("a", "x", 9)), operation="upsert")
     listed = {step.key for step in recorded.trace.steps if step.call in ("list", "list_dir")}

@@ -33,8 +33,8 @@ from hudi_table.table.metadata.lookups import RecordShards
 from hudi_table.table.metadata.reading import latest_of, slice_parts
 from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import TableSpec, create
 from tests.hudi_table.table.metadata.test_indexes import loaded
 from tests.support.aged import AgedStorage

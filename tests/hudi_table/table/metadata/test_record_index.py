@@ -22,8 +22,8 @@ from hudi_table.table.metadata.definitions import noted_by_partition
 from hudi_table.table.metadata.reading import latest_of, slice_parts
 from hudi_table.table.metadata.recording import recorded_shards
 from hudi_table.table.metadata.table import read_partitions
-from hudi_table.table.ports import Storage
-from hudi_table.table.timeline import load_timeline
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import TableSpec, create
 from tests.hudi_table.table.metadata.test_indexes import loaded, located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows

@@ -1,0 +1,179 @@
+"""Steps 5 and 6 of `docs/commit-protocol.md`: deciding in the chain, and publishing what was decided.
+
+The decision is one exclusive create of a chain entry; everything before it can be thrown away, everything after it can
+be done by anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass, replace
+
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+    WriteConflictError,
+)
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.table.commit.conflicts import Claimed
+from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.publish import create_file_of, materialise
+from hudi_table.table.commit.write_permit import RightToWrite, planned_again
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.context import ChainTail, TableContext
+
+SLOT_ATTEMPTS_MAX = 1_000
+
+
+@dataclass(slots=True)
+class Decider:
+    """Who decides: an attempt at an instant, from the chain's tail that it knows.
+
+    `seen` are the timeline files of its snapshot: the decisions that made them exclude nothing any more. `rewrite` writes to the
+    metadata table again, because a plan has moved what was written there, and returns what it touched. `neighbours` are the other
+    engines on its timeline, None for what excludes nobody.
+    """
+
+    ctx: TableContext
+    time: str
+    attempt: str
+    batch: str
+    tail: ChainTail
+    right: RightToWrite
+    seen: Container[str]
+    rewrite: Callable[[], frozenset[str]] | None = None
+    neighbours: Neighbours | None = None
+
+    def decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> tuple[ChainEntry, float]:
+        """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
+
+        Returns the entry and the boot-clock second before it was sent: its file may be created for H/2 from then on.
+        """
+        sequence, newest = self.tail.sequence, self.tail.max_instant
+        seen = self.tail.seen_boot_seconds
+        asked: float | None = None
+        walking = False
+        for _ in range(SLOT_ATTEMPTS_MAX):
+            seen = self._confirm_tail(seen, asked)
+            # Behind a slot that others took there may be more: to read them costs less than a listing and a lost request for each.
+            found = chain.get_entry(self.ctx, sequence + 1) if walking else None
+            walking = False
+            # A request that is out cannot be taken back: from then on the chain alone decides.
+            if found is None and asked is None:
+                found = self._look_beside(sequence, claimed)
+            if found is None:
+                seen = self._confirm_tail(seen, asked)
+                entry = ChainEntry.of(
+                    kind, self.time, self.attempt, claimed.touches, name, data, max_instant=max(newest, self.time),
+                    batch=self.batch,
+                )  # fmt: skip
+                asked = self.ctx.clock.boot_seconds() if asked is None else asked
+                try:
+                    chain.put_entry(self.ctx, sequence + 1, entry)
+                    self._remember(sequence + 1, entry)
+                    return entry, asked
+                except (ObjectExistsError, OutcomeUnknownError):
+                    found = self._read_slot(sequence + 1)
+            if found is None:
+                continue
+            if (found.instant, found.attempt, found.kind) == (self.time, self.attempt, kind):
+                self._remember(sequence + 1, found)
+                return found, self.ctx.clock.boot_seconds() if asked is None else asked
+            self._check(found, claimed)
+            if asked is not None:
+                # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
+                seen, asked = self.ctx.clock.boot_seconds(), None
+            walking = True
+            materialise(self.ctx, found)
+            if self.neighbours is not None:
+                self.neighbours.passed(found)
+            sequence, newest = sequence + 1, max(newest, found.max_instant)
+            if self.rewrite is not None and claimed.moved_by(found):
+                claimed = replace(claimed, metadata=self.rewrite())
+        raise UnavailableError(
+            f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
+        )
+
+    def publish(self, entry: ChainEntry, asked: float) -> None:
+        """Step 6. It is decided: if the store fails now, any later writer publishes it.
+
+        A process that slept since it asked for the decision lists first: a helper may have published it long ago, and
+        a completed file that comes back after its archiving moves the start of the timeline back.
+        """
+        slept = self.ctx.clock.boot_seconds() - asked
+        try:
+            if slept <= self.ctx.settings.quarantine_seconds / 2:
+                create_file_of(self.ctx, entry)
+            else:
+                materialise(self.ctx, entry)
+        except (UnavailableError, ObjectNotFoundError) as error:
+            raise CommitStateUnknownError(
+                f"{self.time} is decided but the store stopped answering before it was published; the next write or "
+                "`recover` publishes it, do not write these rows again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            ) from error
+
+    def _look_beside(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
+        """Look for what other engines did since the snapshot. What is new may be told by the next slot, if it is taken: its entry."""
+        now = None if self.neighbours is None else self.neighbours.look()
+        if self.neighbours is None or now is None:
+            return None
+        found = chain.get_entry(self.ctx, sequence + 1)
+        if found is None:
+            self.neighbours.check(now, claimed, sequence)
+        return found
+
+    def _confirm_tail(self, seen: float, asked: float | None) -> float:
+        """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
+
+        `asked`: when a decision was sent of which nothing is known yet.
+        """
+        now = self.ctx.clock.boot_seconds()
+        if now - seen <= self.ctx.settings.renew_seconds:
+            return seen
+        if asked is not None:
+            raise CommitStateUnknownError(
+                f"{self.time} was to be decided {now - asked:.0f} s ago and the chain cannot tell any more what came of "
+                "it; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        self.right.prove()
+        return now
+
+    def _read_slot(self, sequence: int) -> ChainEntry | None:
+        try:
+            return chain.get_entry(self.ctx, sequence)
+        except UnavailableError as error:
+            raise CommitStateUnknownError(
+                f"the store stopped answering while chain entry {sequence} was read: whether {self.time} is committed "
+                "is not known here; read the timeline before writing again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            ) from error
+
+    def _check(self, found: ChainEntry, claimed: Claimed) -> None:
+        if found.instant == self.time and found.kind is Kind.PLAN:
+            raise planned_again(self.ctx.base_path, self.time)
+        if found.instant == self.time:
+            raise WriteAbortedError(
+                f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        if claimed.excluded_by(found, self.seen):
+            raise WriteConflictError(
+                f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
+                f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "
+                "new state",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+
+    def _remember(self, sequence: int, entry: ChainEntry) -> None:
+        self.ctx.tail = ChainTail(sequence, entry.max_instant, self.ctx.clock.boot_seconds())

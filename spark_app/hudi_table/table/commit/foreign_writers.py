@@ -1,0 +1,170 @@
+"""Other engines on the same timeline: what they complete or plan has no entry in the decision chain.
+
+Section 2.6 of `docs/commit-protocol.md`: just before a decision the timeline is listed again, and what appeared since the snapshot
+without an entry is held against the attempt by the rules that hold between our own. Between that listing and the decision another
+engine is not seen; only a lock that both take would close it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
+from hudi_table.model import touches
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
+from hudi_table.model.table_config import IndexType
+from hudi_table.model.table_properties import METADATA_PARTITIONS
+from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_touches
+from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.commit.undo import planned_undo
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import read_properties
+from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.view.clustering_plans import planned_clustering
+from hudi_table.table.view.compaction_plans import planned_slices
+
+COMMITS_MAX = 50
+"""Writes that are looked at to see whether another engine writes: one read of a chain entry each, once."""
+_SERVICES = frozenset({"COMPACT", "LOG_COMPACT"})
+"""Operations that move rows without a change of any: their plan is what excludes others."""
+_PLANS = PLANNED_ACTIONS | {Action.REPLACE_COMMIT, Action.CLEAN, Action.RESTORE, Action.ROLLBACK}
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """What else happens on the timeline of an attempt at the instant `time`, whose claim is the file `claim` and whose snapshot is
+    `snapshot`. `walked` are the decisions of the chain that it has come across since."""
+
+    ctx: TableContext
+    time: str
+    claim: str
+    snapshot: Timeline
+    walked: set[str] = field(default_factory=set)
+    metadata_moved: bool = False
+
+    def passed(self, entry: ChainEntry) -> None:
+        """A decision of the chain, which is not another engine's."""
+        self.walked.add(entry.name)
+        self.metadata_moved = self.metadata_moved or touches.moves_metadata(entry.touches)
+
+    def look(self) -> Timeline | None:
+        """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
+        now = load_timeline(self.ctx)
+        quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
+        return None if quiet else now
+
+    def check(self, now: Timeline, claimed: Claimed, upto: int) -> None:
+        """Hold what `look` found against what is about to be decided; the chain is known up to number `upto`, and free behind it.
+
+        Raises WriteConflictError, WriteAbortedError and CorruptTableError.
+        """
+        if self.claim not in now.files or self.time in open_rollbacks(self.ctx, now):
+            raise WriteAbortedError(
+                f"another engine takes the instant {self.time} back, as it does with writes that it holds for failed; nothing of it is "
+                "visible, write again",
+                base_path=self.ctx.base_path,
+                instant=self.time,
+            )
+        if claimed.metadata is not None and self._metadata_appeared(now) and self._metadata_is_ready():
+            raise self._conflict("a metadata table was built by another engine, which knows nothing of this write")
+        for entry in self._entries(now, upto):
+            if entry.instant == self.time:
+                raise self._conflict("another engine has executed the same plan")
+            if claimed.excluded_by(entry, self.snapshot.files):
+                did = "plans to rewrite" if entry.kind is Kind.PLAN else "changed"
+                raise self._conflict(f"another engine {did} the same file groups or keys by instant {entry.instant}")
+
+    def _metadata_appeared(self, now: Timeline) -> bool:
+        return now.has_metadata and not self.snapshot.has_metadata and not self.metadata_moved
+
+    def _metadata_is_ready(self) -> bool:
+        # Of ours the chain tells before the properties do; an unfinished one is a folder alone.
+        return bool(read_properties(self.ctx.storage, self.ctx.clock).get(METADATA_PARTITIONS))
+
+    def _news(self, now: Timeline) -> list[Instant]:
+        unknown = (name for name in now.files if name not in self.snapshot.files and name not in self.walked)
+        return [instant for name in unknown if (instant := parse_instant(name)) is not None and _matters(instant)]
+
+    def _entries(self, now: Timeline, upto: int) -> Iterator[ChainEntry]:
+        """The decisions that the chain would hold if the other engine kept it."""
+        for instant in _unchained(self.ctx, self._news(now), upto):
+            try:
+                yield self._entry(instant, now)
+            except CorruptTableError:
+                if instant.file_name in load_timeline(self.ctx).files:
+                    raise
+
+    def _entry(self, instant: Instant, now: Timeline) -> ChainEntry:
+        if instant.completed and instant.action in WRITE_ACTIONS:
+            kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
+            touched, data = self._touches_of_commit(metadata, now), metadata.to_json()
+        else:
+            kind, touched, data = Kind.PLAN, self._touches_of_plan(instant), b""
+        return ChainEntry.of(kind, instant.time, "", tuple(sorted(touched)), instant.file_name, data)
+
+    def _touches_of_commit(self, metadata: CommitMetadata, now: Timeline) -> set[str]:
+        if metadata.operation_type in _SERVICES or metadata.compacted:
+            return set()
+        if table_schema(self.ctx, now) != table_schema(self.ctx, self.snapshot):
+            return {touches.TABLE}
+        groups = {(stat.partition_path, stat.file_id) for stat in metadata.stats} | set(metadata.replaced_groups)
+        found = set(group_touches(groups))
+        if metadata.operation_type == CLUSTER:
+            return found
+        found |= {touches.partition_touch(partition) for partition in metadata.replaced or ()}
+        index = self.ctx.config.index
+        if index is None or index.type is not IndexType.BUCKET:
+            # Which keys it inserted is told by nothing but its files.
+            filled = {stat.partition_path for stat in metadata.stats if stat.num_inserts}
+            found |= {touches.keys_touch(partition) for partition in filled}
+            found |= {touches.keys_touch(touches.GLOBAL_KEYS)} if filled else set()
+        return found
+
+    def _touches_of_plan(self, instant: Instant) -> set[str]:
+        if instant.action in PLANNED_ACTIONS:
+            return set(group_touches((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
+        if instant.action is Action.REPLACE_COMMIT:
+            plan = planned_clustering(self.ctx, instant)
+            return set(group_touches((i.partition, i.file_id) for i in plan.slices)) if plan else set()
+        if instant.action in (Action.CLEAN, Action.SAVEPOINT):
+            return {touches.CLEANING}
+        taken_back = planned_undo(self.ctx, instant).times
+        return {touches.TABLE} if any(self.snapshot.is_completed(time) for time in taken_back) else set()
+
+    def _conflict(self, why: str) -> WriteConflictError:
+        return WriteConflictError(
+            f"{why} since the write of {self.time} read them; nothing of it is visible, write again on the new state",
+            base_path=self.ctx.base_path,
+            instant=self.time,
+        )
+
+
+def foreign_commits(ctx: TableContext, timeline: Timeline) -> tuple[Instant, ...]:
+    """Of the newest completed writes of a timeline those that the chain did not decide: other engines', the oldest first."""
+    newest = timeline.commits[-COMMITS_MAX:]
+    return tuple(_unchained(ctx, newest, chain.read_tail(ctx).sequence)) if newest else ()
+
+
+def _unchained(ctx: TableContext, instants: Iterable[Instant], upto: int) -> Iterator[Instant]:
+    instants = tuple(instants)
+    decisions = chain.find_decisions(ctx, (instant.time for instant in instants), upto)
+    for instant in instants:
+        decision = decisions.get(instant.time)
+        # Of a plan of ours that another engine executes the chain has the plan alone.
+        if decision is None or (decision[1].kind is Kind.PLAN and decision[1].name != instant.file_name):
+            yield instant
+
+
+def _matters(instant: Instant) -> bool:
+    if instant.action is Action.SAVEPOINT:
+        return True
+    return instant.action in WRITE_ACTIONS if instant.completed else _is_plan(instant)
+
+
+def _is_plan(instant: Instant) -> bool:
+    return instant.state is State.REQUESTED and instant.action in _PLANS

@@ -1,0 +1,91 @@
+"""Making decided chain entries visible under their Hudi names; idempotent, by anybody."""
+
+from __future__ import annotations
+
+from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
+from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.instants import WRITE_ACTIONS, planner_claim
+from hudi_table.model.names import HOODIE
+from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.store import retry
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+
+ATTEMPTS_MAX = 5
+
+
+def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
+    """Create the file of a decided entry if its claim is there and it was not archived. Returns whether it did.
+
+    An entry whose claim is gone, or older than the first completed instant, was archived or aborted: putting its
+    file back would move the timeline's start backwards and make rows vanish (measured on Hudi). And if the chain, read
+    after that listing, aborts the instant behind this entry, it was given up or taken back.
+    """
+    if entry.kind is Kind.ABORT:
+        return False
+    try:
+        ctx.storage.head(f"{HOODIE}/{entry.name}")
+        return False
+    except ObjectNotFoundError:
+        pass
+    for _ in range(ATTEMPTS_MAX):
+        listed = ctx.clock.boot_seconds()
+        timeline = load_timeline(ctx)
+        if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
+            return False
+        if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
+            # Another engine takes it back: its files go, and some are gone.
+            return False
+        if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
+            # Archived meanwhile, perhaps: who slept looks again.
+            continue
+        create_file_of(ctx, entry)
+        if entry.kind is Kind.PLAN:
+            drop_claim(ctx, entry.instant)
+        return True
+    raise UnavailableError(
+        f"{entry.name} could not be published: the timeline took longer than {ctx.settings.fresh_seconds:.0f} s to list, "
+        f"{ATTEMPTS_MAX} times; try again",
+        base_path=ctx.base_path,
+    )
+
+
+def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, upto: int) -> bool:
+    """Step 3: materialise the decided entries up to number `upto` that are not visible yet, in chain order.
+
+    Only instants that are pending in the listing can be concerned. Returns whether anything was created.
+    """
+    planners = timeline.planner_claims
+    writes = [i.time for i in timeline.pending if i.time != own and i.grouped_action in WRITE_ACTIONS]
+    decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
+    expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
+    waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
+    done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda found: found[0])]
+    return any(done)
+
+
+def create_file_of(ctx: TableContext, entry: ChainEntry) -> None:
+    """Create the entry's timeline file exclusively; a file that is there already is a helper's success."""
+    path, data = f"{HOODIE}/{entry.name}", entry.data
+    try:
+        retry.settle(lambda: ctx.storage.put_if_absent(path, data))
+    except ObjectExistsError:
+        return
+
+
+def drop_claim(ctx: TableContext, time: str) -> None:
+    """Delete a planner's claim: from its materialisation on the plan itself holds the instant."""
+    retry.delete(ctx.storage, f"{HOODIE}/{planner_claim(time)}")
+
+
+def _is_given_up(ctx: TableContext, time: str) -> bool:
+    decision = chain.find_decision(ctx, time, chain.read_tail(ctx).sequence)
+    return decision is not None and decision[1].kind is Kind.ABORT
+
+
+def _may_appear(timeline: Timeline, time: str) -> bool:
+    if not timeline.claim_names(time):
+        return False
+    commits = timeline.commits
+    return not commits or time > commits[0].time

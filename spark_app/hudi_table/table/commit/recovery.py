@@ -1,0 +1,286 @@
+"""Failed writes: abort in the chain, roll back, wait out the quarantine, finish. Any process, any time.
+
+The steps are those of `docs/commit-protocol.md` section 2.2. Every one is idempotent, and wrong suspicion is safe:
+the chain decides once. Hudi's own pending table services (compaction, clustering, …) are left to Hudi.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from hudi_table.errors import InvariantError, ObjectNotFoundError
+from hudi_table.model.chain import ChainEntry, Kind, entry_path
+from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.names import HEARTBEAT, TEMP, join
+from hudi_table.model.options import FailedWrites, failed_writes
+from hudi_table.table.commit.pending_plans import given_up_log_compactions
+from hudi_table.table.commit.publish import drop_claim, materialise
+from hudi_table.table.commit.rollback import (
+    PendingRollback,
+    delete_claim,
+    open_rollbacks,
+    roll_back,
+)
+from hudi_table.table.commit.undo import (
+    UNDOING,
+    Undo,
+    carry_out,
+    finish_undos,
+)
+from hudi_table.table.store import retry
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.clustering_plans import pending_clusterings
+
+_STORE_CLOCK = ".hoodie/.txn/clock"
+ABORT_ATTEMPTS_MAX = 1_000
+
+
+def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, eager: bool = False) -> tuple[str, ...]:
+    """Roll forward or back every pending write that seems dead; returns the instants that were dealt with: none if all is as the
+    timeline shows it.
+
+    `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
+    other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
+    """
+    done = _drop_leftovers(ctx, timeline)
+    undone = {i.time for i in timeline.pending if i.action in UNDOING}
+    if finish_undos(ctx, timeline):
+        timeline = load_timeline(ctx)
+        done += sorted(undone - {i.time for i in timeline.pending})
+    completed = {instant.time for instant in timeline.commits}
+    # A rollback of a completed instant that another engine planned and did not finish is left to it.
+    rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
+    mine = "" if own is None else own.partition(".")[0]
+    waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
+    planners = [time for time in timeline.planner_claims if time != mine]
+    if not waiting and not rollbacks and not planners:
+        return tuple(done)
+    now = timeline.files[own] if own is not None else store_now(ctx)
+    upto = chain.read_tail(ctx).sequence
+    waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
+    decisions = chain.find_decisions(ctx, [*(i.time for i in waiting), *planners], upto)
+    look = _Look(ctx, timeline, now, decisions, rollbacks, frozenset(pending_clusterings(ctx, timeline)), eager)
+    for instant in waiting:
+        done += _finish_instant(look, instant)
+    for time in planners:
+        if time in decisions or look.may_be_ended(time):
+            done += _settle_planner(ctx, time)
+    done += _drop_withdrawn(ctx, timeline)
+    # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
+    known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
+    for time, rollback in rollbacks.items():
+        if time not in known:
+            done += roll_back(ctx, timeline, rollback.target, over=True)
+    return tuple(done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a recovery goes by: a listing, the store's time, decisions in the chain by instant, pending rollbacks of what has not
+    completed, and pending plans of clusterings."""
+
+    ctx: TableContext
+    timeline: Timeline
+    now: datetime
+    decisions: Mapping[str, tuple[int, ChainEntry]]
+    rollbacks: Mapping[str, PendingRollback]
+    clusterings: frozenset[Instant]
+    eager: bool
+
+    def is_late(self, instant: Instant) -> bool:
+        """Whether an instant is older than the timeline: nothing live can be, so its claim arrived late, and its files are archived."""
+        return bool(self.timeline.commits) and instant.time < self.timeline.commits[0].time
+
+    def may_be_ended(self, time: str) -> bool:
+        """Whether the holder of an undecided instant seems dead, or all are taken for dead."""
+        return self.eager or _seems_dead(self.ctx, self.timeline, time, self.now)
+
+
+def _finish_instant(look: _Look, instant: Instant) -> list[str]:
+    """What becomes of one pending write or clustering: the chain decides, and without a decision whether it seems dead."""
+    ctx, rollback = look.ctx, look.rollbacks.get(instant.time)
+    decision = look.decisions.get(instant.time)
+    if decision is not None and decision[1].kind is Kind.COMMIT:
+        return _finish_commit(look, instant, decision[1], rollback)
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        over = _quarantine_over(ctx, decision, look.now, _planned_at(look.timeline, rollback))
+        # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
+        return _roll_back_aborted(ctx, instant, over=over) if over or rollback is None else []
+    if rollback is not None and (decision is None or instant in look.clusterings):
+        # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
+        return (abort_and_roll_back if decision is None else abort_plan)(ctx, instant)
+    if decision is not None or instant in look.clusterings or not look.may_be_ended(instant.time):
+        return []
+    if look.is_late(instant):
+        delete_claim(ctx, look.timeline, instant)
+        return [instant.time]
+    return abort_and_roll_back(ctx, instant)
+
+
+def _finish_commit(look: _Look, instant: Instant, entry: ChainEntry, rollback: PendingRollback | None) -> list[str]:
+    """A decided write: it is published, but if another engine takes it back, or it was archived."""
+    if rollback is not None:
+        return _finish_foreign(look.ctx, look.timeline, instant, rollback.instant, look.now)
+    if materialise(look.ctx, entry):
+        return [instant.time]
+    if not look.is_late(instant):
+        return []
+    delete_claim(look.ctx, look.timeline, instant)
+    return [instant.time]
+
+
+def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
+    """Delete the late inflight files of rollbacks that were withdrawn for others of the same instant."""
+    found = [
+        i
+        for i in timeline.pending
+        if i.action is Action.ROLLBACK and i.with_state(State.REQUESTED).file_name not in timeline.files
+    ]
+    for instant in found:
+        delete_claim(ctx, timeline, instant)
+    return [instant.time for instant in found]
+
+
+def recover_failed_writes(ctx: TableContext, options: Mapping[str, str]) -> tuple[str, ...]:
+    """What cleaning does first: take back the writes without a sign of life, unless the policy is NEVER; returns their instants.
+
+    Several at once come to one rollback of each. Raises InvalidOptionError.
+    """
+    policy = failed_writes(options) or ctx.settings.failed_writes
+    return () if policy is FailedWrites.NEVER else recover(ctx, load_timeline(ctx))
+
+
+def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
+    """Section 2.2 steps 2 to 4: create the abort entry, delete the files, finish when nothing late can come.
+
+    An instant that was committed meanwhile is published instead; a published plan is left alone.
+    """
+    entry = _decide_dead(ctx, instant.time)
+    if entry is None or entry.kind is Kind.PLAN:
+        return []
+    if entry.kind is Kind.COMMIT:
+        materialise(ctx, entry)
+        return [instant.time]
+    return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+
+def _roll_back_aborted(ctx: TableContext, instant: Instant, *, over: bool) -> list[str]:
+    """Roll back, unless a fresh listing shows the instant completed: its abort is that of a rollback or restore then, which
+    deletes the files after the completed one."""
+    timeline = load_timeline(ctx)
+    return [] if timeline.is_completed(instant.time) else roll_back(ctx, timeline, instant, over=over)
+
+
+def _finish_foreign(
+    ctx: TableContext, timeline: Timeline, instant: Instant, rollback: Instant, now: datetime
+) -> list[str]:
+    """A committed write whose completed file another engine has turned back, to delete its files next (of merge-on-read tables,
+    measured on Hudi 0.15.0): left to it, unless it seems to have died. Then the chain aborts the write, and all of it goes."""
+    begun = timeline.files.get(rollback.with_state(State.REQUESTED).file_name, now)
+    if (now - begun).total_seconds() < ctx.settings.quarantine_seconds:
+        return []
+    if load_timeline(ctx).is_completed(instant.time):
+        return []
+    carry_out(ctx, Undo(rollback, (instant.with_state(State.COMPLETED),)))
+    return [instant.time]
+
+
+def abort_plan(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:
+    """Give up the published plan of a clustering, whose groups have moved, or of a log compaction, and roll back what its executors wrote.
+
+    Never a compaction's: writers name their logs by its plan. Executors that go on find the abort at their commit;
+    one that committed before stands. `confirmed_dead`: every process that ever wrote the table has ended, since anybody may be
+    executing the plan; else its rollback waits for the quarantine. Returns the instants that were dealt with.
+    """
+    entry = _decide_dead(ctx, instant.time, planned=True)
+    if entry is None or entry.kind is not Kind.ABORT:
+        return []
+    return roll_back(ctx, load_timeline(ctx), instant, over=confirmed_dead)
+
+
+def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
+    """Inflight files of cleans and rollbacks that were archived, once the timeline has passed them: nothing else is there of them."""
+    first = timeline.commits[0].time if timeline.commits else ""
+    left = [i for i in timeline.pending if i.time < first and timeline.is_leftover(i)]
+    for instant in left:
+        delete_claim(ctx, timeline, instant)
+    return [instant.time for instant in left]
+
+
+def _settle_planner(ctx: TableContext, time: str) -> list[str]:
+    """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
+
+    Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.
+    """
+    entry = _decide_dead(ctx, time)
+    if entry is not None and entry.kind is Kind.PLAN:
+        materialise(ctx, entry)
+    drop_claim(ctx, time)
+    return [time]
+
+
+def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> ChainEntry | None:
+    """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before. `planned`: a
+    published plan is no such decision.
+
+    None if its claim is gone: archived or rolled back since it was suspected, and its entry trimmed; what is there of
+    it is not ours.
+    """
+    for _ in range(ABORT_ATTEMPTS_MAX):
+        begun = ctx.clock.boot_seconds()
+        timeline = load_timeline(ctx)
+        tail = chain.read_tail(ctx)
+        decision = chain.find_decision(ctx, time, tail.sequence)
+        if decision is not None and not (planned and decision[1].kind is Kind.PLAN):
+            return decision[1]
+        # Completed without an entry: another engine executed our plan, or ended its own write meanwhile.
+        if not timeline.claim_names(time) or timeline.is_completed(time):
+            return None
+        if ctx.clock.boot_seconds() - begun > ctx.settings.quarantine_seconds / 2:
+            continue
+        # Read again in any case.
+        chain.append_abort(ctx, tail, time)
+    raise InvariantError(f"no abort of {time} in {ABORT_ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
+
+
+def _is_aborted(ctx: TableContext, time: str, upto: int) -> bool:
+    decision = chain.find_decision(ctx, time, upto)
+    return decision is not None and decision[1].kind is Kind.ABORT
+
+
+def _planned_at(timeline: Timeline, rollback: PendingRollback | None) -> datetime | None:
+    return timeline.files.get(rollback.instant.with_state(State.REQUESTED).file_name) if rollback is not None else None
+
+
+def _quarantine_over(
+    ctx: TableContext, decision: tuple[int, ChainEntry] | None, now: datetime, planned: datetime | None
+) -> bool:
+    """Whether H has passed since the abort became visible, by the store's timestamps.
+
+    `planned`: the age of the rollback's plan, as listed. It comes behind the abort, so one younger than H saves the look at the entry;
+    an older one, another engine's perhaps, says nothing.
+    """
+    young = planned is not None and (now - planned).total_seconds() < ctx.settings.quarantine_seconds
+    if decision is None or young:
+        return False
+    aborted = ctx.storage.head(entry_path(decision[0])).modified
+    return (now - aborted).total_seconds() >= ctx.settings.quarantine_seconds
+
+
+def _seems_dead(ctx: TableContext, timeline: Timeline, time: str, now: datetime) -> bool:
+    signs = [timeline.files[name] for name in timeline.claim_names(time)]
+    signs += [info.modified for info in ctx.storage.list(join(TEMP, time))]
+    with contextlib.suppress(ObjectNotFoundError):
+        signs.append(ctx.storage.head(f"{HEARTBEAT}/{time}").modified)
+    return (now - max(signs)).total_seconds() >= ctx.settings.suspect_after_seconds
+
+
+def store_now(ctx: TableContext) -> datetime:
+    """The store's present: the time that it gives to an object written now."""
+    retry.put(ctx.storage, _STORE_CLOCK, b"")
+    return ctx.storage.head(_STORE_CLOCK).modified

@@ -1,0 +1,358 @@
+"""One attempt at one instant: claim, snapshot, files, decision, publication.
+
+The steps are those of `docs/commit-protocol.md` sections 2.1 and 2.3, and carry its numbers. A writer claims its instant
+by its requested file. That of a table service is its plan, and appears only when the chain has decided it: so a planner
+claims by a file of its own, which Hudi does not know, and an executor has its right from the plan.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    HudiError,
+    InvalidRequestError,
+    InvariantError,
+    ObjectExistsError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteConflictError,
+)
+from hudi_table.model.chain import Kind
+from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
+from hudi_table.model.instants import Action, Instant, State, comparable_time, planner_claim
+from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.options import FailedWrites
+from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.touches import METADATA
+from hudi_table.table.commit import recovery
+from hudi_table.table.commit.conflicts import Claimed
+from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.markers import delete_all, reconcile_attempts
+from hudi_table.table.commit.publish import drop_claim, materialise_predecessors
+from hudi_table.table.commit.rollback import open_rollbacks
+from hudi_table.table.commit.undo import finish_undos
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.metadata.deriving import entries_of
+from hudi_table.table.metadata.writing import Delta
+from hudi_table.table.store import retry
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.kept_properties import refuse_lost
+from hudi_table.table.timeline.properties import keep_properties
+
+CLAIM_ATTEMPTS_MAX = 100
+SETTLE_ATTEMPTS_MAX = 100
+BEAT_SECONDS_LEAST = 1.0
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A claimed instant and the snapshot that its work is based on. Made by `begin`, ended by `commit` or `abort`."""
+
+    ctx: TableContext
+    instant: Instant
+    attempt: str
+    timeline: Timeline
+    tail: ChainTail
+    right: RightToWrite
+    batch: str = ""
+    seed: uuid.UUID = field(default_factory=uuid.uuid4)
+    beaten: bool = False
+
+    @property
+    def time(self) -> str:
+        """The instant time T."""
+        return self.instant.time
+
+    def inflight(self, body: bytes = b"") -> None:
+        """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
+        retry.put(self.ctx.storage, f"{HOODIE}/{self.instant.with_state(State.INFLIGHT).file_name}", body)
+
+    def commit(self, metadata: CommitMetadata, touches: Iterable[str]) -> None:
+        """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
+
+        Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
+        CommitStateUnknownError if the store stopped answering between decision and publication.
+        """
+        try:
+            reconcile_attempts(self.ctx, self.time, metadata.paths)
+        except InvariantError:
+            # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.
+            self.right.prove()
+            raise
+        name = self.instant.with_state(State.COMPLETED).file_name
+        claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
+        delta = Delta(
+            self.ctx, self.right, self.time, entries_of(self.ctx, metadata, self.time, self.timeline), self.timeline
+        )
+        written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
+        self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
+        self._clear()
+
+    def plan(
+        self, body: bytes, touches: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
+    ) -> None:
+        """Decide and publish the requested file of a table service (or the file `name`), whose claim has then served.
+
+        `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since excludes it.
+        Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
+        """
+        claimed = Claimed(tuple(sorted(set(touches))), compacts_metadata=compacts_metadata)
+        self._decide(Kind.PLAN, claimed, name or self.instant.file_name, body)
+        drop_claim(self.ctx, self.time)
+
+    def withdraw(self) -> None:
+        """Give up a claim under which nothing was written or decided."""
+        retry.delete(self.ctx.storage, f"{HOODIE}/{self.right.claim}")
+
+    @contextmanager
+    def signs_of_life(self) -> Iterator[None]:
+        """Tell other processes that this attempt is alive, however long its work takes: a heartbeat file, renewed three
+        times before they would take it for dead. Work shorter than that writes none."""
+        done = threading.Event()
+        pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
+
+        def beat() -> None:
+            while not done.wait(pause):
+                self.beaten = True
+                # A beat that fails is made good by the next; a store that stays away ends the attempt elsewhere.
+                with suppress(HudiError):
+                    self.ctx.storage.put(f"{HEARTBEAT}/{self.time}", b"")
+
+        thread = threading.Thread(target=beat, name=f"heartbeat-{self.time}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def abort(self, *, confirmed_dead: bool = True) -> None:
+        """Give up: abort the instant in the chain and roll its files back.
+
+        `confirmed_dead`: every process of this attempt has ended, so nothing late can appear and the quarantine
+        is not needed. Nothing happens to an instant that was decided otherwise meanwhile.
+        """
+        recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
+
+    def _decide(
+        self, kind: Kind, claimed: Claimed, name: str, data: bytes, rewrite: Callable[[], frozenset[str]] | None = None
+    ) -> None:
+        neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
+        decider = Decider(
+            self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
+        )  # fmt: skip
+        entry, asked = decider.decide(kind, claimed, name, data)
+        decider.publish(entry, asked)
+
+    def _clear(self) -> None:
+        """The markers have served; if they cannot be deleted now a later recovery deletes them."""
+        try:
+            delete_all(self.ctx, join(TEMP, self.time))
+            if self.beaten:
+                self.ctx.storage.delete(f"{HEARTBEAT}/{self.time}")
+        except (UnavailableError, OutcomeUnknownError):
+            return
+
+
+def write_action(config: TableConfig) -> Action:
+    """The action of a plain write: of a merge-on-read table a commit is the end of a compaction."""
+    return Action.DELTA_COMMIT if config.type is TableType.MERGE_ON_READ else Action.COMMIT
+
+
+def begin(
+    ctx: TableContext,
+    action: Action,
+    *,
+    attempt: str | None = None,
+    batch: str = "",
+    failed_writes: FailedWrites | None = None,
+) -> Transaction:
+    """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if `failed_writes`, by default the
+    table's policy, is eager.
+
+    The table gets a founding commit of no files first if it has no completed write: without one, Hudi's readers
+    take files of pending instants for committed ones as soon as a later instant completes.
+
+    Raises UnavailableError if no instant can be claimed within the bound.
+    """
+    refuse_lost(ctx)
+    keep_properties(ctx)
+    name = attempt or str(uuid.uuid4())
+    for _ in range(SETTLE_ATTEMPTS_MAX):
+        txn = _claim(ctx, action, name)
+        if txn.timeline.last_commit is None:
+            _found(ctx, txn)
+        elif _recovered(ctx, txn, failed_writes):
+            txn.batch = batch
+            return txn
+    raise _restless(ctx)
+
+
+def begin_plan(ctx: TableContext, action: Action) -> Transaction:
+    """The same steps for a planner of a table service. Ended by `plan` or `withdraw`."""
+    refuse_lost(ctx)
+    name = str(uuid.uuid4())
+    for _ in range(SETTLE_ATTEMPTS_MAX):
+        txn = _claim(ctx, action, name, planner=True)
+        if _recovered(ctx, txn, None):
+            return txn
+    raise _restless(ctx)
+
+
+@contextmanager
+def planning(ctx: TableContext, action: Action) -> Iterator[Transaction]:
+    """`begin_plan` for a block that ends it: the claim is given up where the block fails, unless nobody knows whether its plan counts."""
+    txn = begin_plan(ctx, action)
+    try:
+        yield txn
+    except CommitStateUnknownError:
+        raise
+    except HudiError:
+        with suppress(HudiError):
+            txn.withdraw()
+        raise
+
+
+def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None, *, eager: bool = False) -> bool:
+    """Whether the attempt may go on once failed writes are recovered, as the policy says, or with `eager` all that is undecided.
+
+    What recovery publishes, deletes or ends is not as the snapshot shows it any more, so the snapshot is taken anew. If the claim does not
+    stand in that one, as beside a rollback that has just completed at a later instant, it is given up: claim another.
+    """
+    if not eager and (policy or ctx.settings.failed_writes) is not FailedWrites.EAGER:
+        return True
+    claim = txn.right.claim
+    if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
+        return True
+    timeline = _settled(ctx, txn.time, claim, txn.tail)
+    if _holds(timeline, txn.time, claim):
+        txn.timeline = timeline
+        return True
+    txn.withdraw()
+    return False
+
+
+def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
+    """The transaction of whoever executes the published plan of `instant`; None if it is committed.
+
+    All executors of a plan are one attempt: they write the same files, and one decision stands for all.
+    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
+    """
+    refuse_lost(ctx)
+    timeline, tail = caught_up(ctx)
+    requested = instant.with_state(State.REQUESTED)
+    if any(i.time == instant.time for i in timeline.commits):
+        return None
+    if requested.file_name not in timeline.files:
+        raise InvalidRequestError(
+            f"the timeline has no pending {instant.action.value} {instant.time}; schedule one", base_path=ctx.base_path
+        )
+    decision = chain.find_decision(ctx, instant.time, tail.sequence)
+    if decision is not None and decision[1].kind is Kind.ABORT:
+        raise WriteConflictError(
+            f"the plan of {instant.time} was given up and is being rolled back; schedule a new one",
+            base_path=ctx.base_path,
+            instant=instant.time,
+        )
+    if instant.time in open_rollbacks(ctx, timeline):
+        raise WriteConflictError(
+            f"another engine rolls {instant.time} back: its plan cannot be executed; once the rollback has ended, schedule a new one",
+            base_path=ctx.base_path,
+            instant=instant.time,
+        )
+    right = _right(ctx, instant.time, requested.file_name, tail)
+    return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
+
+
+def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
+    """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
+    tail = chain.read_tail(ctx)
+    return _settled(ctx, "", "", tail), tail
+
+
+def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
+    """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
+    while another is carried out. Or one in which the claim, if any, does not stand."""
+    for _ in range(SETTLE_ATTEMPTS_MAX):
+        timeline = load_timeline(ctx)
+        if claim and not _holds(timeline, time, claim):
+            return timeline
+        if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
+            return timeline
+    raise _restless(ctx)
+
+
+def _restless(ctx: TableContext) -> UnavailableError:
+    return UnavailableError(
+        f"the timeline did not come to rest in {SETTLE_ATTEMPTS_MAX} listings; rollbacks or restores follow each other, try again",
+        base_path=ctx.base_path,
+    )
+
+
+def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
+    # What this process has listed is mostly newer than the tail that it remembers: below it no claim would stand.
+    floor = ctx.newest_listed
+    for _ in range(CLAIM_ATTEMPTS_MAX):
+        tail = chain.known_tail(ctx)
+        instant = Instant(draw_instant(ctx, max(tail.max_instant, floor)), action, State.REQUESTED)
+        floor = instant.time
+        claim = planner_claim(instant.time) if planner else instant.file_name
+        path = f"{HOODIE}/{claim}"
+        try:
+            ctx.storage.put_if_absent(path, b"")
+        except (ObjectExistsError, OutcomeUnknownError):
+            # A claim that may be another's is never used; if it was ours after all, recovery finds it.
+            continue
+        timeline = _settled(ctx, instant.time, claim, tail)
+        if not _holds(timeline, instant.time, claim):
+            retry.delete(ctx.storage, path)
+            floor = max(floor, comparable_time(timeline.newest_time))
+            continue
+        return Transaction(ctx, instant, attempt, timeline, tail, _right(ctx, instant.time, claim, tail))
+    raise UnavailableError(
+        f"no instant could be claimed in {CLAIM_ATTEMPTS_MAX} attempts; many writers are at work, try again",
+        base_path=ctx.base_path,
+    )
+
+
+def _right(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:
+    return RightToWrite(
+        ctx.storage.reopen(), time, claim, tail.sequence, ctx.settings.renew_seconds,
+        _storage=ctx.storage, _clock=ctx.clock,
+    )  # fmt: skip
+
+
+def _holds(timeline: Timeline, time: str, claim: str) -> bool:
+    """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
+    newer than everything completed."""
+    same = [name for name in timeline.files if name.partition(".")[0] == time]
+    newest = max((comparable_time(i.time) for i in timeline.completed), default="")
+    return same == [claim] and newest < time
+
+
+def _found(ctx: TableContext, claimed: Transaction) -> None:
+    """Give up a claim on a table without completed writes, and commit an empty one, its schema the table's own.
+
+    What is pending now was left by a failed first write: its files are deleted before they could be taken for
+    committed ones.
+    """
+    claimed.withdraw()
+    txn = _claim(ctx, write_action(ctx.config), f"{claimed.attempt}/founding")
+    if txn.timeline.last_commit is not None:
+        txn.withdraw()
+        return
+    if not _recovered(ctx, txn, None, eager=True):
+        return
+    schema = ctx.config.create_schema
+    txn.inflight()
+    txn.commit(CommitMetadata("INSERT", (), {SCHEMA_KEY: schema} if schema else {}), ())

@@ -1,0 +1,54 @@
+"""The record keys that a slice of a file group has now: those of its rows after its logs are merged in.
+
+Where they are many, a base file's keys come in batches; those of a slice with logs within the memory that merging may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.conform import conform
+from hudi_table.codec.parquet import read_batches
+from hudi_table.model.names import RECORD_KEY
+from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge, merged_rows
+from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
+from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.view.file_system_view import FileSlice
+
+
+class LiveKeys:
+    """The keys of any slice of one snapshot of a table that stores them (`hoodie.populate.meta.fields`). Picklable."""
+
+    def __init__(self, ctx: TableContext, timeline: Timeline, memory_bytes: int = MERGE_BYTES) -> None:
+        self._visible = VisibleInstants.of(timeline)
+        stored = with_meta(table_schema(ctx, timeline) or pa.schema([]))
+        self._merge = SliceMerge.of(ctx.config, stored)
+        self._columns = pa.schema([stored.field(name) for name in self._merge.needs(stored)])
+        self._memory = memory_bytes
+
+    def of(self, storage: Storage, item: FileSlice) -> Iterator[pa.Array]:
+        """The record keys, strings, in pieces. Raises CorruptTableError, ObjectNotFoundError if a file was cleaned meanwhile."""
+        if not item.logs:
+            yield from (
+                one_chunk(batch.column(RECORD_KEY)).cast(pa.string())
+                for batch in self._base(storage, item, [RECORD_KEY])
+            )
+            return
+        rows = (conform(batch, self._columns) for batch in self._base(storage, item, self._columns.names))
+        base = (pa.Table.from_batches([batch]) for batch in rows)
+        blocks = slice_blocks(storage, item.logs, self._visible)
+        for table in merged_rows(storage, base, blocks, self._columns, self._merge, memory_bytes=self._memory):
+            yield one_chunk(table.column(RECORD_KEY))
+
+    def _base(self, storage: Storage, item: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        if item.base is None:
+            return
+        with storage.open_read(item.base.path) as source:
+            yield from read_batches(source, columns, path=item.base.path)

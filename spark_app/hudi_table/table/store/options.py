@@ -1,0 +1,165 @@
+"""Options of remote stores: ours (timeouts, retries), obstore's, and where S3 credentials come from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.table.store.location import endpoint_problem
+
+_OURS = ("timeout", "connect_timeout", "retries", "allow_http")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SECRET = re.compile(r"key|secret|token|password|sas|credential", re.IGNORECASE)
+_IN_HEADERS = re.compile(r"access_key_id|token|region|account_name", re.IGNORECASE)
+_DOCUMENT = re.compile(r"service_account_key", re.IGNORECASE)
+"""An option that holds a JSON document, of several lines perhaps."""
+_SECRET_LEAST = 4
+_LONGEST = 1_000_000.0
+"""Seconds, eleven days; and far more than anybody repeats a request."""
+_ENVIRONMENT_CHAIN = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Limits of a client: `timeout` for a silent connection and `connect_timeout` in seconds, `retries` of safe requests."""
+
+    timeout: float = 30.0
+    connect_timeout: float = 3.0
+    retries: int = 3
+    allow_http: bool = False
+
+    def without_retries(self) -> ClientSettings:
+        """The same limits, but every request is sent once."""
+        return replace(self, retries=0)
+
+    def client_options(self, endpoint: str | None) -> dict[str, Any]:
+        """obstore's client options. Plain HTTP is allowed when the endpoint is written so."""
+        return {
+            "timeout": timedelta(seconds=self.timeout * 10),
+            "read_timeout": timedelta(seconds=self.timeout),
+            "connect_timeout": timedelta(seconds=self.connect_timeout),
+            "allow_http": self.allow_http or (endpoint or "").lower().startswith("http://"),
+        }
+
+    def retry_config(self) -> dict[str, Any]:
+        """obstore's retry settings: a store that is down is reported within seconds."""
+        return {
+            "max_retries": self.retries,
+            "retry_timeout": timedelta(seconds=max(10.0, 2 * self.connect_timeout)),
+            "backoff": {
+                "init_backoff": timedelta(milliseconds=100),
+                "max_backoff": timedelta(seconds=2),
+                "base": 2,
+            },
+        }
+
+
+def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """A boolean option. Raises InvalidOptionError for anything but true and false."""
+    value = options.get(name, str(default)).strip().lower()
+    if value not in ("true", "false"):
+        raise InvalidOptionError(f"the storage option {name} is {value!r}: it must be true or false")
+    return value == "true"
+
+
+def check_values(options: Mapping[str, str], variables: str) -> None:
+    """Refuse values that no client takes, by the name of the option or variable alone: a newline at the end of a credential,
+    text in a header that is not ASCII, a password in an endpoint. Raises InvalidOptionError.
+
+    `variables`: how the names of the variables begin that obstore reads by itself.
+    """
+    around = [(f"the variable {name}", value) for name, value in os.environ.items() if name.startswith(variables)]
+    for what, value in [*around, *((f"the storage option {name}", value) for name, value in options.items())]:
+        if _DOCUMENT.search(what):
+            continue
+        if found := _CONTROL.search(value):
+            where = "at its end" if found.start() == len(value.rstrip("\r\n")) else "inside"
+            raise InvalidOptionError(f"{what} has the control character U+{ord(found[0]):04X} {where}: remove it")
+        if _IN_HEADERS.search(what) and not value.isascii():
+            raise InvalidOptionError(
+                f"{what} has characters that are not ASCII, which no request can carry: correct it"
+            )
+        if re.search("endpoint|proxy_url", what, re.IGNORECASE) and value and (problem := endpoint_problem(value)):
+            raise InvalidOptionError(f"{what} {problem}")
+
+
+def without_secrets(text: str, options: Iterable[tuple[str, str]]) -> str:
+    """A text of others without the values of options that are secret by their name."""
+    for name, value in options:
+        if len(value) >= _SECRET_LEAST and _SECRET.search(name):
+            text = text.replace(value, "…")
+    return text
+
+
+def client_settings(options: Mapping[str, str]) -> tuple[ClientSettings, dict[str, str]]:
+    """(our settings, the options left for the store). Raises InvalidOptionError."""
+    default = ClientSettings()
+    settings = ClientSettings(
+        timeout=_number(options, "timeout", default.timeout, least=0.1),
+        connect_timeout=_number(options, "connect_timeout", default.connect_timeout, least=0.1),
+        retries=int(_number(options, "retries", default.retries, least=0)),
+        allow_http=flag(options, "allow_http", default=default.allow_http),
+    )
+    return settings, {key: value for key, value in options.items() if key not in _OURS}
+
+
+def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
+    """(configuration of the S3 store, credential provider or None).
+
+    Names may be written with a prefix, e.g. `aws_region`, as other libraries spell them; `endpoint_url` is `endpoint`.
+    """
+    config: dict[str, Any] = {}
+    for key, value in options.items():
+        name = key.removeprefix("aws_")
+        config["endpoint" if name == "endpoint_url" else name] = value
+    endpoint = config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        config["endpoint"] = endpoint
+        config.setdefault("region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
+    if ("access_key_id" in config) != ("secret_access_key" in config):
+        raise InvalidOptionError("access_key_id and secret_access_key belong together: give both, or neither")
+    return config, None if _has_credentials(config) else _profile_provider()
+
+
+def _has_credentials(config: Mapping[str, Any]) -> bool:
+    given = any(name in config for name in ("access_key_id", "skip_signature", "web_identity_token_file"))
+    return given or any(os.environ.get(name) for name in _ENVIRONMENT_CHAIN)
+
+
+def _profile_provider() -> Any:
+    """boto3's credential chain, where it is installed and a profile is set: obstore itself reads no profiles."""
+    shared = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").expanduser()
+    if not (os.environ.get("AWS_PROFILE") or shared.is_file()):
+        return None
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError as error:
+        raise InvalidOptionError(
+            "the AWS profile can only be read with boto3: install hudi-operator[aws], or set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY",
+        ) from error
+    return Boto3CredentialProvider()
+
+
+def _number(options: Mapping[str, str], name: str, default: float, *, least: float) -> float:
+    text = options.get(name, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= _LONGEST:
+        raise InvalidOptionError(
+            f"the storage option {name} is {text[:40]!r}: it must be a number from {least} to {_LONGEST:.0f}"
+        )
+    return value

@@ -1,0 +1,265 @@
+"""Storage on what obstore opens: memory, S3, GCS, Azure.
+
+Two clients of one store: `store` repeats safe requests a few times; `once` repeats nothing and serves exclusive creates,
+because a repetition after a lost reply would meet its own object and report it as somebody else's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, BinaryIO, TypeVar
+
+import obstore
+from obstore.exceptions import BaseError
+
+from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, UnavailableError
+from hudi_table.table.store.errors import (
+    ConflictingCreateError,
+    is_range_of_nothing,
+    panicked,
+    translate,
+)
+from hudi_table.table.store.panics import unpanicked
+from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
+from hudi_table.table.store.ports import (
+    Names,
+    ObjectInfo,
+    Objects,
+    Storage,
+)
+from hudi_table.table.store.ranged_reads import RangeFile
+
+T = TypeVar("T")
+_CREATE_ATTEMPTS = 5
+_PART_BYTES = 8 << 20
+"""Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
+_FAILURES = (BaseError, OSError, ValueError)
+"""What obstore raises: its own classes, FileNotFoundError, and ValueError for paths."""
+
+
+class ObjectStorage:
+    """Objects under one prefix of one bucket. See `Storage` for what each method promises."""
+
+    def __init__(
+        self, store: Any, once: Any, *, uri: str, prefix: str, where: str, reopen: Callable[[], Storage]
+    ) -> None:
+        self._store = store
+        self._once = once
+        self._uri = uri
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._where = where
+        self._reopen = reopen
+
+    @property
+    def base_path(self) -> str:
+        """The URI without a trailing slash."""
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._uri!r})"
+
+    def __reduce__(self) -> tuple[Callable[[], Storage], tuple[()]]:
+        return self._reopen, ()
+
+    def reopen(self) -> Callable[[], Storage]:
+        """Opens the same prefix in another process (for `memory://` in this one only)."""
+        return self._reopen
+
+    def get(self, path: str) -> bytes:
+        """The whole object, by one request."""
+        key = self._key(path)
+        return self._ask(path, lambda: bytes(obstore.get(self._store, key).bytes()))
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and age, by one request."""
+        key = self._key(path)
+        return self._info(self._ask(path, lambda: obstore.head(self._store, key)))
+
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        """All objects below the folder; stores list in the order of paths, and no page is asked for beyond `limit`."""
+        key = self._folder_key(prefix)
+        offset = None if start_after is None else self._prefix + start_after
+
+        def pages() -> list[Any]:
+            found = (meta for page in obstore.list(self._store, key, offset=offset) for meta in page)
+            return list(islice(found, limit))
+
+        found = sorted((self._info(meta) for meta in self._ask(prefix, pages)), key=lambda info: info.path)
+        return _without_folder_markers(found, prefix)
+
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
+        """(sub-folders, objects) directly in the folder."""
+        key = self._folder_key(prefix)
+        result = self._ask(prefix, lambda: obstore.list_with_delimiter(self._store, key))
+        folders = sorted(folder[len(self._prefix) :] for folder in result["common_prefixes"])
+        found = sorted((self._info(meta) for meta in result["objects"]), key=lambda info: info.path)
+        hidden = {*folders, prefix}
+        return folders, [info for info in found if info.size or info.path not in hidden]
+
+    def open_read(self, path: str) -> Any:
+        """A random access file: its end, where Parquet keeps the footer, comes with the opening request."""
+        import pyarrow as pa
+
+        key = self._key(path)
+
+        def read(start: int, end: int) -> bytes:
+            return self._ask(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
+
+        def tail(length: int) -> tuple[int, bytes]:
+            """(size of the object, its last bytes)."""
+            try:
+                result = obstore.get(self._store, key, options={"range": {"suffix": length}})
+                return int(result.meta["size"]), bytes(result.bytes())
+            except BaseError as error:
+                if not is_range_of_nothing(error):
+                    raise
+                return 0, b""
+
+        return pa.PythonFile(RangeFile(lambda length: self._ask(path, lambda: tail(length)), read), mode="r")
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace by one request."""
+        key = self._key(path)
+        self._ask(path, lambda: obstore.put(self._store, key, data, use_multipart=False), writes=True)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create exclusively by one request that is never repeated after an unclear reply.
+
+        409 and 503 say that nothing was done: then it is sent again, a few times.
+        """
+        key = self._key(path)
+        for attempt in range(_CREATE_ATTEMPTS):
+            try:
+                self._ask(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True)
+                return
+            except UnavailableError as error:
+                if attempt + 1 == _CREATE_ATTEMPTS or not isinstance(error, ConflictingCreateError):
+                    raise
+                time.sleep(0.05 * 2**attempt)
+
+    @contextlib.contextmanager
+    def open_write(self, path: str) -> Iterator[BinaryIO]:
+        """A sink: one request up to 8 MiB, beyond that an upload in parts, which an exception aborts."""
+        key = self._key(path)
+        sink = _Sink(
+            lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES),
+            lambda action: self._ask(path, action, writes=True),
+        )
+        try:
+            yield sink  # type: ignore[misc]
+        except BaseException as error:
+            sink.abort(error)
+            raise
+        whole = sink.finish()
+        if whole is not None:
+            self._ask(path, lambda: obstore.put(self._store, key, whole, use_multipart=False), writes=True)
+
+    def delete(self, path: str) -> None:
+        """Delete; repeated requests are harmless."""
+        key = self._key(path)
+        with contextlib.suppress(ObjectNotFoundError):
+            self._ask(path, lambda: obstore.delete(self._store, key))
+
+    def _key(self, path: str) -> str:
+        key = self._prefix + check_path(path, base_path=self._uri)
+        if len(key) > MAX_KEY_BYTES or len(key.encode()) > MAX_KEY_BYTES:
+            message = f"{path[:100]!r}… makes a key of {len(key.encode())} bytes: stores take {MAX_KEY_BYTES}"
+            raise InvalidRequestError(message, base_path=self._uri)
+        return key
+
+    def _folder_key(self, prefix: str) -> str | None:
+        return (self._prefix + check_folder(prefix, base_path=self._uri)).rstrip("/") or None
+
+    def _ask(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
+        """The one way to obstore: its errors become ours, a panic an InvariantError."""
+        try:
+            return unpanicked(request, lambda: panicked(path=path, where=self._where))
+        except _FAILURES as error:
+            scheme = self._uri.partition(":")[0].lower()
+            raise translate(error, path=path, where=self._where, scheme=scheme, writes=writes) from error
+
+    def _info(self, meta: Any) -> ObjectInfo:
+        return ObjectInfo(
+            str(meta["path"])[len(self._prefix) :], int(meta["size"]), meta["last_modified"], meta["e_tag"]
+        )
+
+
+class _Sink:
+    """What pyarrow and callers write to: kept until it outgrows one part, then uploaded in parts.
+
+    A small object so goes by one request, whose failure obstore reports in full (of a writer's end it keeps only a line).
+    Errors are translated where they happen.
+    """
+
+    def __init__(self, open_writer: Callable[[], Any], ask: Callable[[Callable[[], Any]], Any]) -> None:
+        self._open_writer = open_writer
+        self._ask = ask
+        self._kept = bytearray()
+        self._writer: Any = None
+        self._position = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append; returns the number of bytes taken, which is all."""
+        view = memoryview(data).cast("B")
+        self._position += len(view)
+        if self._writer is None and len(self._kept) + len(view) <= _PART_BYTES:
+            self._kept += view
+            return len(view)
+        if self._writer is None:
+            self._writer = self._ask(self._open_writer)
+            kept, self._kept = bytes(self._kept), bytearray()
+            self._ask(lambda: self._writer.write(kept))
+        self._ask(lambda: self._writer.write(bytes(view)))
+        return len(view)
+
+    def finish(self) -> bytes | None:
+        """End an upload in parts; or the whole content, which is still to be put."""
+        if self._writer is None:
+            return bytes(self._kept)
+        self._ask(self._writer.close)
+        return None
+
+    def abort(self, error: BaseException) -> None:
+        """Let go of what was uploaded."""
+        if self._writer is not None:
+            with contextlib.suppress(HudiError):
+                self._ask(lambda: self._writer.__exit__(type(error), error, error.__traceback__))
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing: parts are sent when they are full."""
+
+    def close(self) -> None:
+        """Nothing: the end of the context finishes the object."""
+
+    def readable(self) -> bool:
+        """No."""
+        return False
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+
+def _without_folder_markers(found: list[ObjectInfo], prefix: str) -> list[ObjectInfo]:
+    """Without the empty objects `folder/` that consoles and Hadoop make: obstore lists them as `folder`."""
+    if not any(info.size == 0 for info in found):
+        return found
+    parents = {prefix}
+    for info in found:
+        folder = info.path.rpartition("/")[0]
+        while folder and folder not in parents:
+            parents.add(folder)
+            folder = folder.rpartition("/")[0]
+    return [info for info in found if info.size or info.path not in parents]

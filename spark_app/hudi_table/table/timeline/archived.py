@@ -1,0 +1,118 @@
+"""The archived timeline: its files, and what they tell of instants that left the active one.
+
+Facts (table version 6, measured on Hudi 0.15.0): `.commits_.archive.<n>_1-0-1` in the table's archive folder, a higher n is newer;
+merging puts several into one of a higher n, so instants are not in time order, and a crash leaves some of them twice.
+`mergeArchivePlan` names the files of a merge that is not done, and the file that it writes, which may be torn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hudi_table.codec.archive_entries import Entry, read_entries
+from hudi_table.codec.avro_file import read_container
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.names import HOODIE, join
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.context import TableContext
+
+_FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$", re.ASCII)
+_TOKEN = "1-0-1"  # noqa: S105 - a word of the format
+_MERGE_PLAN = "mergeArchivePlan"
+_LISTINGS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """One file of the archived timeline and its number."""
+
+    number: int
+    info: ObjectInfo
+
+
+def archive_folder(ctx: TableContext) -> str:
+    """The folder, relative to the base path."""
+    return join(HOODIE, ctx.config.archive_folder)
+
+
+def archive_path(ctx: TableContext, number: int) -> str:
+    """Path of archive file `number`, relative to the base path."""
+    return f"{archive_folder(ctx)}/.commits_.archive.{number}_{_TOKEN}"
+
+
+def archive_files(ctx: TableContext) -> list[ArchiveFile]:
+    """All files, the newest last."""
+    _, infos = ctx.storage.list_dir(archive_folder(ctx))
+    found = ((_FILE.match(info.path.rpartition("/")[2]), info) for info in infos)
+    return sorted((ArchiveFile(int(match[1]), info) for match, info in found if match), key=lambda file: file.number)
+
+
+def merge_target(ctx: TableContext) -> str | None:
+    """The name of the file that an unfinished merge of Hudi's writes ('' if it cannot be told), None without one.
+
+    Hudi deletes that file when it takes the merge up again.
+    """
+    try:
+        data = ctx.storage.get(f"{archive_folder(ctx)}/{_MERGE_PLAN}")
+    except ObjectNotFoundError:
+        return None
+    try:
+        return str(read_container(data)[0]["mergedArchiveFileName"] or "")
+    except (ValueError, IndexError, KeyError):
+        return ""
+
+
+def file_number(name: str) -> int:
+    """The number in the name of an archive file, 0 for another name."""
+    match = _FILE.match(name)
+    return int(match[1]) if match else 0
+
+
+def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
+    """The records of each file, the newest file first. One instant may come twice, also in two files.
+
+    A file that is merged away meanwhile is found again in the merged one. Raises CorruptTableError.
+    """
+    read: set[str] = set()
+    for _ in range(_LISTINGS_MAX):
+        vanished = False
+        for file in reversed(archive_files(ctx)):
+            if file.info.path in read:
+                continue
+            read.add(file.info.path)
+            try:
+                yield _entries(ctx, file.info.path)
+            except ObjectNotFoundError:
+                vanished = True
+        if not vanished:
+            return
+    raise UnavailableError(f"the archive changed during {_LISTINGS_MAX} listings; read again", base_path=ctx.base_path)
+
+
+def _entries(ctx: TableContext, path: str) -> list[Entry]:
+    try:
+        return list(read_entries(ctx.storage.get(path), path=path))
+    except CorruptTableError:
+        # What a merge of Hudi's has not written to its end still stands in the files that it merges.
+        if path.rpartition("/")[2] == merge_target(ctx):
+            return []
+        raise
+
+
+def instant_of(entry: Entry) -> Instant | None:
+    """The instant and state of an entry; None for an action that this release does not know."""
+    try:
+        return Instant(entry["commitTime"], Action(entry["actionType"]), State[entry["actionState"]])
+    except (KeyError, ValueError):
+        return None
+
+
+def commit_of(entry: Entry) -> CommitMetadata:
+    """The commit metadata of a completed write's entry, as far as the archive keeps it; empty for other entries."""
+    payload = entry.get("hoodieCommitMetadata") or entry.get("hoodieReplaceCommitMetadata") or {}
+    return CommitMetadata.from_json(json.dumps(payload).encode())

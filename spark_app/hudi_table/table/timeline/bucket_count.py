@@ -1,0 +1,87 @@
+"""How many buckets a table has, as of a timeline.
+
+A resize is one replacecommit that names the numbers before and after. While it stands on the timeline it decides; its entry in the
+properties decides once it is archived. So the number changes with the commit, for every reader and writer, and back with its rollback.
+`hoodie.bucket.index.num.buckets` itself follows: who writes or archives next puts it right if the executor could not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_table.model.digits import whole
+from hudi_table.model.index_properties import BUCKETS
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
+from hudi_table.model.table_config import IndexType
+from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.properties import read_properties, replace_properties
+
+
+def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
+    """The number of buckets of the snapshot that a timeline shows; None without a bucket index.
+
+    Of a past moment give `timeline.until(…)`. What was archived is known as of the context's properties: see `refresh_buckets`.
+    """
+    index = ctx.config.index
+    if index is None or index.type is not IndexType.BUCKET:
+        return None
+    known = _resizes(ctx, timeline)
+    count = known[0].before if known else index.buckets
+    for item in known:
+        count = item.after if _stands(item, timeline) else count
+    return count
+
+
+def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
+    """The same after a look at the properties, whose number another process may have changed; `ctx.config` has it then."""
+    index = ctx.config.index
+    if index is None or index.type is not IndexType.BUCKET:
+        return None
+    stored = read_properties(ctx.storage, ctx.clock)
+    extra = {key: value for key, value in ctx.config.extra.items() if key != HISTORY}
+    if HISTORY in stored:
+        extra[HISTORY] = stored[HISTORY]
+    told = whole(stored.get(BUCKETS, ""))
+    number = index.buckets if told is None else told
+    ctx.config = replace(ctx.config, index=replace(index, buckets=number), extra=extra)
+    count = buckets_at(ctx, timeline)
+    if count != number:
+        ctx.config = replace(ctx.config, index=replace(index, buckets=count))
+    return count
+
+
+def settle_buckets(ctx: TableContext, timeline: Timeline) -> None:
+    """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any writer, at any time."""
+    count = refresh_buckets(ctx, timeline)
+    if count is None:
+        return
+    kept = [item for item in _resizes(ctx, timeline) if _stands(item, timeline)]
+    archived = [item for item in kept if not _on_timeline(item, timeline)]
+    history = render_history([*archived[-1:], *(item for item in kept if item not in archived)])
+    if HISTORY in ctx.config.extra or history:
+        replace_properties(ctx, {BUCKETS: str(count), HISTORY: history or None})
+
+
+def _resizes(ctx: TableContext, timeline: Timeline) -> list[Resize]:
+    """Those in the properties and those on the timeline, oldest first."""
+    found = {item.instant: item for item in parse_history(ctx.config.extra.get(HISTORY))}
+    for instant in timeline.commits:
+        if instant.action is Action.REPLACE_COMMIT:
+            told = parse_change(instant.time, commit_metadata(ctx, instant).extra_metadata.get(CHANGE))
+            if told is not None:
+                found[instant.time] = told
+    return [found[time] for time in sorted(found, key=comparable_time)]
+
+
+def _stands(item: Resize, timeline: Timeline) -> bool:
+    """Whether a resize is committed: on the timeline, or archived."""
+    for instant in timeline.instants:
+        if instant.time == item.instant:
+            return instant.completed
+    return timeline.start is not None and comparable_time(item.instant) < comparable_time(timeline.start)
+
+
+def _on_timeline(item: Resize, timeline: Timeline) -> bool:
+    return any(instant.time == item.instant for instant in timeline.instants)

@@ -1,0 +1,102 @@
+"""`TableContext`: what every module needs to know of one table, and what one process may remember of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.bounded import Bounded
+from hudi_table.model.chain import ChainEntry
+from hudi_table.model.option_values import number
+from hudi_table.model.options import FailedWrites, failed_writes
+from hudi_table.model.table_config import TableConfig
+from hudi_table.table.store.ports import Clock, Storage
+
+QUARANTINE_KEY = "hoodie.lakeops.txn.quarantine.seconds"
+SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
+QUARANTINE_FLOOR_SECONDS = 60.0
+SUSPECT_FLOOR_SECONDS = 30.0
+TAIL_AGE_SECONDS_MAX = 24 * 3600.0
+ENTRIES_MAX, BODIES_BYTES_MAX = 4_000, 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TxnSettings:
+    """Times of the commit protocol, in seconds.
+
+    `quarantine`: H, the longest that a request may take effect after its process last proved its right to write.
+    `suspect_after`: a pending instant without a sign of life for that long is taken for dead. Wrong suspicion is
+    safe, it only costs the suspected writer its attempt. `failed_writes`: who takes dead instants back, where a writer's options
+    do not say.
+    """
+
+    quarantine_seconds: float = 3600.0
+    suspect_after_seconds: float = 900.0
+    failed_writes: FailedWrites = FailedWrites.EAGER
+
+    @property
+    def renew_seconds(self) -> float:
+        """A right to write older than this is proved again: H/4."""
+        return self.quarantine_seconds / 4
+
+    @property
+    def fresh_seconds(self) -> float:
+        """For so long after a listing one may act on what it showed: H/2, of the least H that a table may have too."""
+        return max(self.quarantine_seconds, QUARANTINE_FLOOR_SECONDS) / 2
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> TxnSettings:
+        """The table's settings. Raises InvalidOptionError for a value below its floor or no number."""
+        default = cls()
+        return cls(
+            _seconds(properties, QUARANTINE_KEY, default.quarantine_seconds, QUARANTINE_FLOOR_SECONDS),
+            _seconds(properties, SUSPECT_KEY, default.suspect_after_seconds, SUSPECT_FLOOR_SECONDS),
+            failed_writes(properties) or default.failed_writes,
+        )
+
+
+def _seconds(properties: Mapping[str, str], key: str, default: float, floor: float) -> float:
+    text = properties.get(key)
+    if text is None:
+        return default
+    value = number(key, text)
+    if value < floor:
+        raise InvalidOptionError(f"{key} is {text!r}: give seconds, at least {floor:g}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTail:
+    """The newest known chain entry: its number (0 if none), the chain's greatest instant, and when it was seen."""
+
+    sequence: int
+    max_instant: str
+    seen_boot_seconds: float
+
+
+@dataclass(slots=True)
+class TableContext:
+    """One table in one process. The caches hold immutable objects only, chain entries and completed bodies, and only so many."""
+
+    storage: Storage
+    config: TableConfig
+    clock: Clock
+    settings: TxnSettings = field(default_factory=TxnSettings)
+    tail: ChainTail | None = None
+    newest_listed: str = ""
+    """The greatest instant time that a listing of this process has shown, as they are compared; '' for none."""
+    entries: MutableMapping[int, ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
+    bodies: MutableMapping[str, bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
+    lost: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
+    kept: bool = True
+    """Whether the table has a copy of what its properties say it is."""
+    metadata_deltas: int | None = None
+    """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
+    many; None if it has seen none."""
+
+    @property
+    def base_path(self) -> str:
+        """The table's base path, for messages."""
+        return self.storage.base_path

@@ -1,0 +1,38 @@
+"""Drawing instants: max(clock in the timeline's zone, everything known + 1 ms)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hudi_table.errors import CorruptTableError
+from hudi_table.model.instants import comparable_time, format_instant_time, next_instant_time
+from hudi_table.model.names import HOODIE
+from hudi_table.table.timeline.context import TableContext
+
+
+def local_now(ctx: TableContext) -> datetime:
+    """The present moment in the timeline's zone, naive, as instants are."""
+    return local_time(ctx, ctx.clock.now())
+
+
+def local_time(ctx: TableContext, moment: datetime) -> datetime:
+    """An aware moment in the timeline's zone, naive, as instants are."""
+    there = moment.astimezone() if ctx.config.timezone == "LOCAL" else moment.astimezone(UTC)
+    return there.replace(tzinfo=None)
+
+
+def draw_instant(ctx: TableContext, floor: str = "") -> str:
+    """A 17-digit instant time, greater than `floor` ('' for none), never below the clock.
+
+    Tables with the timeline zone LOCAL are written in the zone of this process, as Hudi does.
+    """
+    drawn = format_instant_time(local_now(ctx))
+    floor = comparable_time(floor)[:17] if floor else ""
+    try:
+        return drawn if drawn > floor else next_instant_time(floor)
+    except ValueError as error:
+        raise CorruptTableError(
+            f"the timeline or its chain holds the instant {floor}: {error}; a file under {HOODIE} is damaged, hudictl doctor says which",
+            base_path=ctx.base_path,
+            instant=floor,
+        ) from error

@@ -1,0 +1,173 @@
+"""`hoodie.properties`: read with its backup, created exclusively, replaced without ever being absent.
+
+Facts (Hudi 0.15.0): Hudi deletes the file between writing its backup and the new one, so a reader that finds
+no valid file uses the backup and tries again. We replace it by one atomic put instead. On `file:` paths a stale
+`.hoodie.properties.crc` beside a rewritten file makes the table unloadable for Java, so it goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError, TableNotFoundError
+from hudi_table.model.instants import parse_instant
+from hudi_table.model.java_properties import parse_properties, render_properties
+from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
+from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table_properties import (
+    CHECKSUM,
+    METADATA_DROPPED,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    checksum,
+    from_properties,
+    to_properties,
+)
+from hudi_table.table.store import retry
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline import kept_properties
+from hudi_table.table.timeline.context import TableContext, TxnSettings
+
+READ_ATTEMPTS_MAX = 5
+READ_PAUSE_SECONDS = 1.0
+_CRC = f"{HOODIE}/.hoodie.properties.crc"
+
+
+def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSettings | None = None) -> TableContext:
+    """Load the table at the storage's base path.
+
+    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
+    """
+    used = clock or SystemClock()
+    properties = read_properties(storage, used)
+    lost = kept_properties.compare(storage, properties)
+    if lost:
+        # A change of ours may have come between the two: lost is what a second look misses too.
+        properties = read_properties(storage, used)
+        lost = kept_properties.compare(storage, properties)
+    properties |= {key: value for key, (value, _) in (lost or {}).items()}
+    config = from_properties(properties, storage.base_path)
+    given = settings or TxnSettings.from_properties(properties)
+    return TableContext(storage, config, used, given, lost=lost or {}, kept=lost is not None)
+
+
+def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
+    """The table's properties, from the file or else its backup."""
+    for attempt in range(READ_ATTEMPTS_MAX):
+        failure: HudiError | None = None
+        for path in (PROPERTIES, PROPERTIES_BACKUP):
+            try:
+                return parsed_properties(storage.get(path), storage.base_path)
+            except ObjectNotFoundError:
+                continue
+            except CorruptTableError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        if not _has_timeline(storage):
+            break
+        if attempt + 1 < READ_ATTEMPTS_MAX:
+            clock.sleep(READ_PAUSE_SECONDS)
+    raise TableNotFoundError(_what_is_there(storage), base_path=storage.base_path)
+
+
+def create_properties(storage: Storage, config: TableConfig) -> None:
+    """Create the file exclusively. Raises ObjectExistsError if the table exists, OutcomeUnknownError if unsure."""
+    properties = to_properties(config)
+    storage.put_if_absent(PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
+    kept_properties.keep(storage, properties)
+
+
+def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
+    """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is."""
+    storage = ctx.storage
+    current = read_properties(storage, ctx.clock)
+    wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
+    if wanted != current:
+        kept_properties.forget(storage, {key for key, value in updates.items() if value is None})
+        retry.put(storage, PROPERTIES_BACKUP, render_properties(current, ("Backup of hoodie.properties",)).encode())
+        retry.delete(storage, _CRC)
+        retry.put(storage, PROPERTIES, render_properties(wanted, ("Hudi table properties",)).encode())
+        retry.delete(storage, PROPERTIES_BACKUP)
+        kept_properties.note(storage, {key: value for key, value in updates.items() if value is not None})
+    ctx.config = from_properties(wanted, storage.base_path)
+
+
+def keep_properties(ctx: TableContext) -> None:
+    """Keep a copy of what the table is, before its first write by us: of one that a release before made, or whose creation was cut short.
+    A table that stores no index is another engine's, which may change it."""
+    if not ctx.kept and ctx.config.index is not None:
+        kept_properties.keep(ctx.storage, read_properties(ctx.storage, ctx.clock))
+        ctx.kept = True
+
+
+def mend_properties(ctx: TableContext) -> tuple[str, ...]:
+    """Put back what another engine has dropped from the properties or changed in them; returns the keys."""
+    lost = kept_properties.compare(ctx.storage, read_properties(ctx.storage, ctx.clock)) or {}
+    if lost:
+        replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
+    ctx.lost = {}
+    return tuple(sorted(lost))
+
+
+def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
+    """Switch Hudi's metadata table off: properties first, then its files. Returns whether there was one.
+
+    A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties of a table that had a ready one, for
+    whoever asks; "": somebody wished it, None: what is dropped was not ready, and what is said of an earlier one stays.
+    """
+    named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
+    files = ctx.storage.list(METADATA_TABLE)
+    said: dict[str, str | None] = {}
+    if why == "" and METADATA_DROPPED in ctx.config.extra:
+        said = {METADATA_DROPPED: None}
+    elif why:
+        ready = read_properties(ctx.storage, ctx.clock).get(METADATA_PARTITIONS, "")
+        said = {METADATA_DROPPED: f"{' '.join(why.split())} (it had {ready})"} if ready else {}
+    if named or files:
+        # Even if our copy of the properties names none: another writer may have built it since we read them.
+        said = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: "", **said}
+    if said:
+        replace_properties(ctx, said)
+    # The properties of the metadata table go last: while they are there a later call finds the rest.
+    for info in sorted(files, key=lambda f: f.path == f"{METADATA_TABLE}/{PROPERTIES}"):
+        retry.delete(ctx.storage, info.path)
+    return named or bool(files)
+
+
+def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:
+    """The properties in a file's bytes. Raises CorruptTableError if they name no table, or their checksum is wrong."""
+    try:
+        properties = parse_properties(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        properties = parse_properties(data.decode("latin-1"))
+    if not properties.get("hoodie.table.name"):
+        raise CorruptTableError(
+            f"{PROPERTIES} is damaged: it names no hoodie.table.name; restore it from its backup or a copy",
+            base_path=base_path,
+            path=PROPERTIES,
+        )
+    stored = properties.get(CHECKSUM)
+    expected = str(checksum(properties.get("hoodie.database.name", ""), properties["hoodie.table.name"]))
+    if stored and stored != expected:
+        raise CorruptTableError(
+            f"{PROPERTIES} is damaged: its checksum is {stored}, not {expected}; restore it from its backup or a copy",
+            base_path=base_path,
+            path=PROPERTIES,
+        )
+    return properties
+
+
+def _has_timeline(storage: Storage) -> bool:
+    _, files = storage.list_dir(HOODIE)
+    return any(parse_instant(info.path.rpartition("/")[2]) for info in files)
+
+
+def _what_is_there(storage: Storage) -> str:
+    folders, files = storage.list_dir("")
+    names = [f"{name}/" for name in folders] + [info.path for info in files]
+    if not names:
+        return f"there is no Hudi table at {storage.base_path}: the location is empty or does not exist"
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"there is no Hudi table at {storage.base_path}: no {PROPERTIES}, but {shown}; check the location"

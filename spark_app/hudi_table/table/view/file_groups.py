@@ -1,0 +1,187 @@
+"""File groups and slices, and how listed files make them under a timeline.
+
+Facts (table version 6): a base file counts if its instant completed or is older than the timeline's start; groups
+in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant: a base
+file's own, and of a log the one in its name. Logs that are named with the instant of a pending compaction belong to the
+slice before it until its base file is there. Logs are ordered by version as a number, then by write token as text, a
+missing one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
+from hudi_table.table.timeline.active import Timeline
+
+
+class StoredFile(Protocol):
+    """What a listing tells of a file."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the base path."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+
+class BaseName(Protocol):
+    """What the name of a base file tells."""
+
+    @property
+    def file_id(self) -> str:
+        """Its file group."""
+        ...
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One visible base file: `path` relative to the base path, `size` in bytes."""
+
+    path: str
+    partition: str
+    file_id: str
+    instant: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """File name without its folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file: `path` relative to the base path, `size` in bytes."""
+
+    path: str
+    size: int
+    name: LogFileName
+
+    @property
+    def instant(self) -> str | None:
+        """The instant that wrote it, as its token tells; None for a log of another engine."""
+        return instant_of_token(self.name.token)
+
+    @property
+    def sort_key(self) -> tuple[str, int, str]:
+        """The order in which logs of one file group apply."""
+        return (comparable_time(self.name.base_instant), self.name.version, self.name.token or "")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base instant of a file group: its base file, if any, and its log files in the order in which they apply."""
+
+    partition: str
+    file_id: str
+    instant: str
+    base: BaseFile | None
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the base file and the logs."""
+        return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """All visible slices of one file id, oldest first."""
+
+    partition: str
+    file_id: str
+    slices: tuple[FileSlice, ...]
+
+    @property
+    def latest(self) -> FileSlice:
+        """The newest slice."""
+        return self.slices[-1]
+
+
+def groups_of(
+    files: Iterable[StoredFile],
+    timeline: Timeline,
+    as_of: str | None = None,
+    hidden: Container[tuple[str, str]] = frozenset(),
+    parse: Callable[[str], BaseName | None] = parse_base_file,
+) -> dict[str, list[FileGroup]]:
+    """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
+    base files by their names."""
+    visible = _Visible(timeline, as_of)
+    bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
+    logs: dict[tuple[str, str], list[LogFile]] = {}
+    for info in files:
+        partition, _, name = info.path.rpartition("/")
+        base = parse(name)
+        if base is not None and (partition, base.file_id) not in hidden and visible(base.instant):
+            # Attempts of one task write equal rows; the last name by token is taken, as a listing reader does.
+            found = BaseFile(info.path, partition, base.file_id, base.instant, info.size)
+            bases.setdefault((partition, base.file_id), {})[base.instant] = found
+            continue
+        log = parse_log_file(name)
+        if log is not None and not log.cdc and (partition, log.file_id) not in hidden:
+            logs.setdefault((partition, log.file_id), []).append(LogFile(info.path, info.size, log))
+    return _assemble(bases, logs, visible)
+
+
+class _Visible:
+    """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
+
+    def __init__(self, timeline: Timeline, as_of: str | None) -> None:
+        self.completed = {i.time for i in timeline.commits}
+        self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
+        self.start = comparable_time(timeline.start) if timeline.start else ""
+        self.limit = comparable_time(as_of) if as_of else None
+
+    def __call__(self, instant: str) -> bool:
+        return not self.too_new(instant) and (instant in self.completed or comparable_time(instant) < self.start)
+
+    def too_new(self, instant: str) -> bool:
+        """Whether the instant lies after the moment of a time travel."""
+        return self.limit is not None and comparable_time(instant) > self.limit
+
+
+def _assemble(
+    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: _Visible
+) -> dict[str, list[FileGroup]]:
+    groups: dict[str, list[FileGroup]] = {}
+    for partition, file_id in sorted(bases.keys() | logs.keys()):
+        known = bases.get((partition, file_id), {})
+        found = _slices(partition, file_id, known, logs.get((partition, file_id), []), visible)
+        if found:
+            groups.setdefault(partition, []).append(FileGroup(partition, file_id, found))
+    return groups
+
+
+def _slices(
+    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
+) -> tuple[FileSlice, ...]:
+    """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the reader of the logs."""
+    if not logs and len(bases) == 1:
+        return tuple(FileSlice(partition, file_id, instant, base) for instant, base in bases.items())
+    held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    for log in sorted(logs, key=lambda log: log.sort_key):
+        instant = log.name.base_instant
+        if instant not in held and (instant in visible.pending_compactions or visible.too_new(instant)):
+            # Its own slice is not there yet (any more, for a time travel): the rows update those of the slice before.
+            before = [known for known in held if comparable_time(known) < comparable_time(instant)]
+            instant = max(before, key=comparable_time, default=instant)
+        if instant in held or visible(instant) or instant in visible.pending_compactions:
+            held.setdefault(instant, []).append(log)
+    return tuple(
+        FileSlice(partition, file_id, instant, bases.get(instant), tuple(held[instant]))
+        for instant in sorted(held, key=comparable_time)
+    )

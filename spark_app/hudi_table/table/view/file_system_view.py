@@ -1,0 +1,184 @@
+"""The file system view: the file groups and slices that a timeline makes visible.
+
+Its files are those of the metadata table, where the table has one that can be asked, else those of the folders. Both make the same
+groups: what only a folder shows was written by no completed instant, so it counts for nothing (`docs/metadata-table.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.model.instants import Action, comparable_time
+from hudi_table.model.names import HOODIE
+from hudi_table.table.metadata.listing import metadata_files
+from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.view.clean_plans import taken_files
+from hudi_table.table.view.file_groups import (
+    BaseFile,
+    BaseName,
+    FileGroup,
+    FileSlice,
+    LogFile,
+    StoredFile,
+    groups_of,
+)
+from hudi_table.table.view.listing import list_data_files, list_partitions, partitions_in
+
+__all__ = [
+    "BaseFile",
+    "BaseName",
+    "FileGroup",
+    "FileSlice",
+    "FileSystemView",
+    "LogFile",
+    "groups_of",
+    "replaced_at",
+    "replaced_groups",
+]
+
+LISTED_WITHIN_SECONDS = 5.0
+"""Files that are listed so soon after the timeline are those of its snapshot: no cleaner retains that little."""
+LISTED_ALONE_MAX = 1_000
+"""Of more partitions than these no folder is listed alone: one listing of everything asks an object store less often."""
+LISTED_AT_ONCE = 16
+"""Of so many partitions the folders are listed also where there is a metadata table: an object store answers their listings side by
+side, before its timeline, logs and base file could be read one after the other."""
+
+
+@dataclass(slots=True)
+class FileSystemView:
+    """File groups as of a timeline, which is whole, and as of an instant if `as_of` is given. Files are looked up once, at first use: those
+    of the partitions that are asked for, or all."""
+
+    ctx: TableContext
+    timeline: Timeline
+    as_of: str | None = None
+    _groups: dict[str, list[FileGroup]] | None = field(default=None, repr=False)
+    _partitions: list[str] = field(default_factory=list, repr=False)
+    _alone: dict[str, list[FileGroup]] = field(default_factory=dict, repr=False)
+    _hidden: set[tuple[str, str]] | None = field(default=None, repr=False)
+    _exists: dict[str, bool] = field(default_factory=dict, repr=False)
+    _every_folder: bool = field(default=False, repr=False)
+
+    def partitions(self) -> list[str]:
+        """Partition paths, sorted: those that exist on the store, or that the metadata table lists; [''] for a non-partitioned table
+        with data."""
+        self._load()
+        return self._partitions
+
+    def existing(self, partitions: Iterable[str]) -> set[str]:
+        """Those of the given partition paths that exist on the store.
+
+        Where folders are not listed, one with a visible group does: no clean that would empty it can end before a write that sees the
+        group. Of others the folder itself is asked.
+        """
+        names = set(partitions)
+        if not self._few(names):
+            self._load()
+        if self._every_folder:
+            return {name for name in names if self._exists.get(name)}
+        unsure = sorted(name for name in names - self._exists.keys() if not self.groups(name))
+        self._list_alone(unsure)
+        return {name for name in names if self._exists.get(name, True)}
+
+    def groups(self, partition: str | None = None) -> list[FileGroup]:
+        """Visible file groups of one partition, or of all, sorted by partition and file id."""
+        if partition is not None and self._few({partition}):
+            return self._alone[partition]
+        loaded = self._load()
+        if partition is not None:
+            return loaded.get(partition, [])
+        return [group for name in sorted(loaded) for group in loaded[name]]
+
+    def latest_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """The newest slice of every visible group, of all partitions or of the given ones, in their order."""
+        if partitions is None:
+            return [group.latest for group in self.groups()]
+        names = list(partitions)
+        self._few(set(names))  # all at once, for they wait for the store
+        return [group.latest for name in names for group in self.groups(name)]
+
+    def _few(self, names: set[str]) -> bool:
+        """Look these partitions up alone, unless they are many or everything is known already. Whether that is so."""
+        if self._groups is not None:
+            return False
+        wanted = names - self._alone.keys()
+        if len(wanted) + len(self._alone) > LISTED_ALONE_MAX:
+            return False
+        if wanted:
+            many = len(wanted) > LISTED_AT_ONCE
+            found = metadata_files(self.ctx, self.timeline, wanted) if many else None
+            built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
+            self._check_retained()
+            self._alone |= {name: built.get(name, []) for name in wanted}
+        return True
+
+    def _list_alone(self, names: Sequence[str]) -> list[ObjectInfo]:
+        """The files in the folders of these partitions; and whether these are there is known then."""
+        listed = list_partitions(self.ctx.storage, names)
+        self._exists |= {name: bool(partitions_in(files)) for name, files in listed.items()}
+        return [info for files in listed.values() for info in files]
+
+    def _load(self) -> dict[str, list[FileGroup]]:
+        if self._groups is None:
+            found = metadata_files(self.ctx, self.timeline)
+            if found is None:
+                files = list_data_files(self.ctx.storage)
+                self._partitions, self._every_folder = partitions_in(files), True
+                self._exists = dict.fromkeys(self._partitions, True)
+                self._groups = self._build(files)
+            else:
+                self._partitions = found.partitions
+                self._groups = self._build(found.files)
+            self._check_retained()
+        return self._groups
+
+    def _check_retained(self) -> None:
+        """A process that slept between timeline and files may list files of which a clean took what the timeline shows: then nothing
+        would tell that rows are missing. So it looks at the timeline once more. Raises ObjectNotFoundError."""
+        timeline, listed_at = self.timeline, self.timeline.listed_at
+        last = timeline.last_commit
+        if self.as_of is not None or last is None or listed_at is None:
+            return
+        if self.ctx.clock.boot_seconds() - listed_at <= LISTED_WITHIN_SECONDS:
+            return
+        now = load_timeline(self.ctx)
+        start = comparable_time(now.start or "")
+        taken_back = (i for i in timeline.commits if comparable_time(i.time) >= start and i not in now.commits)
+        taken = (
+            time
+            for time, files in taken_files(self.ctx, now, comparable_time(last.time)).items()
+            if any(files.values())
+        )
+        by = next(chain((i.time for i in taken_back), taken), None)
+        if by is not None:
+            raise ObjectNotFoundError(
+                f"files of the snapshot of {last.time} may have gone with {by} before they were listed",
+                base_path=self.ctx.base_path,
+                path=f"{HOODIE}/{by}",
+            )
+
+    def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
+        if self._hidden is None:
+            past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
+            self._hidden = replaced_groups(self.ctx, past)
+        return groups_of(files, self.timeline, self.as_of, self._hidden)
+
+
+def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
+    """(partition, file id) of every group that a completed replacecommit of this timeline hides."""
+    return set(replaced_at(ctx, timeline))
+
+
+def replaced_at(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
+    """The same with the instant that hid each group."""
+    hidden: dict[tuple[str, str], str] = {}
+    for instant in timeline.commits:
+        if instant.action is Action.REPLACE_COMMIT:
+            hidden |= dict.fromkeys(commit_metadata(ctx, instant).replaced_groups, instant.time)
+    return hidden
