@@ -33,6 +33,7 @@ from hudi_table.model.index_properties import names_in
 from hudi_table.model.known_options import admit
 from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
 from hudi_table.services.inline import check_inline
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.rows.staged import (
     discard_staged,
     stage_rows,
@@ -44,7 +45,6 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.create import TableSpec, config_of, create, refuse_other_content

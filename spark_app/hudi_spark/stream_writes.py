@@ -17,11 +17,11 @@ from pyspark.sql.types import StructType
 from hudi_spark.datasource_writes import Staged, Target, staged
 from hudi_spark.format_options import Given
 from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundError
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, has_archive, load_timeline
 from hudi_table.table.timeline.archived import archived_entries, commit_of
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.write.operations import BATCH_KEY
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_table.model.table_config import TableConfig
+from hudi_table.table.metadata.port import HudiMetadata
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings
@@ -26,4 +27,4 @@ class TableHandle:
 
     def open(self) -> TableContext:
         """The table in this process."""
-        return TableContext(self.open_storage(), self.config, SystemClock(), self.settings)
+        return TableContext(self.open_storage(), self.config, SystemClock(), HudiMetadata(), self.settings)

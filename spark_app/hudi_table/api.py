@@ -19,9 +19,9 @@ from hudi_table.services.rewrites import Rewrites
 from hudi_table.services.upkeep import Upkeep
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.functions import register_key_generator, register_merger

@@ -35,9 +35,9 @@ from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files

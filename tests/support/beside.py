@@ -9,9 +9,9 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.table.commit.decision import Decider
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.properties import open_context
 
 OWN = ".hoodie/.txn/"
 

@@ -17,10 +17,10 @@ from hudi_table.model.instants import Action
 from hudi_table.model.table_config import IndexSpec, IndexType, TableType
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.write.create import TableSpec, create
 from tests.support.tables import write_file
 

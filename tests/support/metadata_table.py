@@ -12,8 +12,9 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
 from hudi_table.write.create import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows

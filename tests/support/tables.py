@@ -13,10 +13,11 @@ from hudi_table.model.names import BaseFileName, MarkerType, bucket_file_id, joi
 from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig, TableType
 from hudi_table.model.touches import bucket_touch
 from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings
-from hudi_table.table.timeline.properties import create_properties, open_context
+from hudi_table.table.timeline.properties import create_properties
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.table.timeline.properties import open_context
 from tests.support.written import keys, new_table, rows
 
 FIRST = [("a", "x", 1), ("b", "x", 2), ("c", "y", 3)]

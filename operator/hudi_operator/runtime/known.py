@@ -18,8 +18,9 @@ from hudi_table.errors import HudiError
 from hudi_table.model.checkpoint import KEY_PREFIX, key_of
 from hudi_table.model.instants import Instant, comparable_time
 from hudi_table.services.file_ingest import archived_checkpoints, read_checkpoint
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 COMMITS_READ_MAX = 200
 """Of the newest commits rows and attempts are known; of older ones nothing is asked but checkpoints."""

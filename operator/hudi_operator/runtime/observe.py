@@ -25,12 +25,13 @@ from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.pending_plans import live_clusterings
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Clock, Storage
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FOOTERS_READ_MAX = 200

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hudi_operator.plan.observed import Trace
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceType
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 _BY_OPERATION = {
     "COMPACT": ServiceType.COMPACTION,

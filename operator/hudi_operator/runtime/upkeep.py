@@ -16,8 +16,8 @@ from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.clustering.strategy import ClusteringStrategy
 from hudi_table.services.clustering.trigger import Trigger
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 _PARSERS: Mapping[ServiceType, tuple[Callable[[Mapping[str, str]], object], ...]] = {
     ServiceType.CLEANING: (CleanOptions.parse,),

@@ -19,8 +19,9 @@ from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
 from hudi_table.table.commit.foreign_writers import COMMITS_MAX, foreign_commits
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 

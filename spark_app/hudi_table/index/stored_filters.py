@@ -26,8 +26,8 @@ from hudi_table.table.metadata.reading import PartitionSlices
 from hudi_table.table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.subfolder import StorageBelow
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 FILES_AT_ONCE: Final = 64

@@ -29,8 +29,8 @@ from hudi_table.model.table_properties import generator_class
 from hudi_table.read.expression_tree import Values, possible_values, tree
 from hudi_table.read.predicates import Bound
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.table.view.hash_rings import TableRings
 

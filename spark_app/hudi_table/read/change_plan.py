@@ -25,10 +25,11 @@ from hudi_table.table.rows.changes import change_schema
 from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import (
     FileSlice,
     FileSystemView,

@@ -23,8 +23,9 @@ from hudi_table.read.predicates import Bound
 from hudi_table.read.skipping import Ranges, may_match
 from hudi_table.table.metadata.reading import read_entries
 from hudi_table.table.metadata.table import UNTOLD, MetadataTable, read_partitions
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
 _STATS = MetadataPartition.COLUMN_STATS

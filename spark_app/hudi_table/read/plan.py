@@ -22,12 +22,13 @@ from hudi_table.read.record_keys import with_record_keys
 from hudi_table.read.support import check_readable
 from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.timeline.column_history import ColumnHistory, load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 SLICES_AT_ONCE = 4

@@ -30,9 +30,10 @@ from hudi_table.read.tables import (
     slice_rows,
     timeline_rows,
 )
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 Moment = str | date | datetime

@@ -26,8 +26,9 @@ from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.predicates import Bound
 from hudi_table.table.metadata.lookups import Located, RecordShards
 from hudi_table.table.metadata.table import UNTOLD
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
 PARTITIONS_MAX = 64

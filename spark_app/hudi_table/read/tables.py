@@ -11,9 +11,10 @@ import pyarrow as pa
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 BODIES_AHEAD = 16

@@ -25,9 +25,10 @@ from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_groups import LogFile
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_at

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.read.reader import TableReader
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
-from hudi_table.table.timeline.properties import open_context
 
 if TYPE_CHECKING:
     import duckdb

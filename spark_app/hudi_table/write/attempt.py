@@ -27,10 +27,11 @@ from hudi_table.table.commit.transaction import Transaction, begin, write_action
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import is_remote
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.bucket_count import buckets_at
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.prepare import Prepared

@@ -38,10 +38,11 @@ from hudi_table.model.table_config import (
     TableType,
 )
 from hudi_table.model.table_properties import PAYLOAD, one_complex_field, stored_class, table_payload
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings
-from hudi_table.table.timeline.properties import create_properties, open_context
+from hudi_table.table.timeline.properties import create_properties
 from hudi_table.write.described import check_generator, described, merged
 from hudi_table.write.key_encoding import asked_encoding
 from hudi_table.write.keygen import with_inputs

@@ -17,11 +17,11 @@ from hudi_table.model.instants import Action
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
 from hudi_table.model.partition_buckets import render_rules
 from hudi_table.table.commit.undo import TAKEN_BACK, is_decided
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.hashing_config import stored_rules
 from hudi_table.table.timeline.properties import drop_metadata_table
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.table.view.hash_rings import RINGS
 from hudi_table.table.view.listing import list_data_files, partitions_in

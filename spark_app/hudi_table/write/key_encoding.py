@@ -20,8 +20,8 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table_config import KeyEncoding
 from hudi_table.model.table_properties import GENERATOR_TYPE, KEY_ENCODING, one_complex_field
 from hudi_table.table.rows.merge import one_chunk
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.key_text import column, java_text
 

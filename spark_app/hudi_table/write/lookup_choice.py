@@ -21,8 +21,8 @@ from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPa
 from hudi_table.model.options import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE, WriteOptions
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.metadata.lookups import RecordShards
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 
 class RecordIndexWarning(UserWarning):

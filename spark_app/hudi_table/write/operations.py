@@ -34,12 +34,13 @@ from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.relisting import Looks, looks_again
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch

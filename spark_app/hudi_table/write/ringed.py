@@ -15,8 +15,8 @@ from hudi_table.index.base import Index, Slot
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.rings import REPLACE, Ring, new_prefix
 from hudi_table.table.commit.transaction import Transaction
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import replaced_groups
 from hudi_table.table.view.hash_rings import TableRings, create_ring, ring_path
 from hudi_table.write.prepare import Prepared

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.stored_filters import FiltersOfMetadata
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.prepare import Prepared
 
 

@@ -21,8 +21,8 @@ from hudi_table.index.base import Index, Keys, Lookup, Routed, Slot, VirtualKeys
 from hudi_table.model.options import DUPLICATE_POLICY, DuplicatePolicy
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.incoming import Marks, Taken, filled

@@ -26,6 +26,7 @@ from hudi_table.index.key_store import Change
 from hudi_table.index.postgres import BATCH_KEYS, open_postgres
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.remembering import snapshot
 from tests.support.crashes import copied, opened
 from tests.support.key_stores import held, indexed, lose, parts, stopped_learning
@@ -46,9 +47,9 @@ def server() -> Iterator[Server]:
 def opened_files(table: HudiTable, write: Callable[[HudiTable], object]) -> set[str]:
     """The base files and logs that a write opened."""
     trace = Trace()
-    recorded = HudiTable(table.context.__class__(
-        RecordingStorage(table.context.storage, trace, "p"), table.context.config, table.context.clock, table.context.settings
-    ))  # fmt: skip
+    ctx = table.context
+    storage = RecordingStorage(ctx.storage, trace, "p")
+    recorded = HudiTable(TableContext(storage, ctx.config, ctx.clock, ctx.metadata, ctx.settings))
     write(recorded)
     return {step.key for step in trace.steps if step.call == "open_read"}
 

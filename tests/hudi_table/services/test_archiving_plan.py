@@ -11,7 +11,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.instants import Action, Instant, State, format_instant_time, parse_instant
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy, wants_archiving
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = NOW - timedelta(hours=2)

@@ -11,7 +11,7 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.services.cleaning.policy import CleanOptions, CleanPolicy, Rule, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

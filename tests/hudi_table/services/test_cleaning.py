@@ -23,8 +23,8 @@ from hudi_table.services.planning import publish
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.clean_plans import completed_cleans
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.written import INDEXES, SCHEMA, rows

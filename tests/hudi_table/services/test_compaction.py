@@ -12,10 +12,10 @@ from hudi_table.model.instants import Action, planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin_plan
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.compaction_plans import plan_body, planned_slices
 from tests.hudi_table.write.test_conflicts import Meanwhile
 from tests.support.written import INDEXES, contents, keys, meta_rows, new_table, rows, slices

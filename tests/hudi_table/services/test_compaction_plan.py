@@ -11,7 +11,7 @@ from hudi_table.model.instants import Action, Instant, State, parse_instant_time
 from hudi_table.model.names import LogFileName
 from hudi_table.services.compaction.strategy import Candidates, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
 
 MIB = 1 << 20

@@ -18,8 +18,9 @@ from hudi_table.model.findings import Check, Severity
 from hudi_table.model.instants import Action
 from hudi_table.model.seals import sealed, unsealed
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import drop_metadata_table, open_context
+from hudi_table.table.timeline.properties import drop_metadata_table
 from tests.support import golden
 from tests.support.damaged import after_start, base_of, found, logged, orphan_of, written
 from tests.support.faults import FaultPlan, FaultyStorage

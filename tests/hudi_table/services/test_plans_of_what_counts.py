@@ -24,10 +24,10 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.rows import log_scan
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import (
     PlannedSlice,

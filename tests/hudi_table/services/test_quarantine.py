@@ -18,8 +18,8 @@ from hudi_table.model.services import ServiceRequest
 from hudi_table.services.doctor.quarantine import quarantine, quarantines
 from hudi_table.services.doctor.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import open_context
 from tests.support.crashes import copied
 from tests.support.damaged import after_start, base_of, found, orphan_of, written
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage

@@ -31,10 +31,10 @@ from hudi_table.table.commit.transaction import (
     resume,
 )
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.savepoints import keep
 from tests.support.taken_back import FIRST, KINDS, WRITES, actions, aged, files, newest, written

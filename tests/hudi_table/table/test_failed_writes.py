@@ -20,11 +20,11 @@ from hudi_table.model.options import FailedWrites
 from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.properties import open_context
 from tests.support.crashes import copied
 from tests.support.meanwhile import AtCall
 from tests.support.tables import write_file

@@ -25,9 +25,9 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.properties import open_context
 from tests.support.beside import another_engine, before_our_decision, seen_anew
 from tests.support.recording import RecordingStorage, Trace
 

@@ -18,9 +18,10 @@ from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.findings import Check
 from hudi_table.model.java_properties import parse_properties, render_properties
 from hudi_table.model.names import PROPERTIES
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.kept_properties import KEPT
-from hudi_table.table.timeline.properties import open_context, replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from tests.support.beside import seen_anew
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])

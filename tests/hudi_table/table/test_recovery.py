@@ -14,10 +14,10 @@ from hudi_table.errors import UnavailableError
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.properties import open_context
 from hudi_table.table.timeline.relisting import Looks
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file

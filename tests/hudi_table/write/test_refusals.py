@@ -19,8 +19,9 @@ from hudi_table.errors import (
     UnsupportedTableError,
 )
 from hudi_table.model.names import PROPERTIES
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
-from hudi_table.table.timeline.properties import open_context, replace_properties
+from hudi_table.table.timeline.properties import replace_properties
 from tests.support.written import INDEXES, SCHEMA, contents, new_table, rows, slices
 
 GOOD = rows(("a", "x", 1))

@@ -10,8 +10,8 @@ from hudi_table.model.table_config import TableType
 from hudi_table.services.archiving.execute import Replaced
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 TIMELINE_FILES_MAX = 1_000
 """What stores list in one request; a longer timeline costs every reader and writer a second one."""

@@ -35,7 +35,7 @@ from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import (
     archive_files,
     archive_path,
@@ -45,6 +45,7 @@ from hudi_table.table.timeline.archived import (
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.prepare import refuse_unsupported
 
 BODIES_AHEAD = 16

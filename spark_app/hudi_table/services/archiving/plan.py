@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from hudi_table.model.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 _COUNTED = (Action.CLEAN, Action.ROLLBACK)
 ReplacedGone = Callable[[Instant], bool]

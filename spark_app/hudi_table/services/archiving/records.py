@@ -16,9 +16,9 @@ from hudi_table.codec.avro_file import read_container
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.instants import Action, Instant, State, format_instant_time
 from hudi_table.model.json_text import parse_json
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
+from hudi_table.table.timeline.timeline import Timeline
 
 _TEXTS = ("fileId", "path", "prevCommit", "partitionPath")
 _NUMBERS = (

@@ -35,9 +35,10 @@ from hudi_table.table.metadata.telling import tell_clean
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline, body, load_timeline
+from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import (
     CleanPlan,
     read_plan,

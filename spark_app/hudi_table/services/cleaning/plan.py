@@ -29,9 +29,10 @@ from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.rows.staged import sweep_staged
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import (
     CleanPlan,
     CleanRecord,

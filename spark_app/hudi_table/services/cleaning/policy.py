@@ -22,7 +22,7 @@ from enum import StrEnum
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
 from hudi_table.model.known_options import boolean_option, check_options, choice_option, whole_option
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 POLICY = "hoodie.clean.policy"
 COMMITS = "hoodie.clean.commits.retained"

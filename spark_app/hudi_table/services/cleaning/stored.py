@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,10 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.rows.row_order import RowOrder
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.write.cluster_task import ClusteringTask, cluster_group
 from hudi_table.write.guards import check_renames

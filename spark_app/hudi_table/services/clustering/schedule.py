@@ -25,11 +25,12 @@ from hudi_table.services.compaction.strategy import Candidate
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.rows.row_order import check_columns
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import (
     ClusteringGroup,
     ClusteringPlan,

@@ -29,9 +29,10 @@ from hudi_table.table.commit.transaction import Transaction, resume
 from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.rows.row_order import check_columns
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSystemView, LogFile

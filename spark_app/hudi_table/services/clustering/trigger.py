@@ -14,8 +14,9 @@ from enum import StrEnum
 
 from hudi_table.model.instants import Action, Instant
 from hudi_table.model.known_options import whole_option
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 
 INLINE_COMMITS = "hoodie.clustering.inline.max.commits"

@@ -23,8 +23,8 @@ from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile
 

@@ -36,10 +36,11 @@ from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.write.compact_task import CompactionTask, compact_file_group, compact_logs, log_place
 from hudi_table.write.guards import check_renames

@@ -19,9 +19,9 @@ from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.commit.conflicts import group_touches
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.guards import check_renames, check_timeline

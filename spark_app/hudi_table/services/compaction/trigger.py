@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.known_options import choice_option, whole_option
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 STRATEGY = "hoodie.compact.inline.trigger.strategy"
 COMMITS = "hoodie.compact.inline.max.delta.commits"

@@ -18,9 +18,10 @@ from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.table.commit.undo import UNDOING, planned_undo
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine, ObjectInfo
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.bucket_count import refresh_buckets
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, LogFile, replaced_groups
 from hudi_table.table.view.listing import list_data_files
 

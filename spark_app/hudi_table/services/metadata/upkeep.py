@@ -21,9 +21,10 @@ from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
 from hudi_table.table.metadata.settling import KEPT, drop
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 
 DELTAS = "hoodie.metadata.compact.max.delta.commits"
 INSTANTS_LEAST, INSTANTS_MOST = 20, 30

@@ -38,10 +38,11 @@ from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, planned_clustering
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.prepare import refuse_unsupported

@@ -25,9 +25,9 @@ from hudi_table.model.touches import TABLE
 from hudi_table.services.compaction.debt import counted_slices
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.bucket_count import refresh_buckets
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import (
     ClusteringGroup,
     ClusteringPlan,

@@ -11,8 +11,8 @@ from hudi_table.model.names import join, parse_base_file
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import pending_plans
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files

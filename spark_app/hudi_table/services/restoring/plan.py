@@ -18,8 +18,9 @@ from hudi_table.services.restoring.checks import (
 )
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.undo import restore_plan
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 TOUCHES = frozenset({TABLE, CLEANING, METADATA})

@@ -15,9 +15,10 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.commit.undo import carry_out, planned_undo
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.timeline.active import Timeline, load_timeline, records_of
+from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.guards import drop_metadata_if_any

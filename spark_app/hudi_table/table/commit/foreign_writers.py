@@ -21,10 +21,11 @@ from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_touches
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 

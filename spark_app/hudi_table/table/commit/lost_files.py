@@ -23,8 +23,8 @@ from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import (
     PlannedSlice,
     parse_plan,

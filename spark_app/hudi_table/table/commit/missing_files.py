@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import parse_log_file
 from hudi_table.table.rows.log_scan import VisibleInstants
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_groups import LogFile
 from hudi_table.table.view.listing import list_partitions

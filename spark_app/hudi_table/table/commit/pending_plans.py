@@ -6,8 +6,8 @@ from hudi_table.errors import WriteConflictError
 from hudi_table.model.instants import Action, Instant
 from hudi_table.model.resizes import STRATEGY
 from hudi_table.table.commit.rollback import open_rollbacks
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, pending_clusterings
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 

@@ -32,8 +32,9 @@ from hudi_table.table.commit.undo import (
 )
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 
 _STORE_CLOCK = ".hoodie/.txn/clock"

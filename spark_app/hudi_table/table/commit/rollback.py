@@ -32,12 +32,12 @@ from hudi_table.model.names import (
     parse_log_file,
 )
 from hudi_table.table.commit.markers import marked_files
-from hudi_table.table.metadata.forgetting import forget_delta
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline, load_timeline, records_if_there
+from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.properties import drop_metadata_table
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
 from hudi_table.table.view.listing import list_data_files
 
@@ -90,7 +90,7 @@ def _tell_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | Non
     if any(found is not None and found.by is not None for found in taken):
         drop_metadata_table(ctx, f"{time} was rolled back from a log that others write to")
     else:
-        forget_delta(ctx, time)
+        ctx.metadata.forget(ctx, time)
 
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:

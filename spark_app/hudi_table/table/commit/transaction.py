@@ -39,15 +39,14 @@ from hudi_table.table.commit.publish import drop_claim, materialise_predecessors
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.commit.write_permit import RightToWrite
-from hudi_table.table.metadata.deriving import entries_of
-from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import keep_properties
+from hudi_table.table.timeline.timeline import Timeline
 
 CLAIM_ATTEMPTS_MAX = 100
 SETTLE_ATTEMPTS_MAX = 100
@@ -91,9 +90,7 @@ class Transaction:
             raise
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
-        delta = Delta(
-            self.ctx, self.right, self.time, entries_of(self.ctx, metadata, self.time, self.timeline), self.timeline
-        )
+        delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
         self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
         self._clear()

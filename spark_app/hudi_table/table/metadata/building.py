@@ -59,9 +59,10 @@ from hudi_table.table.metadata.settling import OF_KEYS, is_built, settle_metadat
 from hudi_table.table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
 from hudi_table.table.metadata.writing import by_group, publish
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline, body, load_timeline
+from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
 
 _PLAN_VERSION = 1

@@ -43,8 +43,9 @@ from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.metadata.writing import completed_body
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, plan_body, planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
 

@@ -12,8 +12,9 @@ from hudi_table.table.metadata.reading import listed_files, listed_partitions, r
 from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import pending_cleans
 from hudi_table.table.view.listing import list_data_files, partitions_in
 

@@ -36,9 +36,10 @@ from hudi_table.table.metadata.records import (
     entries_of_files,
     file_records,
 )
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
 
 FOOTERS_AHEAD = 8

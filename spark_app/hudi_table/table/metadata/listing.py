@@ -8,7 +8,6 @@ hides its files no more. So does a metadata table that is not ready, cannot be r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -20,27 +19,11 @@ from hudi_table.table.metadata.ahead import fetched_ahead
 from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_listing
 from hudi_table.table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline
-from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 _UNSETTLED = frozenset({Action.CLEAN, Action.RESTORE})
 """Actions that delete what `files` still lists until they complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """A file that is listed: `path` relative to the base path, `size` in bytes (1 of a log that a rollback of Hudi 0.15.0 lists)."""
-
-    path: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFiles:
-    """What was asked for: `files`, sorted by path, and all `partitions`, sorted, if the whole listing was."""
-
-    files: list[ListedFile]
-    partitions: list[str]
 
 
 def metadata_files(

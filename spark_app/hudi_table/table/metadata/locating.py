@@ -38,8 +38,8 @@ from hudi_table.table.metadata.reading import GROUPS_AHEAD
 from hudi_table.table.metadata.records import Entries
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 CLUSTER = "CLUSTER"

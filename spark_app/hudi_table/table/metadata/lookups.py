@@ -27,8 +27,8 @@ from hudi_table.table.metadata.shards import is_there, shard_counts
 from hudi_table.table.metadata.table import CountedInstants, MetadataTable
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.subfolder import StorageBelow
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX

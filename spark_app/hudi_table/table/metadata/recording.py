@@ -23,8 +23,8 @@ from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, data
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.spill import GroupedRows
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.table.view.listing import list_data_files, partitions_in
 

@@ -8,10 +8,11 @@ hold it as pending. Hudi lets a scan end at a block that is newer than the newes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.digits import whole
 from hudi_table.model.instants import Action, State, comparable_time
 from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
@@ -22,9 +23,10 @@ from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PART
 from hudi_table.table.metadata.definitions import noted_by_partition
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.store.subfolder import StorageBelow
-from hudi_table.table.timeline.active import Timeline, records_of, timeline_of
-from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.active import records_of, timeline_of
+from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
@@ -135,10 +137,28 @@ class MetadataTable:
         return next((group for group in self.groups.get(partition, ()) if group.file_id == file_id), None)
 
 
+class NoMetadata:
+    """The metadata table has none of its own: its folders are listed, and nothing is committed to it by a transaction."""
+
+    def files(self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None) -> None:
+        """The folders are listed."""
+
+    def delta(
+        self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
+    ) -> CommitDelta:
+        """Raises InvariantError."""
+        del permit, commit, timeline
+        raise InvariantError("the metadata table has no transactions of its own", base_path=ctx.base_path, instant=time)
+
+    def forget(self, ctx: TableContext, time: str) -> None:
+        """Raises InvariantError."""
+        raise InvariantError("the metadata table has no rollbacks of its own", base_path=ctx.base_path, instant=time)
+
+
 def context_of(data: TableContext) -> TableContext:
     """The metadata table's folder as a table of its own."""
     config = TableConfig(f"{data.config.name}_metadata", TableType.MERGE_ON_READ, ("key",), populate_meta_fields=False)
-    return TableContext(StorageBelow(data.storage, METADATA_TABLE), config, data.clock, data.settings)
+    return TableContext(StorageBelow(data.storage, METADATA_TABLE), config, data.clock, NoMetadata(), data.settings)
 
 
 def read_partitions(data: TableContext) -> Partitions:

@@ -28,14 +28,13 @@ from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import HOODIE, META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.touches import METADATA, metadata_touch
-from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.metadata.placing import Place, Places, own_logs
 from hudi_table.table.metadata.records import Derive, Entries
 from hudi_table.table.metadata.settling import drop
 from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import Timeline
-from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.context import TableContext, WritePermit
+from hudi_table.table.timeline.timeline import Timeline
 
 OPERATION = "UPSERT_PREPPED"
 
@@ -46,7 +45,7 @@ class Delta:
     log of it was written."""
 
     ctx: TableContext
-    right: RightToWrite
+    permit: WritePermit
     time: str
     derive: Derive
     timeline: Timeline
@@ -58,7 +57,7 @@ class Delta:
 
         Raises WriteAbortedError if the instant was taken away, and what the storage raises.
         """
-        self.right.prove()
+        self.permit.prove()
         try:
             table = MetadataTable.load(self.ctx, self.timeline)
             if table is None or not table.partitions.all:
@@ -70,11 +69,11 @@ class Delta:
             return frozenset({METADATA})
         self.ctx.metadata_deltas = table.deltas + bool(logs)
         if logs:
-            self.right.renew_if_due()
+            self.permit.renew_if_due()
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
         self.touched = bool(logs)
         for place, data, _ in logs:
-            self.right.put_file(join(METADATA_TABLE, place.path), data)
+            self.permit.put_file(join(METADATA_TABLE, place.path), data)
         return frozenset({METADATA, *(metadata_touch(place.partition, place.name.file_id) for place, _, _ in logs)})
 
     def write_again(self) -> frozenset[str]:

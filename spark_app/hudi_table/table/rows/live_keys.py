@@ -17,9 +17,9 @@ from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
 

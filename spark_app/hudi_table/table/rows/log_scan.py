@@ -22,7 +22,7 @@ from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, comparable_time
 from hudi_table.table.rows.log_damage import is_suspect, refuse_damage
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import LogFile
 
 

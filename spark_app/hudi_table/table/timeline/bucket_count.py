@@ -14,9 +14,10 @@ from hudi_table.model.index_properties import BUCKETS
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties, replace_properties
+from hudi_table.table.timeline.timeline import Timeline
 
 
 def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:

@@ -1,17 +1,23 @@
-"""`TableContext`: what every module needs to know of one table, and what one process may remember of it."""
+"""`TableContext`: what every module needs to know of one table, and what one process may remember of it.
+
+With it the table is handed its metadata table, which lies in a layer above: `MetadataPort`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.chain import ChainEntry
+from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.option_values import number
 from hudi_table.model.options import FailedWrites, failed_writes
 from hudi_table.model.table_config import TableConfig
 from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline.timeline import Timeline
 
 QUARANTINE_KEY = "hoodie.lakeops.txn.quarantine.seconds"
 SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
@@ -75,6 +81,67 @@ class ChainTail:
     seen_boot_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file that is listed: `path` relative to the base path, `size` in bytes (1 of a log that a rollback of Hudi 0.15.0 lists)."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """What was asked for: `files`, sorted by path, and all `partitions`, sorted, if the whole listing was."""
+
+    files: list[ListedFile]
+    partitions: list[str]
+
+
+class WritePermit(Protocol):
+    """What a delta needs of the right to write of its instant."""
+
+    def prove(self) -> None:
+        """Raises WriteAbortedError if the right is gone."""
+
+    def renew_if_due(self) -> None:
+        """Prove again if the last proof is too old."""
+
+    def put_file(self, path: str, data: bytes) -> None:
+        """Put a small file of the instant that needs no marker."""
+
+
+class CommitDelta(Protocol):
+    """What one commit tells the metadata table."""
+
+    def write(self) -> frozenset[str]:
+        """Write it where it belongs now. Returns the touches of the plans that would move it."""
+        ...
+
+    def write_again(self) -> frozenset[str]:
+        """The same after a plan has moved a file group of the metadata table."""
+        ...
+
+
+class MetadataPort(Protocol):
+    """What a table's view, commits and rollbacks need of its metadata table."""
+
+    def files(
+        self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
+    ) -> ListedFiles | None:
+        """The files of these data partitions, or of all, as of the whole `timeline`; None if the folders have to be listed."""
+        ...
+
+    def delta(
+        self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
+    ) -> CommitDelta:
+        """What the commit of the instant `time` has to tell; its snapshot is `timeline`, its files are there. Nothing is written yet."""
+        ...
+
+    def forget(self, ctx: TableContext, time: str) -> None:
+        """Delete everything that the instant wrote to the metadata table; idempotent."""
+        ...
+
+
 @dataclass(slots=True)
 class TableContext:
     """One table in one process. The caches hold immutable objects only, chain entries and completed bodies, and only so many."""
@@ -82,6 +149,7 @@ class TableContext:
     storage: Storage
     config: TableConfig
     clock: Clock
+    metadata: MetadataPort = field(repr=False)
     settings: TxnSettings = field(default_factory=TxnSettings)
     tail: ChainTail | None = None
     newest_listed: str = ""

@@ -12,8 +12,8 @@ from hudi_table.model.instants import comparable_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
 from hudi_table.model.partition_buckets import Rules, parse_rules
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 FOLDER = ".bucket_index"
 CONFIGS = f"{HOODIE}/{FOLDER}/partition_bucket_index_meta/configs"

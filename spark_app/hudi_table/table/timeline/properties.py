@@ -27,15 +27,17 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
-from hudi_table.table.timeline.context import TableContext, TxnSettings
+from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
 
 READ_ATTEMPTS_MAX = 5
 READ_PAUSE_SECONDS = 1.0
 _CRC = f"{HOODIE}/.hoodie.properties.crc"
 
 
-def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSettings | None = None) -> TableContext:
-    """Load the table at the storage's base path.
+def load_context(
+    storage: Storage, metadata: MetadataPort, clock: Clock | None = None, settings: TxnSettings | None = None
+) -> TableContext:
+    """Load the table at the storage's base path, with the metadata table as `metadata` reads and writes it.
 
     Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
     """
@@ -49,7 +51,7 @@ def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSett
     properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
     given = settings or TxnSettings.from_properties(properties)
-    return TableContext(storage, config, used, given, lost=lost or {}, kept=lost is not None)
+    return TableContext(storage, config, used, metadata, given, lost=lost or {}, kept=lost is not None)
 
 
 def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:

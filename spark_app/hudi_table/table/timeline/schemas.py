@@ -7,8 +7,9 @@ import pyarrow as pa
 from hudi_table.codec.avro_schema import avro_to_arrow
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import ALL_META_COLUMNS
-from hudi_table.table.timeline.active import Timeline, commit_metadata
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 
 def table_avro_schema(ctx: TableContext, timeline: Timeline) -> str | None:

@@ -15,8 +15,9 @@ from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import join
-from hudi_table.table.timeline.active import Timeline, body
+from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 _VERSION = 2
 Files = Mapping[str, tuple[str, ...]]

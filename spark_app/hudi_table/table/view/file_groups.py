@@ -15,7 +15,7 @@ from typing import Protocol
 
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
-from hudi_table.table.timeline.active import Timeline
+from hudi_table.table.timeline.timeline import Timeline
 
 
 class StoredFile(Protocol):

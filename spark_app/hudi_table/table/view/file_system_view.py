@@ -13,10 +13,10 @@ from itertools import chain
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import HOODIE
-from hudi_table.table.metadata.listing import metadata_files
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import Timeline, commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import (
     BaseFile,
@@ -112,7 +112,7 @@ class FileSystemView:
             return False
         if wanted:
             many = len(wanted) > LISTED_AT_ONCE
-            found = metadata_files(self.ctx, self.timeline, wanted) if many else None
+            found = self.ctx.metadata.files(self.ctx, self.timeline, wanted) if many else None
             built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
             self._check_retained()
             self._alone |= {name: built.get(name, []) for name in wanted}
@@ -126,7 +126,7 @@ class FileSystemView:
 
     def _load(self) -> dict[str, list[FileGroup]]:
         if self._groups is None:
-            found = metadata_files(self.ctx, self.timeline)
+            found = self.ctx.metadata.files(self.ctx, self.timeline)
             if found is None:
                 files = list_data_files(self.ctx.storage)
                 self._partitions, self._every_folder = partitions_in(files), True

@@ -22,8 +22,8 @@ from hudi_table.model.rings import INITIAL_INSTANT, Ring
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 RINGS = f"{HOODIE}/.bucket_index/consistent_hashing_metadata"

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import Action, Instant, State
-from hudi_table.table.timeline.active import Timeline, body
+from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from hudi_table.table.metadata.building import build_metadata, finish_buildings,
 from hudi_table.table.metadata.cleaning import SLICES_KEPT, oldest_needed
 from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.metadata.comparing import differences
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.table.timeline.properties import open_context
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
 from tests.support.meanwhile import AfterPut, AtCall

@@ -19,10 +19,12 @@ from hudi_table.table.metadata import ahead
 from hudi_table.table.metadata.building import build_metadata
 from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.metadata.listing import metadata_files
+from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import Timeline, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.properties import drop_metadata_table, open_context, replace_properties
+from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view import file_system_view
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
 from tests.hudi_table.table.metadata.test_keeping import ONE_VERSION, with_metadata

@@ -1,0 +1,43 @@
+"""The metadata table as a table is handed it, and the one way to open a table with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.table.metadata.deriving import entries_of
+from hudi_table.table.metadata.forgetting import forget_delta
+from hudi_table.table.metadata.listing import metadata_files
+from hudi_table.table.metadata.writing import Delta
+from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline.context import ListedFiles, TableContext, TxnSettings, WritePermit
+from hudi_table.table.timeline.properties import load_context
+from hudi_table.table.timeline.timeline import Timeline
+
+
+class HudiMetadata:
+    """`MetadataPort`, by Hudi's metadata table under `.hoodie/metadata`, where the table has one."""
+
+    def files(
+        self, ctx: TableContext, timeline: Timeline, partitions: Collection[str] | None = None
+    ) -> ListedFiles | None:
+        """As `MetadataPort.files`. Raises what the storage raises."""
+        return metadata_files(ctx, timeline, partitions)
+
+    def delta(
+        self, ctx: TableContext, permit: WritePermit, commit: CommitMetadata, time: str, timeline: Timeline
+    ) -> Delta:
+        """As `MetadataPort.delta`."""
+        return Delta(ctx, permit, time, entries_of(ctx, commit, time, timeline), timeline)
+
+    def forget(self, ctx: TableContext, time: str) -> None:
+        """As `MetadataPort.forget`. Raises what the storage raises."""
+        forget_delta(ctx, time)
+
+
+def open_context(storage: Storage, clock: Clock | None = None, settings: TxnSettings | None = None) -> TableContext:
+    """Load the table at the storage's base path.
+
+    Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
+    """
+    return load_context(storage, HudiMetadata(), clock, settings)
