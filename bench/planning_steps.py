@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from bench.rows import read
 from hudi_table import open_table
+from hudi_table.metadata.merging import listed
+from hudi_table.metadata.reading import read_listing, slice_parts
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import parse_base_file
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.merging import listed
-from hudi_table.table.metadata.reading import read_listing, slice_parts
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from hudi_spark.datasource_writes import Staged, Target, staged
 from hudi_spark.format_options import Given
 from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundError
-from hudi_table.table.metadata.port import open_context
+from hudi_table.metadata.port import open_context
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, has_archive, load_timeline

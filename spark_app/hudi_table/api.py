@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_table.metadata.port import open_context
 from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.services import ServicePlan, ServiceResult
@@ -19,7 +20,6 @@ from hudi_table.services.rewrites import Rewrites
 from hudi_table.services.upkeep import Upkeep
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.view.savepoints import Savepoint

@@ -18,7 +18,7 @@ from bench.report import markdown
 from bench.rows import Workload, read, workload
 from bench.settings import KEY
 from hudi_table import open_table
-from hudi_table.table.metadata.comparing import differences
+from hudi_table.metadata.validate import differences
 from tests.bench.test_race import MACHINE
 
 QUICK = [entry for entry in ENTRIES if entry.who != "hudi"]

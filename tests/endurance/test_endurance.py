@@ -20,13 +20,13 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.metadata.port import open_context
 from hudi_table.model.findings import Check
 from hudi_table.model.names import HOODIE
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files

@@ -19,13 +19,13 @@ from hudi_operator.plan.observed import TableObservation
 from hudi_operator.runtime import observe
 from hudi_operator.runtime.observe import Observer
 from hudi_table.api import HudiTable
+from hudi_table.metadata.port import open_context
 from hudi_table.model import checkpoint as model
 from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.file_ingest import settled
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.write.create import TableSpec, create
 from tests.support.manifests import ingest, manifest, stored
 from tests.support.scale import scaled

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 import hudi_spark
 from hudi_table.api import HudiTable
 from hudi_table.index import stored_filters
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Objects, Storage
 from tests.hudi_table.index.test_bloom import filled, key_of
 from tests.hudi_table.index.test_stored_filters import BY_METADATA, EACH, FILES, damaged, missing

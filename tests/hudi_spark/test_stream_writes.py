@@ -18,7 +18,7 @@ from hudi_spark.format_options import given_options
 from hudi_spark.stream_writes import BatchWriter
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import HudiError, InvalidOptionError, InvariantError
-from hudi_table.table.metadata.port import open_context
+from hudi_table.metadata.port import open_context
 from tests.support.aged import AgedStorage
 
 KEYS = {"hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id"}

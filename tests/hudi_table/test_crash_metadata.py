@@ -14,13 +14,13 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.codec.metadata_keys import bloom_keys
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.delta.rollback import instants_written
+from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.table import MetadataTable, read_partitions
+from hudi_table.metadata.validate import committed_files, differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.comparing import committed_files, differences
-from hudi_table.table.metadata.forgetting import instants_written
-from hudi_table.table.metadata.reading import read_entries
-from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.active import load_timeline

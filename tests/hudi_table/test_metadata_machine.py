@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.listing import metadata_files
+from hudi_table.metadata.files_listing import metadata_files
+from hudi_table.metadata.validate import differences
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.hudi_table.test_services_machine import OPTIONS, STEPS, ServedTable

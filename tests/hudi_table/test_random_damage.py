@@ -21,10 +21,10 @@ import pytest
 
 from hudi_table import errors
 from hudi_table.api import HudiTable
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.findings import Severity
 from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.table.commit.transaction import Transaction
-from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import ObjectInfo, Storage
 from hudi_table.write.lookup_choice import RecordIndexWarning

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, InvalidRequestError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.findings import Severity
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.services import ServiceRequest, ServiceType
@@ -35,7 +36,6 @@ from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices

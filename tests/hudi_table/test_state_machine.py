@@ -23,10 +23,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.metadata.validate import differences
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.comparing import differences
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.scale import scaled
 

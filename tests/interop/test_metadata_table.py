@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, open_table
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.services.metadata.upkeep import keep_metadata
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.table import read_partitions
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

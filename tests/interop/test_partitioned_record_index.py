@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import open_table
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_table.model.table_config import TableType
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.table import read_partitions
-from tests.hudi_table.table.metadata.test_partitioned_record_index import counts, placed, stored_places
+from tests.hudi_table.metadata.test_partitioned_record_index import counts, placed, stored_places
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import rows

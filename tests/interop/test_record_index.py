@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import open_table
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.table_config import TableType
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.table import read_partitions
-from tests.hudi_table.table.metadata.test_indexes import located, stored
+from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.metadata.port import open_context
 from hudi_table.table.commit.decision import Decider
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
+from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.metadata.reading import read_entries
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.table.metadata.port import open_context
+from hudi_table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from tests.support.written import keys, new_table, rows

@@ -15,6 +15,7 @@ from hudi_operator.runtime.traces import traces
 from hudi_operator.runtime.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
 from hudi_table.model.chain import ChainEntry
 from hudi_table.model.index_properties import CONNECTION
@@ -25,7 +26,6 @@ from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.active import load_timeline

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_table.table.metadata.lookups import RecordShards
+from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine, Storage
 from hudi_table.table.view.file_system_view import FileSlice

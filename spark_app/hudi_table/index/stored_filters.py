@@ -20,10 +20,10 @@ from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.index.bloom import FileFilter, FilterInFooter, Filters
 from hudi_table.index.lookup import OpenBase
+from hudi_table.metadata.reading import PartitionSlices
+from hudi_table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
-from hudi_table.table.metadata.reading import PartitionSlices
-from hudi_table.table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.context import TableContext

@@ -17,12 +17,12 @@ import pyarrow.types as pt
 from hudi_table.codec.bounds import values_of
 from hudi_table.codec.column_stats import has_stats
 from hudi_table.codec.metadata_keys import column_stats_keys
+from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.table import UNTOLD, MetadataTable, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.read.expression_tree import tree
 from hudi_table.read.predicates import Bound
 from hudi_table.read.skipping import Ranges, may_match
-from hudi_table.table.metadata.reading import read_entries
-from hudi_table.table.metadata.table import UNTOLD, MetadataTable, read_partitions
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

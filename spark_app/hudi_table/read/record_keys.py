@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.errors import UnavailableError
+from hudi_table.metadata.record_index.lookup import Located, RecordShards
+from hudi_table.metadata.table import UNTOLD
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options import CUSTOM_KEYS
 from hudi_table.model.table_config import TableConfig
@@ -24,8 +26,6 @@ from hudi_table.model.table_properties import generator_class
 from hudi_table.read.buckets import GENERATORS, MAX_KEYS, value_texts
 from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.predicates import Bound
-from hudi_table.table.metadata.lookups import Located, RecordShards
-from hudi_table.table.metadata.table import UNTOLD
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.metadata.port import open_context
 from hudi_table.read.reader import TableReader
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 
 if TYPE_CHECKING:

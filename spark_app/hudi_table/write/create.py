@@ -20,6 +20,7 @@ from hudi_table.errors import (
     TableNotFoundError,
     UnavailableError,
 )
+from hudi_table.metadata.port import open_context
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
 from hudi_table.model.known_options import admit, given
@@ -38,7 +39,6 @@ from hudi_table.model.table_config import (
     TableType,
 )
 from hudi_table.model.table_properties import PAYLOAD, one_complex_field, stored_class, table_payload
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings

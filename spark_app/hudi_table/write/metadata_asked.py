@@ -9,10 +9,10 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.metadata.indexing import prepare_metadata
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options import METADATA_INDEXES, WriteOptions
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.metadata.building import prepare_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.lookup_choice import RecordIndexWarning
 from hudi_table.write.prepare import Prepared

@@ -3,7 +3,7 @@
 Matrix: {copy-on-write, merge-on-read}: look-ups of writes and of filters on the key; entries of another engine that lie where they do not
 belong; a metadata table that is gone or has the other kind; names and options of Hudi; two writers, of which one acts at each storage call of
 the other; a fault at each call of a building; random steps, after each of which the index agrees with a scan. Omitted: what every index
-must do (`test_conformance.py`), how it is built and kept (`tests/hudi_table/table/metadata/test_partitioned_record_index.py`), other
+must do (`test_conformance.py`), how it is built and kept (`tests/hudi_table/metadata/test_partitioned_record_index.py`), other
 engines (`tests/interop/test_partitioned_record_index.py`).
 """
 
@@ -22,18 +22,18 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.index.base import Keys, Lookup
 from hudi_table.index.record_index import RecordIndex
+from hudi_table.metadata.record_index.lookup import RecordShards
+from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.lookups import RecordShards
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.lookup_choice import RecordIndexWarning
-from tests.hudi_table.table.metadata.test_partitioned_record_index import NAME, assert_agrees, begun
+from tests.hudi_table.metadata.test_partitioned_record_index import NAME, assert_agrees, begun
 from tests.support.crashes import copied, opened, rows
 from tests.support.fault_points import after_each_fault
 from tests.support.faults import FaultPlan, FaultyStorage

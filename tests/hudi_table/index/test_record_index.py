@@ -3,7 +3,7 @@
 Matrix: {keys that stay, keys that move} × {copy-on-write, merge-on-read}, by commit time and by event time; entries of file groups
 that the snapshot does not have; a metadata table that is gone; names and options of both generations of Hudi. A thousand random
 steps in `make test-full`, after each of which the index agrees with a scan; a fault at each call of a building. Omitted: what every index must do (`test_conformance.py`),
-how the index is built and kept (`tests/hudi_table/table/metadata/test_record_index.py`), other engines
+how the index is built and kept (`tests/hudi_table/metadata/test_record_index.py`), other engines
 (`tests/interop/test_record_index.py`).
 """
 
@@ -22,20 +22,20 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.index.base import Keys, Lookup
 from hudi_table.index.record_index import RecordIndex
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from hudi_table.metadata.record_index.lookup import RecordShards
+from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.lookups import RecordShards
-from hudi_table.table.metadata.settling import MetadataDroppedWarning
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.create import TableSpec, create
 from hudi_table.write.lookup_choice import RecordIndexWarning
-from tests.hudi_table.table.metadata.test_indexes import located, stored
+from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
 from tests.support.fault_points import after_each_fault
 from tests.support.faults import FaultPlan, FaultyStorage

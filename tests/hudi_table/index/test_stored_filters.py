@@ -11,8 +11,8 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.index import stored_filters
 from hudi_table.index.stored_filters import FiltersOfMetadata
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.index.test_bloom import filled, key_of
 from tests.support.recording import RecordingStorage, Trace

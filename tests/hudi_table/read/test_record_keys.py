@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.read.predicates import Filter
 from hudi_table.read.record_keys import possible_record_keys
-from hudi_table.table.metadata.compacting import compact_metadata
 from hudi_table.table.store.ports import Storage
 from hudi_table.write.create import TableSpec, create
 from tests.support.crashes import new_store, opened

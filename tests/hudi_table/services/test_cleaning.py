@@ -16,6 +16,7 @@ from hudi_table.errors import (
     InvalidRequestError,
     WriteConflictError,
 )
+from hudi_table.metadata.port import open_context
 from hudi_table.model.instants import Action
 from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.cleaning.plan import clean_choice
@@ -23,7 +24,6 @@ from hudi_table.services.planning import publish
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clean_plans import completed_cleans
 from tests.support.faults import Fault, FaultPlan, FaultyStorage

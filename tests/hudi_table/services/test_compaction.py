@@ -8,11 +8,11 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.instants import Action, planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin_plan
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings

@@ -6,6 +6,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.options import INDEXING_PARTITIONS
 from hudi_table.model.services import ServiceRequest, ServiceType
@@ -13,9 +16,6 @@ from hudi_table.model.table_properties import METADATA_DROPPED
 from hudi_table.services.metadata.service import SERVICE
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.settling import MetadataDroppedWarning
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.timeline.properties import read_properties, replace_properties
 from tests.support.written import new_table, rows
 

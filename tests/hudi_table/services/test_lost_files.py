@@ -17,12 +17,12 @@ from hudi_table import open_table
 from hudi_table.api import HudiTable
 from hudi_table.cli import main
 from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteAbortedError
+from hudi_table.metadata.port import open_context
 from hudi_table.services.compaction import execute
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.table.commit.lost_files import compaction_at
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.view.compaction_plans import PlannedSlice, planned_slices

@@ -13,6 +13,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServicePlan, ServiceRequest
 from hudi_table.services.clustering.schedule import schedule_clustering
@@ -24,7 +25,6 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.rows import log_scan
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings

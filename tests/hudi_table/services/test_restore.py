@@ -9,13 +9,13 @@ import pytest
 
 from hudi_table.cli import main
 from hudi_table.errors import InvalidRequestError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.services import ServiceRequest
 from hudi_table.services.restoring.plan import restore_choice
 from hudi_table.services.restoring.service import RESTORE_SERVICE
 from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.savepoints import keep

@@ -13,6 +13,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteAbortedError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.services import ServiceRequest
@@ -31,7 +32,6 @@ from hudi_table.table.commit.transaction import (
     resume,
 )
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline

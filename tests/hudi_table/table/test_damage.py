@@ -13,11 +13,11 @@ from hudi_table.codec.avro_file import read_container, write_container
 from hudi_table.codec.hfile import HFile, write_hfile
 from hudi_table.codec.log_blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block
 from hudi_table.errors import CorruptTableError, HudiError
+from hudi_table.metadata.validate import differences
 from hudi_table.model.chain import ChainEntry, Kind
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.findings import Check
 from hudi_table.model.seals import sealed, unsealed
-from hudi_table.table.metadata.comparing import differences
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, opened, prepared
 from tests.support.damaged import found
 from tests.support.written import contents, new_table, rows, slices

@@ -12,6 +12,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, WriteAbortedError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.chain import Kind
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
@@ -20,7 +21,6 @@ from hudi_table.model.options import FailedWrites
 from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TxnSettings

@@ -20,12 +20,12 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.cli import main
 from hudi_table.errors import WriteAbortedError, WriteConflictError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.beside import another_engine, before_our_decision, seen_anew

@@ -11,10 +11,10 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import UnavailableError
+from hudi_table.metadata.port import open_context
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view import file_system_view

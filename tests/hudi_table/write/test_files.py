@@ -12,8 +12,8 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.table.metadata.settling import MetadataDroppedWarning
 from hudi_table.table.timeline.properties import read_properties, replace_properties
 from hudi_table.write import tasks
 from tests.support.written import INDEXES, SCHEMA, contents, last_commit, meta_rows, new_table, rows, slices

@@ -18,8 +18,8 @@ from hudi_table.errors import (
     InvalidSchemaError,
     UnsupportedTableError,
 )
+from hudi_table.metadata.port import open_context
 from hudi_table.model.names import PROPERTIES
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.properties import replace_properties
 from tests.support.written import INDEXES, SCHEMA, contents, new_table, rows, slices

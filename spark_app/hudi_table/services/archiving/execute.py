@@ -18,6 +18,10 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
+from hudi_table.metadata.cleaning import oldest_needed
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.instants import Instant
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
@@ -30,10 +34,6 @@ from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table.commit.recovery import recover, store_now
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.metadata.cleaning import oldest_needed
-from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.settling import settle_metadata
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import (

@@ -21,6 +21,8 @@ from hudi_table.errors import (
     ObjectNotFoundError,
     UnavailableError,
 )
+from hudi_table.metadata.delta.clean import tell_clean
+from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, join
 from hudi_table.model.services import ServiceResult, ServiceType
@@ -30,8 +32,6 @@ from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored
 from hudi_table.table.commit import leftovers
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.metadata.settling import settle_metadata
-from hudi_table.table.metadata.telling import tell_clean
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain

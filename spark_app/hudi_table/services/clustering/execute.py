@@ -14,6 +14,7 @@ from functools import partial
 from hudi_table.errors import (
     InvalidRequestError,
 )
+from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import new_file_id
@@ -44,7 +45,6 @@ from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.rows.row_order import RowOrder
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline

@@ -21,6 +21,7 @@ from hudi_table.errors import (
     UnsupportedTableError,
     WriteAbortedError,
 )
+from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.options import WriteOptions
@@ -32,7 +33,6 @@ from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.transaction import Transaction, resume
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import parse_data_file
 from hudi_table.model.options import INDEXING_PARTITIONS, METADATA_ENABLE
@@ -10,7 +11,6 @@ from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.services.base import Unplanned
 from hudi_table.services.metadata.building import build, wanted_partitions
 from hudi_table.services.metadata.report import report
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.listing import list_data_files

@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableError
+from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
+from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
+from hudi_table.metadata.lifecycle import KEPT, drop
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.instants import Action, Instant, comparable_time
 from hudi_table.model.known_options import whole_option
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
@@ -16,10 +20,6 @@ from hudi_table.model.names import HOODIE, join
 from hudi_table.services.archiving.execute import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
 from hudi_table.table.commit.recovery import store_now
-from hudi_table.table.metadata.cleaning import SLICES_KEPT, clean_metadata
-from hudi_table.table.metadata.compacting import DELTAS_MAX, compact_metadata
-from hudi_table.table.metadata.settling import KEPT, drop
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -15,6 +15,7 @@ from hudi_table.errors import (
     InvalidRequestError,
 )
 from hudi_table.index.bucket import BucketIndex
+from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
@@ -36,7 +37,6 @@ from hudi_table.services.resizing.plan import all_counted, bucket_index, check_s
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.metadata.settling import settle_metadata
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import settle_buckets

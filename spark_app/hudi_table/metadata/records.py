@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.metadata_records import FILES, PARTITIONS
+from hudi_table.metadata.merging import nested
 from hudi_table.model.commits import CDC_STATS, CommitMetadata
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, partition_key
-from hudi_table.table.metadata.merging import nested
 
 ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("deleted", pa.bool_())])
 

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from hudi_table.codec.metadata_entries import joined_file_ids
 from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.errors import CorruptTableError
+from hudi_table.metadata.reading import GROUPS_AHEAD, latest_of, parts_of
+from hudi_table.metadata.record_index.shards import is_there, shard_counts
+from hudi_table.metadata.table import CountedInstants, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.reading import GROUPS_AHEAD, latest_of, parts_of
-from hudi_table.table.metadata.shards import is_there, shard_counts
-from hudi_table.table.metadata.table import CountedInstants, MetadataTable
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.context import TableContext

@@ -11,15 +11,15 @@ from dataclasses import replace
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.metadata import prefetch
+from hudi_table.metadata.files_listing import metadata_files
+from hudi_table.metadata.indexing import build_metadata
+from hudi_table.metadata.port import open_context
+from hudi_table.metadata.validate import differences
 from hudi_table.model.instants import Action
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join, log_write_token
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.transaction import begin
-from hudi_table.table.metadata import ahead
-from hudi_table.table.metadata.building import build_metadata
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.listing import metadata_files
-from hudi_table.table.metadata.port import open_context
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -27,7 +27,7 @@ from hudi_table.table.timeline.properties import drop_metadata_table, replace_pr
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view import file_system_view
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
-from tests.hudi_table.table.metadata.test_keeping import ONE_VERSION, with_metadata
+from tests.hudi_table.metadata.test_keeping import ONE_VERSION, with_metadata
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, opened, read, rows, with_a_failed_write
 from tests.support.meanwhile import AfterPut
 from tests.support.recording import RecordingStorage, Trace
@@ -278,7 +278,7 @@ def test_over_a_network_the_small_files_of_the_listing_are_fetched_at_once_and_n
 
 
 def test_over_a_network_a_large_file_of_the_listing_is_opened(monkeypatch):
-    monkeypatch.setattr(ahead, "WHOLE_MAX", 0)
+    monkeypatch.setattr(prefetch, "WHOLE_MAX", 0)
     store = with_metadata(KINDS[0])
     near, far = opened(store).context, Far(store, Trace())
     ctx = replace(near, storage=far)

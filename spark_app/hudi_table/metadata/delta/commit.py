@@ -23,15 +23,15 @@ from hudi_table.codec.log_rows import delete_block
 from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
+from hudi_table.metadata.lifecycle import drop
+from hudi_table.metadata.records import Derive, Entries
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import HOODIE, META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.touches import METADATA, metadata_touch
-from hudi_table.table.metadata.placing import Place, Places, own_logs
-from hudi_table.table.metadata.records import Derive, Entries
-from hudi_table.table.metadata.settling import drop
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.timeline import Timeline

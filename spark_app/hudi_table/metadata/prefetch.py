@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_table.errors import ObjectNotFoundError
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.store.ports import Storage, is_remote
 from hudi_table.table.store.subfolder import StorageBelow
 

@@ -14,6 +14,13 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.log_rows import delete_block
 from hudi_table.errors import HudiError
+from hudi_table.metadata import compaction
+from hudi_table.metadata.cleaning import SLICES_KEPT, oldest_needed
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.indexing import build_metadata, finish_buildings, pending_buildings
+from hudi_table.metadata.port import open_context
+from hudi_table.metadata.table import MetadataTable, read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import METADATA_TABLE, LogFileName
 from hudi_table.services.cleaning.execute import run_clean
@@ -22,13 +29,6 @@ from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.undo import restore_plan
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata import compacting
-from hudi_table.table.metadata.building import build_metadata, finish_buildings, pending_buildings
-from hudi_table.table.metadata.cleaning import SLICES_KEPT, oldest_needed
-from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.port import open_context
-from hudi_table.table.metadata.table import MetadataTable, read_partitions
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
@@ -172,7 +172,7 @@ def test_a_compaction_beside_a_write_that_decides_first_is_planned_again_and_los
 def test_a_log_that_goes_while_the_metadata_table_is_planned_is_not_named(monkeypatch):
     table = opened(with_metadata(LAYOUTS[0], 3))
     with monkeypatch.context() as patch:
-        patch.setattr(compacting, "rows_of", lambda *_: None)
+        patch.setattr(compaction, "rows_of", lambda *_: None)
         assert not compact_metadata(table.context, 1)
     assert compact_metadata(table.context, 1)
     assert differences(table.context) == []

@@ -8,10 +8,15 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
+from hudi_table.metadata.table import (
+    Partitions,
+    check_version,
+    context_of,
+    read_partitions,
+)
 from hudi_table.model.instants import Action
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES
-from hudi_table.table.metadata.table import Partitions, check_version, context_of, read_partitions
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties

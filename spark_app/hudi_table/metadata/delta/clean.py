@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import WriteAbortedError
+from hudi_table.metadata.delta.commit import Delta
+from hudi_table.metadata.delta.entries import entries_of_deletion
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Instant, State
 from hudi_table.model.touches import metadata_delta_touch
@@ -16,8 +18,6 @@ from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.commit.write_permit import RightToWrite
-from hudi_table.table.metadata.deriving import entries_of_deletion
-from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext

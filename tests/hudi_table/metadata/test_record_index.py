@@ -14,18 +14,18 @@ import pytest
 
 from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.metadata.definitions import noted_by_partition
+from hudi_table.metadata.indexing import build_metadata, pending_buildings
+from hudi_table.metadata.reading import latest_of, slice_parts
+from hudi_table.metadata.record_index.build import recorded_shards
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits
 from hudi_table.model.options import shard_limits
-from hudi_table.table.metadata.building import build_metadata, pending_buildings
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.definitions import noted_by_partition
-from hudi_table.table.metadata.reading import latest_of, slice_parts
-from hudi_table.table.metadata.recording import recorded_shards
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import TableSpec, create
-from tests.hudi_table.table.metadata.test_indexes import loaded, located, stored
+from tests.hudi_table.metadata.test_indexes import loaded, located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.meanwhile import AfterPut

@@ -18,6 +18,12 @@ from hudi_table.api import HudiTable
 from hudi_table.codec.metadata_entries import joined_file_ids
 from hudi_table.codec.metadata_keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.metadata.definitions import noted_by_partition
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from hudi_table.metadata.reading import latest_of, slice_parts
+from hudi_table.metadata.record_index.lookup import RecordShards
+from hudi_table.metadata.table import read_partitions
+from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, group_file_id, partition_of_shard
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.options import (
@@ -27,16 +33,10 @@ from hudi_table.model.options import (
     shard_limits,
 )
 from hudi_table.services.metadata.upkeep import keep_metadata
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.definitions import noted_by_partition
-from hudi_table.table.metadata.lookups import RecordShards
-from hudi_table.table.metadata.reading import latest_of, slice_parts
-from hudi_table.table.metadata.settling import MetadataDroppedWarning
-from hudi_table.table.metadata.table import read_partitions
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import TableSpec, create
-from tests.hudi_table.table.metadata.test_indexes import loaded
+from tests.hudi_table.metadata.test_indexes import loaded
 from tests.support.aged import AgedStorage
 from tests.support.crashes import SCHEMA, new_store, opened, rows
 from tests.support.faults import Crash

@@ -22,6 +22,11 @@ import pyarrow.compute as pc
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
 from hudi_table.errors import UnavailableError, WriteConflictError
+from hudi_table.metadata.delta.commit import completed_body
+from hudi_table.metadata.merging import listed
+from hudi_table.metadata.reading import latest_of, slice_parts
+from hudi_table.metadata.records import file_records
+from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.metadata_table import (
@@ -36,11 +41,6 @@ from hudi_table.model.metadata_table import (
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.touches import metadata_touch
 from hudi_table.table.commit.transaction import planning
-from hudi_table.table.metadata.merging import listed
-from hudi_table.table.metadata.reading import latest_of, slice_parts
-from hudi_table.table.metadata.records import file_records
-from hudi_table.table.metadata.table import MetadataTable
-from hudi_table.table.metadata.writing import completed_body
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline

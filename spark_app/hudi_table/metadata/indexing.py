@@ -28,6 +28,24 @@ from hudi_table.errors import (
     UnavailableError,
     UnsupportedTableError,
 )
+from hudi_table.metadata.bootstrap import (
+    Groups,
+    begin,
+    first_logs,
+    planned_groups,
+)
+from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
+from hudi_table.metadata.delta.commit import by_group, publish
+from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
+from hudi_table.metadata.lifecycle import OF_KEYS, is_built, settle_metadata
+from hudi_table.metadata.record_index.build import recorded_shards, shards_needed
+from hudi_table.metadata.records import Derive
+from hudi_table.metadata.table import (
+    MetadataTable,
+    Partitions,
+    context_of,
+    read_partitions,
+)
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import (
@@ -50,14 +68,6 @@ from hudi_table.model.touches import METADATA
 from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.transaction import caught_up, planning
 from hudi_table.table.commit.undo import is_decided
-from hudi_table.table.metadata.beginning import Groups, begin, first_logs, planned_groups
-from hudi_table.table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
-from hudi_table.table.metadata.deriving import entries_of_table, stored_schema
-from hudi_table.table.metadata.recording import recorded_shards, shards_needed
-from hudi_table.table.metadata.records import Derive
-from hudi_table.table.metadata.settling import OF_KEYS, is_built, settle_metadata
-from hudi_table.table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
-from hudi_table.table.metadata.writing import by_group, publish
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -22,13 +22,8 @@ from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
-from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.comparing import committed_files
-from hudi_table.table.metadata.locating import locations_of
-from hudi_table.table.metadata.records import (
+from hudi_table.metadata.record_index.delta import locations_of
+from hudi_table.metadata.records import (
     Derive,
     Entries,
     entries_of_clean,
@@ -36,6 +31,11 @@ from hudi_table.table.metadata.records import (
     entries_of_files,
     file_records,
 )
+from hudi_table.metadata.validate import committed_files
+from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.metadata_table import MetadataPartition
+from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hudi_table.metadata.delta.commit import Delta
+from hudi_table.metadata.delta.entries import entries_of
+from hudi_table.metadata.delta.rollback import forget_delta
+from hudi_table.metadata.files_listing import metadata_files
 from hudi_table.model.commits import CommitMetadata
-from hudi_table.table.metadata.deriving import entries_of
-from hudi_table.table.metadata.forgetting import forget_delta
-from hudi_table.table.metadata.listing import metadata_files
-from hudi_table.table.metadata.writing import Delta
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ListedFiles, TableContext, TxnSettings, WritePermit
 from hudi_table.table.timeline.properties import load_context

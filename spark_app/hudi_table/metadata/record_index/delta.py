@@ -28,14 +28,14 @@ from hudi_table.codec.metadata_entries import record_index_entries
 from hudi_table.codec.metadata_records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.metadata.merging import latest
+from hudi_table.metadata.reading import GROUPS_AHEAD
+from hudi_table.metadata.record_index.lookup import Located, RecordShards
+from hudi_table.metadata.records import Entries
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
 from hudi_table.model.table_config import MergeMode, TableConfig
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.table.metadata.lookups import Located, RecordShards
-from hudi_table.table.metadata.merging import latest
-from hudi_table.table.metadata.reading import GROUPS_AHEAD
-from hudi_table.table.metadata.records import Entries
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.timeline.context import TableContext

@@ -7,10 +7,15 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import open_table
+from hudi_table.metadata.reading import (
+    listed_files,
+    listed_partitions,
+    read_entries,
+    read_listing,
+)
+from hudi_table.metadata.table import MetadataTable
+from hudi_table.metadata.validate import committed_files, differences
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.table.metadata.comparing import committed_files, differences
-from hudi_table.table.metadata.reading import listed_files, listed_partitions, read_entries, read_listing
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
 from tests.support.golden import COPY_ON_WRITE, MERGE_ON_READ, unpack

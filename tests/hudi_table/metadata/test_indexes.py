@@ -8,14 +8,14 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.metadata_entries import joined_file_ids
+from hudi_table.metadata.compaction import compact_metadata
+from hudi_table.metadata.indexing import build_metadata
+from hudi_table.metadata.reading import read_entries
+from hudi_table.metadata.table import MetadataTable
+from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.table_config import IndexType
-from hudi_table.table.metadata.building import build_metadata
-from hudi_table.table.metadata.compacting import compact_metadata
-from hudi_table.table.metadata.comparing import differences
-from hudi_table.table.metadata.reading import read_entries
-from hudi_table.table.metadata.table import MetadataTable
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.create import create
 from tests.support import metadata_files
