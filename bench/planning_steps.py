@@ -21,7 +21,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import WriteRequest, check
 
 

@@ -31,7 +31,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.keygen.table_keys import TableKeys
 
 _TO = "_lakeops_to"
 _GONE = "_lakeops_gone"

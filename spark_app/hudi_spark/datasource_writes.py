@@ -47,11 +47,16 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.create import TableSpec, config_of, create, refuse_other_content
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.checks.create_table import (
+    TableSpec,
+    config_of,
+    create,
+    refuse_other_content,
+)
+from hudi_table.write.checks.request import parse_operation, prepare
+from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.operations import WriteRequest, begin
-from hudi_table.write.prepare import parse_operation, prepare
-from hudi_table.write.reserved import own_columns
 
 _MODES = {"append": "append", "overwrite": "overwrite", "ignore": "ignore", "errorifexists": "error", "error": "error"}
 _NARROWING = ("columns", "filter", "asof", "as.of.instant", "timestampasof", "query", "since", "until", "fullscan")

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 
 from hudi_spark.routing import slots_in
 from hudi_table.model.table_config import TableConfig, TableType
-from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.prepare import Prepared
+from hudi_table.write.checks.request import Prepared
+from hudi_table.write.keygen.table_keys import TableKeys
 
 ESTIMATE_MAX = 32 << 20
 """Bytes that Spark estimates for the rows: of files what they take on disk, a fifth or so of it in Arrow."""

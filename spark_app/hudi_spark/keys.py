@@ -21,8 +21,8 @@ from hudi_table.index.base import Index, Keys, Slot
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table_config import PartitionType, TableConfig
-from hudi_table.write import keygen
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.keygen import columns as keygen
+from hudi_table.write.keygen.table_keys import TableKeys
 
 # The stubs name evaluation types that only Spark itself passes.
 _udf: Any = arrow_udf

@@ -28,12 +28,12 @@ from hudi_table.model.table_config import TableConfig
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.table.view.hash_rings import FixedRings
-from hudi_table.write import keygen
 from hudi_table.write.attempt import Attempt
+from hudi_table.write.bloom_by_metadata import with_stored_filters
+from hudi_table.write.checks.lookup_options import shards_for
+from hudi_table.write.checks.request import Prepared
 from hudi_table.write.incoming import keyed_schema
-from hudi_table.write.lookup_choice import shards_for
-from hudi_table.write.prepare import Prepared
-from hudi_table.write.stored_filters import with_stored_filters
+from hudi_table.write.keygen import columns as keygen
 from hudi_table.write.workload import PlannedTask
 
 TASK = "_lakeops_task"

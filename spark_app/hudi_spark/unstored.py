@@ -15,7 +15,7 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options import DuplicatePolicy
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
-from hudi_table.write.stored_rows import StoredRows, duplicates_error
+from hudi_table.write.insert_duplicates import StoredRows, duplicates_error
 
 _SCHEMA = f"{RECORD_KEY} string, {PATH} string"
 

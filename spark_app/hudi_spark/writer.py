@@ -43,8 +43,12 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.engine.progress import Told, reporting
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.metadata_asked import keep_metadata_for
+from hudi_table.write.checks.request import Prepared
+from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.row_values import refuse_unsound
+from hudi_table.write.handles.base_file import write_file_group
+from hudi_table.write.keygen.table_keys import TableKeys
+from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.operations import (
     BATCH_KEY,
     DEFAULT_MEMORY,
@@ -55,10 +59,6 @@ from hudi_table.write.operations import (
     with_retries,
     write_rows,
 )
-from hudi_table.write.prepare import Prepared
-from hudi_table.write.reserved import own_columns
-from hudi_table.write.sound_rows import refuse_unsound
-from hudi_table.write.tasks import write_file_group
 from hudi_table.write.workload import FileGroupTask
 
 TASK = "_lakeops_task"

@@ -23,7 +23,7 @@ from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.view.savepoints import Savepoint
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from hudi_table.write.functions import register_key_generator, register_merger
 from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
 

@@ -30,7 +30,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.scale import scaled
 from tests.support.simulated import SimulatedStorage
 from tests.support.tables import TestClock, memory_storage

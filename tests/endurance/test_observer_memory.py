@@ -26,7 +26,7 @@ from hudi_table.model.services import ServiceRequest, ServiceType
 from hudi_table.services.file_ingest import settled
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.manifests import ingest, manifest, stored
 from tests.support.scale import scaled
 from tests.support.simulated import SimulatedStorage

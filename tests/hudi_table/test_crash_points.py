@@ -19,7 +19,7 @@ import pytest
 
 from hudi_table.errors import HudiError
 from hudi_table.table.store.ports import Storage
-from hudi_table.write.create import create
+from hudi_table.write.checks.create_table import create
 from tests.support.crashes import (
     CHANGE_LAYOUTS,
     FIRST,

@@ -27,7 +27,7 @@ from hudi_table.model.table_config import IndexType, TableType
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import ObjectInfo, Storage
-from hudi_table.write.lookup_choice import RecordIndexWarning
+from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.support.aged import PRESENT, AgedStorage
 from tests.support.crashes import RING_LAYOUT, Layout, copied, opened, rows, with_logs
 from tests.support.scale import scaled

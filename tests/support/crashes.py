@@ -21,7 +21,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.tables import write_file
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])

@@ -10,7 +10,7 @@ from typing import Any
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.model.table_config import TableType
 from hudi_table.table.store.ports import Storage
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows
 from tests.support.index_package import installed_package
 from tests.support.postgres import running_postgres

@@ -14,8 +14,8 @@ from hudi_table.index.custom import CustomIndex
 from hudi_table.index.external import ExternalIndex
 from hudi_table.index.postgres import PostgresStore, open_postgres
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.write.prepare import resolve_index
-from hudi_table.write.remembering import snapshot
+from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.index_learn import snapshot
 from tests.support.faults import Crash
 from tests.support.postgres import Server
 

@@ -16,7 +16,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileGroup, FileSystemView
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows
 
 

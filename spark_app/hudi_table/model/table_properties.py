@@ -220,7 +220,7 @@ def _unmodelled(properties: Mapping[str, str], generator: str) -> dict[str, str]
 
 
 def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
-    """Told for certain by tables of ours alone; no release of Hudi stores it (`write/key_encoding.py`)."""
+    """Told for certain by tables of ours alone; no release of Hudi stores it (`write/keygen/key_encoding.py`)."""
     stored = properties.get(KEY_ENCODING)
     if stored is not None:
         return KeyEncoding.RAW if _is_true(stored) else KeyEncoding.FIELD_PREFIXED

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hudi_table.model.known_options import admit
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.described import refuse_contradictions
+from hudi_table.write.checks.table_options import refuse_contradictions
 
 
 def check_asked(ctx: TableContext, options: Mapping[str, str] | None) -> None:

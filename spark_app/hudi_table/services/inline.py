@@ -13,7 +13,7 @@ from hudi_table.services.compaction.inline import check_compaction, compact_inli
 from hudi_table.services.metadata.upkeep import check_metadata, keep_metadata_inline
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.remembering import remember
+from hudi_table.write.index_learn import remember
 
 ENABLED = "hoodie.table.services.enabled"
 """False: none of them runs, whatever else the options say. The metadata table and the index are no services."""

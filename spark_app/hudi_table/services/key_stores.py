@@ -9,8 +9,8 @@ from hudi_table.index.custom import CustomIndex
 from hudi_table.index.external import ExternalIndex, is_recorded, missing_keys
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.prepare import resolve_index
-from hudi_table.write.remembering import snapshot
+from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.index_learn import snapshot
 
 
 @dataclass(frozen=True, slots=True)

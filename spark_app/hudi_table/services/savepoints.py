@@ -34,8 +34,8 @@ from hudi_table.table.view.file_groups import LogFile
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
 from hudi_table.table.view.listing import list_data_files
 from hudi_table.table.view.savepoints import Savepoint, savepoint_instant, savepoints
-from hudi_table.write.guards import check_timeline
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_timeline
 
 
 @looks_again

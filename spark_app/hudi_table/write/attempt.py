@@ -34,8 +34,8 @@ from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.prepare import Prepared
-from hudi_table.write.ringed import rings_as_of, rings_of_write
+from hudi_table.write.checks.request import Prepared
+from hudi_table.write.ring_write import rings_as_of, rings_of_write
 from hudi_table.write.workload import (
     SIZE_SLACK,
     PlannedTask,

@@ -25,9 +25,9 @@ from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
 from hudi_table.table.rows.parts import range_split
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
-from hudi_table.write.composite_keys import KeyCollisions
-from hudi_table.write.prepare import Prepared
-from hudi_table.write.sound_rows import check_layout, refuse_unsound
+from hudi_table.write.checks.request import Prepared
+from hudi_table.write.checks.row_values import check_layout, refuse_unsound
+from hudi_table.write.keygen.composite_keys import KeyCollisions
 
 Marks = npt.NDArray[np.bool_]
 

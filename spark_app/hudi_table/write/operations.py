@@ -44,23 +44,28 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.guards import (
+from hudi_table.write.bloom_by_metadata import with_stored_filters
+from hudi_table.write.checks.lookup_options import shards_for
+from hudi_table.write.checks.request import (
+    Prepared,
+    parse_operation,
+    prepare,
+    refuse_unsupported,
+)
+from hudi_table.write.checks.table_state import (
     check_index_fits,
     check_partition_buckets,
     check_partitions,
     check_renames,
     check_timeline,
 )
+from hudi_table.write.handles.base_file import write_file_group
 from hudi_table.write.incoming import Taken
-from hudi_table.write.key_encoding import settle_key_encoding
-from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.lookup_choice import shards_for
-from hudi_table.write.metadata_asked import keep_metadata_for
-from hudi_table.write.prepare import Prepared, parse_operation, prepare, refuse_unsupported
-from hudi_table.write.ringed import rings_moved, with_rings
-from hudi_table.write.stored_filters import with_stored_filters
-from hudi_table.write.stored_rows import unstored_keys, without_stored
-from hudi_table.write.tasks import write_file_group
+from hudi_table.write.insert_duplicates import unstored_keys, without_stored
+from hudi_table.write.keygen.key_encoding import settle_key_encoding
+from hudi_table.write.keygen.table_keys import TableKeys
+from hudi_table.write.metadata_enable import keep_metadata_for
+from hudi_table.write.ring_write import rings_moved, with_rings
 from hudi_table.write.workload import PlannedTask
 
 DEFAULT_MEMORY = 1 << 30

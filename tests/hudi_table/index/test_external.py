@@ -27,7 +27,7 @@ from hudi_table.index.postgres import BATCH_KEYS, open_postgres
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.remembering import snapshot
+from hudi_table.write.index_learn import snapshot
 from tests.support.crashes import copied, opened
 from tests.support.key_stores import held, indexed, lose, parts, stopped_learning
 from tests.support.postgres import PASSWORD, Server, namespace, running_postgres

@@ -32,7 +32,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.lookup_choice import RecordIndexWarning
+from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.hudi_table.metadata.test_partitioned_record_index import NAME, assert_agrees, begun
 from tests.support.crashes import copied, opened, rows
 from tests.support.fault_points import after_each_fault

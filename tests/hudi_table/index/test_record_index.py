@@ -33,8 +33,8 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.create import TableSpec, create
-from hudi_table.write.lookup_choice import RecordIndexWarning
+from hudi_table.write.checks.create_table import TableSpec, create
+from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
 from tests.support.fault_points import after_each_fault

@@ -17,7 +17,7 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.create import create
+from hudi_table.write.checks.create_table import create
 from tests.support import metadata_files
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, OPERATIONS, Layout, new_store, opened, rows, spec
 

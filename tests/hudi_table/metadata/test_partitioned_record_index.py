@@ -35,7 +35,7 @@ from hudi_table.model.options import (
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.hudi_table.metadata.test_indexes import loaded
 from tests.support.aged import AgedStorage
 from tests.support.crashes import SCHEMA, new_store, opened, rows

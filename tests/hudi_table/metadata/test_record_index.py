@@ -24,7 +24,7 @@ from hudi_table.model.metadata_table import MetadataPartition, ShardLimits
 from hudi_table.model.options import shard_limits
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.hudi_table.metadata.test_indexes import loaded, located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage

@@ -24,7 +24,7 @@ from hudi_table.read.buckets import possible_buckets
 from hudi_table.read.expression_tree import Call, Constant, Reference, tree
 from hudi_table.read.predicates import Filter
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.write.keygen import record_keys
+from hudi_table.write.keygen.columns import record_keys
 from tests.support.scale import scaled
 
 SCHEMA = pa.schema(

@@ -20,7 +20,7 @@ from hudi_table.model.table_config import TableConfig, TableType
 from hudi_table.read.predicates import Filter
 from hudi_table.read.record_keys import possible_record_keys
 from hudi_table.table.store.ports import Storage
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.crashes import new_store, opened
 from tests.support.scale import scaled
 

@@ -18,7 +18,7 @@ from hudi_table.services.cleaning.policy import CleanPolicy
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices
-from hudi_table.write.create import create
+from hudi_table.write.checks.create_table import create
 from tests.support.crashes import FIRST, Layout, Rows, new_store, opened, read, rows, spec
 from tests.support.scale import scaled
 

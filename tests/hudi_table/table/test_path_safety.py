@@ -21,7 +21,7 @@ from hudi_table.api import create_table, open_table, write_hudi
 from hudi_table.errors import InvalidDataError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import DEFAULT_PARTITION, escape_partition_value
 from hudi_table.table.store.opening import open_storage
-from hudi_table.write.keygen import path_problem
+from hudi_table.write.keygen.columns import path_problem
 from tests.support.scale import scaled
 
 NASTY = [

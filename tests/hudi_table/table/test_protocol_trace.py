@@ -26,7 +26,7 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
 from tests.support.protocol import ProtocolError, chain_entries, check
 from tests.support.recording import RecordingStorage, Step, Trace

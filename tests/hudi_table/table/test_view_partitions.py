@@ -14,7 +14,7 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view import file_system_view
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.create import TableSpec, create
+from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.recording import RecordingStorage, Trace
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])

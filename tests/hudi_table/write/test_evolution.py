@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidSchemaError
-from hudi_table.write.evolution import evolve
+from hudi_table.write.checks.schema_evolution import evolve
 from tests.support.arrow_types import tables
 from tests.support.scale import scaled
 

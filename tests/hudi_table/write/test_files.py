@@ -15,7 +15,7 @@ from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.timeline.properties import read_properties, replace_properties
-from hudi_table.write import tasks
+from hudi_table.write.handles import base_file
 from tests.support.written import INDEXES, SCHEMA, contents, last_commit, meta_rows, new_table, rows, slices
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -249,7 +249,7 @@ def test_columns_of_few_values_keep_every_value_through_rewrites(index: str) -> 
 
 
 def test_wide_rows_are_rewritten_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "ROW_GROUP_BYTES_MAX", 100_000)
+    monkeypatch.setattr(base_file, "ROW_GROUP_BYTES_MAX", 100_000)
     schema = pa.schema([("id", pa.string()), ("text", pa.string())])
     table = new_table(schema=schema, partition_by=())
     chance = random.Random(3)

@@ -46,7 +46,7 @@ from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
 
 BODIES_AHEAD = 16
 FILE_BYTES = 16 << 20

@@ -47,7 +47,7 @@ from hudi_table.table.view.clean_plans import (
 )
 from hudi_table.table.view.file_system_view import replaced_at
 from hudi_table.write.attempt import partition_metadata
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
 
 THREADS = 16
 """Deletes at once, where the engine is not this process's own: they wait for the store, not for processors."""

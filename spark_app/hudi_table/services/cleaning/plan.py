@@ -43,8 +43,8 @@ from hudi_table.table.view.clean_plans import (
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
 from hudi_table.table.view.listing import list_data_files, partitions_in
 from hudi_table.table.view.savepoints import savepoints
-from hudi_table.write.guards import check_timeline
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_timeline
 
 SAVEPOINTS = "savepointed_timestamps"
 """Hudi's key: the savepoints that a clean saw, separated by commas."""

@@ -52,10 +52,10 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
-from hudi_table.write.cluster_task import ClusteringTask, cluster_group
-from hudi_table.write.guards import check_renames
-from hudi_table.write.prepare import refuse_unsupported
-from hudi_table.write.resize_task import ResizeTask, resize_group
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_renames
+from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
+from hudi_table.write.handles.rebucket import ResizeTask, resize_group
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 _THREAD_BYTES = 2 * WRITER_BYTES

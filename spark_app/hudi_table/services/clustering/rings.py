@@ -36,8 +36,8 @@ from hudi_table.table.view.hash_rings import (
     ring_path,
 )
 from hudi_table.table.view.listing import list_data_files
-from hudi_table.write.prepare import resolve_index
-from hudi_table.write.resize_task import ResizeTask, RingRouter
+from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.handles.rebucket import ResizeTask, RingRouter
 
 _NAMESPACE = uuid.UUID("4b1a3d52-8f0e-4c0b-9a57-2b9a3c1d7e45")
 

@@ -40,8 +40,8 @@ from hudi_table.table.view.clustering_plans import (
 )
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.guards import check_renames, check_timeline
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_renames, check_timeline
 
 
 def schedule_clustering(

@@ -36,7 +36,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSystemView, LogFile
-from hudi_table.write.compact_task import CompactionTask
+from hudi_table.write.handles.compact import CompactionTask
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 _NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")

@@ -42,9 +42,14 @@ from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice
-from hudi_table.write.compact_task import CompactionTask, compact_file_group, compact_logs, log_place
-from hudi_table.write.guards import check_renames
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_renames
+from hudi_table.write.handles.compact import (
+    CompactionTask,
+    compact_file_group,
+    compact_logs,
+    log_place,
+)
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 

@@ -24,8 +24,8 @@ from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.guards import check_renames, check_timeline
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import check_renames, check_timeline
 
 LOG_BLOCKS = "hoodie.log.compaction.blocks.threshold"
 _LOG_EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"

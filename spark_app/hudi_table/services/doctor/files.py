@@ -33,7 +33,7 @@ from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, LogFile
 from hudi_table.table.view.hash_rings import TableRings
 from hudi_table.table.view.savepoints import savepoints
-from hudi_table.write.prepare import resolve_index
+from hudi_table.write.checks.request import resolve_index
 
 
 def orphan_files(seen: Examined) -> Iterator[Finding]:

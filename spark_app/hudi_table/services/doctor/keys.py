@@ -21,8 +21,8 @@ from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.rows.parts import PARTS_MAX, hash_part
 from hudi_table.table.rows.spill import GroupedRows
-from hudi_table.write.keygen import refuse_unknown_generator
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.keygen.columns import refuse_unknown_generator
+from hudi_table.write.keygen.table_keys import TableKeys
 
 SAMPLES_MAX = 3
 _BYTES_A_KEY = 200

@@ -13,7 +13,7 @@ from hudi_table.model.options import shard_limits
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.relisting import looks_again
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
 
 
 @looks_again

@@ -45,8 +45,8 @@ from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, planned_clustering
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.prepare import refuse_unsupported
-from hudi_table.write.resize_task import BucketRouter, ResizeTask, resize_group
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.handles.rebucket import BucketRouter, ResizeTask, resize_group
 
 _NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
 

@@ -21,8 +21,8 @@ from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.guards import drop_metadata_if_any
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
+from hudi_table.write.checks.table_state import drop_metadata_if_any
 
 
 @looks_again

@@ -13,7 +13,7 @@ from hudi_table.services.restoring.plan import restore_choice, rollback_choice
 from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.prepare import refuse_unsupported
+from hudi_table.write.checks.request import refuse_unsupported
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.key_text import column, java_text
+from hudi_table.write.keygen.java_text import column, java_text
 
 SAMPLE_FILES = 4
 SAMPLE_ROWS = 1_000

@@ -8,7 +8,7 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.stored_filters import FiltersOfMetadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.write.prepare import Prepared
+from hudi_table.write.checks.request import Prepared
 
 
 def with_stored_filters(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> Prepared:

@@ -27,8 +27,8 @@ from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KE
 from hudi_table.model.table_config import KeyEncoding, PartitionField, PartitionType, TableConfig
 from hudi_table.model.table_properties import PARTITION_TYPES, generator_class, one_complex_field
 from hudi_table.table.store.paths import MAX_SEGMENT_BYTES, check_path
-from hudi_table.write.key_text import column, java_text, refuse_type
-from hudi_table.write.key_time import default_input, path_texts
+from hudi_table.write.keygen.java_text import column, java_text, refuse_type
+from hudi_table.write.keygen.timestamp import default_input, path_texts
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 _TIMEBASED = "hoodie.keygen.timebased."

@@ -19,7 +19,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import replaced_groups
 from hudi_table.table.view.hash_rings import TableRings, create_ring, ring_path
-from hudi_table.write.prepare import Prepared
+from hudi_table.write.checks.request import Prepared
 
 
 @dataclass(frozen=True, slots=True)

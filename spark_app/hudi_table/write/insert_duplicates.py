@@ -26,7 +26,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.incoming import Marks, Taken, filled
-from hudi_table.write.keymaker import TableKeys
+from hudi_table.write.keygen.table_keys import TableKeys
 
 
 def duplicates_error(key: str, count: int) -> InvalidDataError:

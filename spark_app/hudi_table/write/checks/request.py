@@ -45,13 +45,19 @@ from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, Table
 from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.table.view.hash_rings import FixedRings
-from hudi_table.write.described import asked_index, refuse_contradictions
+from hudi_table.write.checks.lookup_options import lookup_index
+from hudi_table.write.checks.merge_mode import (
+    merge_rule,
+    ordering_field,
+    payload_asked,
+    refuse_custom_keys,
+    refuse_merging,
+)
+from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.schema_evolution import evolve
+from hudi_table.write.checks.table_options import asked_index, refuse_contradictions
 from hudi_table.write.event_times import check_event_time
-from hudi_table.write.evolution import evolve
 from hudi_table.write.functions import custom_keys, custom_merger
-from hudi_table.write.lookup_choice import lookup_index
-from hudi_table.write.merging import merge_rule, ordering_field, payload_asked, refuse_custom_keys, refuse_merging
-from hudi_table.write.reserved import own_columns
 from hudi_table.write.workload import bloom_filter
 
 _COLON_RULES = ("0.15", "1.x")

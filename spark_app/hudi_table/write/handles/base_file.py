@@ -42,10 +42,10 @@ from hudi_table.table.rows.merge import (
     newest_per_key,
 )
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
-from hudi_table.write.cdc_log import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.event_times import EventTimes
-from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.log_task import write_log
+from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
+from hudi_table.write.handles.log import write_log
+from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode, WriteSettings
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024

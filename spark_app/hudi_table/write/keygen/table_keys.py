@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_table.model.table_config import TableConfig
-from hudi_table.write import keygen
-from hudi_table.write.composite_keys import doubtful_keys
 from hudi_table.write.functions import custom_keys
-from hudi_table.write.key_text import column
+from hudi_table.write.keygen import columns as keygen
+from hudi_table.write.keygen.composite_keys import doubtful_keys
+from hudi_table.write.keygen.java_text import column
 
 
 @dataclass(frozen=True, slots=True)

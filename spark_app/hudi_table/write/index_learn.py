@@ -21,8 +21,8 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.keymaker import TableKeys
-from hudi_table.write.prepare import resolve_index
+from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.keygen.table_keys import TableKeys
 
 _log = logging.getLogger("hudi_table")
 

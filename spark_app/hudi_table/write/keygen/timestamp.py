@@ -20,7 +20,7 @@ from pyarrow import types as pt
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
 from hudi_table.model.table_config import PartitionField
-from hudi_table.write.key_text import refuse_type
+from hudi_table.write.keygen.java_text import refuse_type
 
 _MILLIS = {
     "nanoseconds": (1, 1_000_000),

@@ -24,8 +24,8 @@ from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.rows.spill import Codes, GroupedRows
-from hudi_table.write.cluster_task import source_rows, write_rows
-from hudi_table.write.compact_task import CompactionTask
+from hudi_table.write.handles.cluster import source_rows, write_rows
+from hudi_table.write.handles.compact import CompactionTask
 from hudi_table.write.workload import FileGroupTask
 
 _SHARES = 3

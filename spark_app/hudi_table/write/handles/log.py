@@ -24,7 +24,7 @@ from hudi_table.table.rows.merge import (
     flags,
     one_chunk,
 )
-from hudi_table.write.log_file import LogWriter
+from hudi_table.write.handles.log_file import LogWriter
 from hudi_table.write.workload import FileGroupTask
 
 

@@ -14,8 +14,8 @@ from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPa
 from hudi_table.model.options import METADATA_INDEXES, WriteOptions
 from hudi_table.model.table_config import IndexType
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.lookup_choice import RecordIndexWarning
-from hudi_table.write.prepare import Prepared
+from hudi_table.write.checks.lookup_options import RecordIndexWarning
+from hudi_table.write.checks.request import Prepared
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
 _IMPLIED = {

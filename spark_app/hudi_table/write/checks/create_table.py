@@ -43,12 +43,12 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings
 from hudi_table.table.timeline.properties import create_properties
-from hudi_table.write.described import check_generator, described, merged
-from hudi_table.write.key_encoding import asked_encoding
-from hudi_table.write.keygen import with_inputs
-from hudi_table.write.merging import refuse_custom_keys, refuse_merging
-from hudi_table.write.prepare import refuse_unsupported, resolve_index
-from hudi_table.write.reserved import own_columns
+from hudi_table.write.checks.merge_mode import refuse_custom_keys, refuse_merging
+from hudi_table.write.checks.request import refuse_unsupported, resolve_index
+from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.table_options import check_generator, described, merged
+from hudi_table.write.keygen.columns import with_inputs
+from hudi_table.write.keygen.key_encoding import asked_encoding
 
 Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
