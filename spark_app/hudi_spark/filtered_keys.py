@@ -22,9 +22,9 @@ from hudi_spark.stored_keys import PATH, SLOT, as_stored, key_columns, slice_key
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.bloom import BloomFilter
 from hudi_table.index.bloom import BloomIndex, FileFilter, Filters
-from hudi_table.index.logged import logged_keys
+from hudi_table.index.log_keys import logged_keys
 from hudi_table.index.lookup import OpenBase
-from hudi_table.index.wanted import orders_agree
+from hudi_table.index.sorted_keys import orders_agree
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.parquet import read_batches
-from hudi_table.index.logged import logged_keys
+from hudi_table.index.log_keys import logged_keys
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.view.file_system_view import FileSlice

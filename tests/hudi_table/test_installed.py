@@ -32,7 +32,7 @@ WITH_EXTRA = {
     "polars": "scan().to_polars().collect()",
     "operator": "import hudi_operator.cli.run, hudi_operator.handlers, hudi_operator.cli.kubectl.verb_status",
     "aws": "import boto3",
-    "postgres": "import hudi_table.index.postgres, adbc_driver_postgresql.dbapi",
+    "postgres": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
     "bar": "from rich.progress import Progress",
 }
 """What each extra is for."""

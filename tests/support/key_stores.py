@@ -11,8 +11,8 @@ from adbc_driver_postgresql import dbapi
 
 from hudi_table.api import HudiTable
 from hudi_table.index.custom import CustomIndex
-from hudi_table.index.external import ExternalIndex
-from hudi_table.index.postgres import PostgresStore, open_postgres
+from hudi_table.index.keystore.external import ExternalIndex
+from hudi_table.index.keystore.postgres import PostgresStore, open_postgres
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.checks.request import resolve_index
 from hudi_table.write.index_learn import snapshot

@@ -20,7 +20,7 @@ import numpy as np
 from hudi_table.codec.bloom import BloomFilter
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.lookup import OpenBase, SearchingIndex
-from hudi_table.index.wanted import Candidates, Wanted
+from hudi_table.index.sorted_keys import Candidates, Wanted
 from hudi_table.table.view.file_system_view import FileSlice
 
 

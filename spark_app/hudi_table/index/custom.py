@@ -22,7 +22,7 @@ from hudi_table.model.table_config import IndexSpec, TableConfig
 from hudi_table.table.view.file_system_view import FileSlice
 
 GROUP = "hudi_table.indexes"
-OURS = {"postgres": "hudi_table.index.external:postgres_index"}
+OURS = {"postgres": "hudi_table.index.keystore.external:postgres_index"}
 """Indexes of this library that are offered the same way: what they need is installed by an extra."""
 
 T = TypeVar("T")

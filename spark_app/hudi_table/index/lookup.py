@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
 from hudi_table.errors import InvariantError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
-from hudi_table.index.logged import logged_keys
-from hudi_table.index.wanted import Candidates, Wanted
+from hudi_table.index.log_keys import logged_keys
+from hudi_table.index.sorted_keys import Candidates, Wanted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.merge import one_chunk, strictly_less
 from hudi_table.table.store.ports import Storage

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.index.answers import Answer, Numbers, joined_pairs
 from hudi_table.index.base import Keys, Lookup, Routed
 from hudi_table.index.lookup import LookedUp, search_slice, searched_slices
+from hudi_table.index.routing import Answer, Numbers, joined_pairs
 from hudi_table.index.simple import RangesOfFooters
-from hudi_table.index.wanted import Wanted
+from hudi_table.index.sorted_keys import Wanted
 from hudi_table.table.view.file_system_view import FileSlice
 
 

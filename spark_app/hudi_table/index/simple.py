@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_table.index.lookup import OpenBase, SearchingIndex
-from hudi_table.index.wanted import Candidates, Wanted
+from hudi_table.index.sorted_keys import Candidates, Wanted
 from hudi_table.table.view.file_system_view import FileSlice
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.index.custom import CustomIndex
-from hudi_table.index.external import ExternalIndex, is_recorded, missing_keys
+from hudi_table.index.keystore.external import ExternalIndex, is_recorded, missing_keys
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.request import resolve_index

@@ -15,7 +15,7 @@ from hudi_table.index.base import Slot
 from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
-from hudi_table.index.keys import key_hashes
+from hudi_table.index.key_hashes import key_hashes
 from hudi_table.model import touches
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, parse_instant_time

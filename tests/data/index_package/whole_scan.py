@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.logged import logged_keys
+from hudi_table.index.log_keys import logged_keys
 
 
 @dataclass(frozen=True)

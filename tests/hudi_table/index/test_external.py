@@ -21,9 +21,9 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli import main
 from hudi_table.errors import AccessDeniedError, InvalidOptionError, InvalidRequestError, UnavailableError
-from hudi_table.index.external import missing_keys
-from hudi_table.index.key_store import Change
-from hudi_table.index.postgres import BATCH_KEYS, open_postgres
+from hudi_table.index.keystore.external import missing_keys
+from hudi_table.index.keystore.postgres import BATCH_KEYS, open_postgres
+from hudi_table.index.keystore.store import Change
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext

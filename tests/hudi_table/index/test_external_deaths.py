@@ -14,8 +14,8 @@ import pytest
 from adbc_driver_postgresql import dbapi
 
 from hudi_table.errors import UnavailableError
-from hudi_table.index import external
-from hudi_table.index.external import ExternalIndex
+from hudi_table.index.keystore import external
+from hudi_table.index.keystore.external import ExternalIndex
 from hudi_table.model.index_properties import CONNECTION
 from hudi_table.model.table_config import TableType
 from hudi_table.table.store.ports import Storage

@@ -9,7 +9,7 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvariantError
 from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.keys import key_hashes
+from hudi_table.index.key_hashes import key_hashes
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.table.engine.local_engine import LocalEngine
 from tests.support.written import contents, new_table, rows, slices

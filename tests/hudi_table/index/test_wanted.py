@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_table.index.wanted import Wanted
+from hudi_table.index.sorted_keys import Wanted
 
 TEXTS = st.text(st.sampled_from("ab\x00z\ue000\uffee\U0001f600é"), max_size=12).map(lambda text: text)
 PREFIXED = st.builds(lambda stem, rest: stem + rest, st.sampled_from(["", "key-000", "\U0001f600"]), TEXTS)
