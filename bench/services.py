@@ -23,7 +23,7 @@ from bench.settings import KEY, ORDERING
 from hudi_table import create_table, open_table
 from hudi_table.api import HudiTable
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
-from hudi_table.read.pruning import matching_row_groups
+from hudi_table.read.pruning.partitions import matching_row_groups
 
 STEPS = ("cluster",)
 UNSORTED = "unsorted"

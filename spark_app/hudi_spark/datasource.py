@@ -28,8 +28,8 @@ from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError
-from hudi_table.read.change_plan import ChangesPlan
-from hudi_table.read.change_rows import step_batches
+from hudi_table.read.changes.plan import ChangesPlan
+from hudi_table.read.changes.rows import step_batches
 from hudi_table.read.files import stream
 from hudi_table.read.plan import ScanPlan
 

@@ -19,8 +19,8 @@ from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.change_rows import step_batches
-from hudi_table.read.changes import Changes
+from hudi_table.read.changes.query import Changes
+from hudi_table.read.changes.rows import step_batches
 from hudi_table.read.files import stream
 from hudi_table.table.timeline.context import TableContext
 

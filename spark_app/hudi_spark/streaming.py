@@ -32,9 +32,9 @@ from hudi_table.model.names import COMMIT_TIME
 from hudi_table.model.option_values import whole
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
+from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, settled_commits
 from hudi_table.read.plan import NAMED_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
-from hudi_table.read.predicates import Filter
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looking

@@ -12,7 +12,7 @@ from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.human import number, size
+from hudi_table.read.output.human import number, size
 
 _COLUMNS = (
     Column("instant", "INSTANT"),

@@ -9,7 +9,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit
-from hudi_table.read.human import number, size
+from hudi_table.read.output.human import number, size
 from hudi_table.read.tables import slice_rows
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.relisting import looking

@@ -12,7 +12,7 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.instants import PLANNED_ACTIONS
 from hudi_table.model.table_config import PartitionField, PartitionType, TableType
 from hudi_table.model.table_properties import generator_class
-from hudi_table.read.human import age, number, size
+from hudi_table.read.output.human import age, number, size
 from hudi_table.read.reader import index_text
 from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILES_WARN, timeline_debt
 from hudi_table.services.compaction.debt import compaction_debt

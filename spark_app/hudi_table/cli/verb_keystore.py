@@ -7,7 +7,7 @@ import argparse
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.read.human import number
+from hudi_table.read.output.human import number
 from hudi_table.services.key_stores import rebuild_store, store_state
 
 _COLUMNS = (

@@ -9,7 +9,7 @@ from hudi_table.cli.opened import opened, read_arguments
 from hudi_table.cli.rows import Shown
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.cdc import Images
-from hudi_table.read.exports import ArrowResult
+from hudi_table.read.output.exports import ArrowResult
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.read.human import number, size
+from hudi_table.read.output.human import number, size
 
 _COLUMNS = (
     Column("instant", "INSTANT"),

@@ -9,7 +9,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.human import number
+from hudi_table.read.output.human import number
 from hudi_table.table.view.savepoints import Savepoint
 
 _COLUMNS = (

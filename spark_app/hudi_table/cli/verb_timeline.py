@@ -8,7 +8,7 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit
-from hudi_table.read.human import age, number, size
+from hudi_table.read.output.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

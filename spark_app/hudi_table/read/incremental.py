@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.names import COMMIT_TIME
-from hudi_table.read.predicates import Bound
+from hudi_table.read.filter.predicates import Bound
 from hudi_table.table.timeline.active import commit_metadata, has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

@@ -13,12 +13,12 @@ from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 from hudi_table.model.table_config import TableType
 from hudi_table.read.as_of import check_retained
-from hudi_table.read.buckets import Pruned, possible_keys, pruned
-from hudi_table.read.file_stats import with_matching_files
+from hudi_table.read.filter.predicates import Bound, Filter
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
-from hudi_table.read.predicates import Bound, Filter
-from hudi_table.read.pruning import matching_partitions
-from hudi_table.read.record_keys import with_record_keys
+from hudi_table.read.pruning.buckets import Pruned, possible_keys, pruned
+from hudi_table.read.pruning.column_stats import with_matching_files
+from hudi_table.read.pruning.partitions import matching_partitions
+from hudi_table.read.pruning.record_keys import with_record_keys
 from hudi_table.read.support import check_readable
 from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants

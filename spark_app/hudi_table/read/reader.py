@@ -12,13 +12,13 @@ from hudi_table.model.cdc import Images
 from hudi_table.model.instants import comparable_time
 from hudi_table.model.table_config import IndexSpec
 from hudi_table.read.as_of import instant_of
-from hudi_table.read.change_plan import ChangesRequest
-from hudi_table.read.changes import Changes
+from hudi_table.read.changes.plan import ChangesRequest
+from hudi_table.read.changes.query import Changes
+from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.incremental import EARLIEST, Span
+from hudi_table.read.output.show import key_values_html
 from hudi_table.read.plan import DEFAULT_MEMORY, META_FIELDS, Request, schema_as_of
-from hudi_table.read.predicates import Filter
 from hudi_table.read.scan import Scan
-from hudi_table.read.show import key_values_html
 from hudi_table.read.tables import (
     HISTORY_SCHEMA,
     SLICE_SCHEMA,

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_table.read.exports import ArrowResult, extra
 from hudi_table.read.files import count_rows, stream
 from hudi_table.read.footer_stats import with_footers
-from hudi_table.read.human import number, size
+from hudi_table.read.output.exports import ArrowResult, extra
+from hudi_table.read.output.human import number, size
+from hudi_table.read.output.show import key_values_html
 from hudi_table.read.plan import Request, ScanPlan, make_plan
 from hudi_table.read.replanned import Replanned
-from hudi_table.read.show import key_values_html
 from hudi_table.table.timeline.context import TableContext
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from hudi_table.read.duckdb_source import HudiDataset
+    from hudi_table.read.output.duckdb_source import HudiDataset
 
 FILE_SCHEMA = pa.schema(
     [
@@ -63,7 +63,7 @@ class Scan(ArrowResult):
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
         extra("polars", "polars")
-        from hudi_table.read.polars_source import lazy_frame
+        from hudi_table.read.output.polars_source import lazy_frame
 
         return lazy_frame(self._context, self._planned, self._request.limit)
 
@@ -78,7 +78,7 @@ class Scan(ArrowResult):
 
     def duckdb_source(self) -> HudiDataset:
         """What DuckDB can register under a name and hand columns and conditions down to: `connection.register("t", …)`."""
-        from hudi_table.read.duckdb_source import HudiDataset
+        from hudi_table.read.output.duckdb_source import HudiDataset
 
         return HudiDataset(self._context, self._planned)
 

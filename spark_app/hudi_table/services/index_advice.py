@@ -15,7 +15,7 @@ from statistics import fmean
 from hudi_table.model.index_facts import FileFact, IndexAdvice, IndexFacts, LookupCost
 from hudi_table.model.metadata_table import ShardLimits
 from hudi_table.model.table_config import IndexType
-from hudi_table.read.human import number, size
+from hudi_table.read.output.human import number, size
 
 SAVING_LEAST = 16 << 20
 """Bytes that a write has to save before another index is worth a word."""

@@ -23,7 +23,7 @@ from hudi_table.table.store.opening import open_storage
 if TYPE_CHECKING:
     import duckdb
 
-    from hudi_table.read.duckdb_source import HudiDataset
+    from hudi_table.read.output.duckdb_source import HudiDataset
 
 BATCH_ROWS = 64 * 1024
 _LOCKED = (

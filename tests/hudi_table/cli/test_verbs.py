@@ -20,7 +20,7 @@ import yaml
 from hudi_table import create_table, errors, open_table, write_hudi
 from hudi_table.cli import main
 from hudi_table.cli.output import FORMATS, Column, Document
-from hudi_table.read.human import age, number, size
+from hudi_table.read.output.human import age, number, size
 from tests.support import golden
 from tests.support.s3 import ACCESS, running_s3
 

@@ -96,7 +96,7 @@ def test_statistics_of_log_files_are_those_that_hudi_wrote(version: str, tmp_pat
 
 @pytest.mark.parametrize("version", metadata_files.VERSIONS)
 def test_hudi_has_no_right_bounds_of_nan_and_of_long_texts(version: str, tmp_path: Path) -> None:
-    """Why readers conclude nothing from either (`read/skipping.py`)."""
+    """Why readers conclude nothing from either (`read/pruning/column_ranges.py`)."""
     base = metadata_files.unpacked(f"mor-{version}", tmp_path)
     found = [record for record in written_by_hudi(base, "stats").values() if ".parquet" in record["file_name"]]
     by_column = {name: [record for record in found if record["column"] == name] for name in ("nan", "long", "p3820")}

@@ -20,9 +20,14 @@ from hudi_table import HudiTable, create_table
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table_config import IndexSpec, IndexType, PartitionField, TableConfig, TableType
-from hudi_table.read.buckets import possible_buckets
-from hudi_table.read.expression_tree import Call, Constant, Reference, tree
-from hudi_table.read.predicates import Filter
+from hudi_table.read.filter.expression_tree import (
+    Call,
+    Constant,
+    Reference,
+    tree,
+)
+from hudi_table.read.filter.predicates import Filter
+from hudi_table.read.pruning.buckets import possible_buckets
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.keygen.columns import record_keys
 from tests.support.scale import scaled

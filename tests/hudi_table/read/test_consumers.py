@@ -101,7 +101,7 @@ class TestPolarsBridge:
             plans.append(plan)
             return stream(context, plan, limit)
 
-        monkeypatch.setattr("hudi_table.read.polars_source.stream", recorded)
+        monkeypatch.setattr("hudi_table.read.output.polars_source.stream", recorded)
         lazy = table.scan().to_polars()
         assert lazy.filter(pl.col("city") == "sf").select("n").collect().height == 30
         assert sorted(plans[-1].schema.names) == ["city", "n"]

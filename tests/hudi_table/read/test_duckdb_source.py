@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table import HudiTable, create_table
-from hudi_table.read import duckdb_source
 from hudi_table.read.files import stream
+from hudi_table.read.output import duckdb_source
 from hudi_table.read.plan import ScanPlan
 
 SCHEMA = pa.schema(

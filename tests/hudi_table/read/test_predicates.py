@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.predicates import Filter
+from hudi_table.read.filter.predicates import Filter
 from tests.support.scale import scaled
 
 ROWS = pa.table(

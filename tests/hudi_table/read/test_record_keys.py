@@ -17,8 +17,8 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.model.table_config import TableConfig, TableType
-from hudi_table.read.predicates import Filter
-from hudi_table.read.record_keys import possible_record_keys
+from hudi_table.read.filter.predicates import Filter
+from hudi_table.read.pruning.record_keys import possible_record_keys
 from hudi_table.table.store.ports import Storage
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.crashes import new_store, opened

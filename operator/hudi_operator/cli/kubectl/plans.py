@@ -8,7 +8,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.plan import overview
 from hudi_table.cli.output import Column
-from hudi_table.read.human import number, size
+from hudi_table.read.output.human import number, size
 
 COLUMNS = (
     Column("service", "Service"),

@@ -28,7 +28,7 @@ from hudi_operator.plan.why import Cause, Facts
 from hudi_table.cli import exits
 from hudi_table.cli.output import API_VERSION, Column
 from hudi_table.cli.output import Document as Shown
-from hudi_table.read.human import age, number, size
+from hudi_table.read.output.human import age, number, size
 from hudi_table.table.store.clock import SystemClock
 
 EVENTS_MAX = 20

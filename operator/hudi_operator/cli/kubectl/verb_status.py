@@ -19,7 +19,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit, note, styled
 from hudi_table.cli.output import Document as Shown
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.human import age, number, size
+from hudi_table.read.output.human import age, number, size
 from hudi_table.table.store.clock import SystemClock
 
 WATCH_SECONDS = 2.0

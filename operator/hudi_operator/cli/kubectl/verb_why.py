@@ -20,7 +20,7 @@ from hudi_operator.plan.why import Cause, Level
 from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit
 from hudi_table.cli.output import Document as Shown
-from hudi_table.read.human import age
+from hudi_table.read.output.human import age
 from hudi_table.table.store.clock import SystemClock
 
 _COLUMNS = tuple(Column(name, name.capitalize()) for name in ("level", "what", "why", "next", "since"))

@@ -21,7 +21,7 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
 from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.touches import CLEANING
-from hudi_table.read.human import size
+from hudi_table.read.output.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups
 from hudi_table.services.planning import Choose, Draft, publish

@@ -26,8 +26,8 @@ from hudi_table.model.partition_buckets import Rules, buckets_in
 from hudi_table.model.rings import Ring
 from hudi_table.model.table_config import IndexType, TableConfig
 from hudi_table.model.table_properties import generator_class
-from hudi_table.read.expression_tree import Values, possible_values, tree
-from hudi_table.read.predicates import Bound
+from hudi_table.read.filter.expression_tree import Values, possible_values, tree
+from hudi_table.read.filter.predicates import Bound
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

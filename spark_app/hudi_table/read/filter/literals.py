@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.filter_text import Digits
+from hudi_table.read.filter.text import Digits
 
 
 def literal(value: Any, kind: pa.DataType, op: str) -> pa.Scalar:

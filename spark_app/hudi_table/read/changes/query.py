@@ -7,9 +7,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_table.read.change_plan import ChangesPlan, ChangesRequest, make_changes_plan
-from hudi_table.read.change_rows import step_batches
-from hudi_table.read.exports import ArrowResult
+from hudi_table.read.changes.plan import ChangesPlan, ChangesRequest, make_changes_plan
+from hudi_table.read.changes.rows import step_batches
+from hudi_table.read.output.exports import ArrowResult
 from hudi_table.read.prefetch import first_rows
 from hudi_table.read.replanned import Replanned
 from hudi_table.table.timeline.context import TableContext

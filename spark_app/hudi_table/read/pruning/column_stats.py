@@ -20,9 +20,9 @@ from hudi_table.codec.metadata_keys import column_stats_keys
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import UNTOLD, MetadataTable, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.read.expression_tree import tree
-from hudi_table.read.predicates import Bound
-from hudi_table.read.skipping import Ranges, may_match
+from hudi_table.read.filter.expression_tree import tree
+from hudi_table.read.filter.predicates import Bound
+from hudi_table.read.pruning.column_ranges import Ranges, may_match
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

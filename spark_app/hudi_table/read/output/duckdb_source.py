@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_table.errors import HudiError, InvalidRequestError
-from hudi_table.read.expression_tree import possible_values, tree
 from hudi_table.read.files import stream
+from hudi_table.read.filter.expression_tree import possible_values, tree
+from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.plan import ScanPlan, narrow
-from hudi_table.read.predicates import Filter
 from hudi_table.read.replanned import Replanned
 from hudi_table.table.timeline.context import TableContext
 

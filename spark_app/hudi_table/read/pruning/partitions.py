@@ -22,7 +22,7 @@ from hudi_table.model.index_properties import keys_move
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
 from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
 from hudi_table.model.table_properties import generator_class
-from hudi_table.read.predicates import Bound
+from hudi_table.read.filter.predicates import Bound
 
 _NULL_SEGMENTS = (DEFAULT_PARTITION, "default")
 _INPUT_UNITS = {"UNIX_TIMESTAMP": "seconds", "EPOCHMILLISECONDS": "milliseconds", "EPOCHMICROSECONDS": "microseconds"}

@@ -19,9 +19,9 @@ from hudi_table.codec.log_rows import read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.cdc import AFTER, DELETE, INSERT, KEY, TIME, UPDATE
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
-from hudi_table.read.change_plan import ChangesPlan, Step, just_before
+from hudi_table.read.changes.plan import ChangesPlan, Step, just_before
 from hudi_table.read.files import gone, stream
-from hudi_table.read.predicates import Bound
+from hudi_table.read.filter.predicates import Bound
 from hudi_table.table.rows.changes import change_rows
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk

@@ -23,9 +23,9 @@ from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options import CUSTOM_KEYS
 from hudi_table.model.table_config import TableConfig
 from hudi_table.model.table_properties import generator_class
-from hudi_table.read.buckets import GENERATORS, MAX_KEYS, value_texts
-from hudi_table.read.expression_tree import possible_values, tree
-from hudi_table.read.predicates import Bound
+from hudi_table.read.filter.expression_tree import possible_values, tree
+from hudi_table.read.filter.predicates import Bound
+from hudi_table.read.pruning.buckets import GENERATORS, MAX_KEYS, value_texts
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

@@ -1,0 +1,6 @@
+"""What a result is handed over as: Arrow, pandas, Polars, DuckDB, HTML.
+
+Here belongs what consumers need. Nothing here chooses files.
+
+Begin with `exports.py`.
+"""

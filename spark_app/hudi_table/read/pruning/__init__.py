@@ -1,0 +1,6 @@
+"""What a filter cannot match: partitions, buckets, files by their column statistics or by the record index, row groups.
+
+Here belongs only what leaves files out; whatever it lets through is still filtered row by row.
+
+Begin with `partitions.py`.
+"""
