@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from bench.rows import read
 from bench.settings import BUCKETS, CODEC, KEY, LEVEL, ORDERING, PARTITION
-from hudi_table.codec.javahash import bucket_of
+from hudi_table.codec.hashes.javahash import bucket_of
 
 META = (
     "_hoodie_commit_time",

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_spark.stored_keys import PATH, SLOT, as_stored, key_columns, slice_keys, stored_schema
 from hudi_spark.tasks import TableHandle
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.index.bloom import BloomIndex, FileFilter, Filters
 from hudi_table.index.log_keys import logged_keys
 from hudi_table.index.lookup import OpenBase

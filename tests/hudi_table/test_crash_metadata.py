@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.codec.metadata_keys import bloom_keys
+from hudi_table.codec.metadata.keys import bloom_keys
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.delta.rollback import instants_written
 from hudi_table.metadata.reading import read_entries

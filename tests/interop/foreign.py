@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_table.codec.avro_schema import arrow_to_avro
-from hudi_table.codec.javahash import bucket_ids
+from hudi_table.codec.avro.schema import arrow_to_avro
+from hudi_table.codec.hashes.javahash import bucket_ids
 
 INSTANT = "20240101000000000"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import write_hfile
-from hudi_table.codec.metadata_records import metadata_schema
+from hudi_table.codec.metadata.records import metadata_schema
 from tests.interop.conftest import Hudis
 
 pytestmark = pytest.mark.interop

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
-from hudi_table.codec.log_rows import avro_block, read_rows
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.rows import avro_block, read_rows
 from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY
 
 

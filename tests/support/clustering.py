@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hudi_table.api import HudiTable
-from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.parquet import BaseFileWriter
 from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.instants import Action

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.hfile import HFile
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_hfile import read_hfile
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.hfile import read_hfile
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "metadata"
 VERSIONS = ("0.15.0", "1.1.1")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
+from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.avro_decode import Cursor, MalformedError
-from hudi_table.codec.avro_encode import encode_flat, join
-from hudi_table.codec.avro_types import AvroField
+from hudi_table.codec.avro.decode import Cursor, MalformedError
+from hudi_table.codec.avro.encode import encode_flat, join
+from hudi_table.codec.avro.types import AvroField
 from hudi_table.errors import InvariantError
 
 BOUND: Final = pa.struct(

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_table.codec import footer_seal
-from hudi_table.codec.avro_schema import with_meta_text
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.avro.schema import with_meta_text
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.gate import Gate
 from hudi_table.codec.keyrange import key_range, merge_ranges
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvariantError

@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.lookup import OpenBase, SearchingIndex
 from hudi_table.index.sorted_keys import Candidates, Wanted

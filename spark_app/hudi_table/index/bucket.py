@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.javahash import bucket_ids
+from hudi_table.codec.hashes.javahash import bucket_ids
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Codes, Keys, Lookup, Routed, Slot
 from hudi_table.model.names import bucket_of_file_id

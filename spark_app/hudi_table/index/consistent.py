@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.key_values import joined_values
-from hudi_table.codec.xxhash import ring_hashes
+from hudi_table.codec.hashes.key_values import joined_values
+from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.model.rings import Ring

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.javahash import java_string_hash
+from hudi_table.codec.hashes.javahash import java_string_hash
 
 
 def key_hashes(keys: pa.Array) -> npt.NDArray[np.uint64]:

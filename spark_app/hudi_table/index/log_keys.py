@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_table.codec.log_blocks import BlockType
-from hudi_table.codec.log_rows import read_rows
+from hudi_table.codec.log.blocks import BlockType
+from hudi_table.codec.log.rows import read_rows
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import one_chunk

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_rows import read_rows
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import read_rows
 from hudi_table.codec.parquet import read_batches
 from hudi_table.index.base import Lookup
 from hudi_table.model.names import RECORD_KEY, join

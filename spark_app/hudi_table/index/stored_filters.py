@@ -14,9 +14,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.bounds import values_of
-from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
+from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.index.bloom import FileFilter, FilterInFooter, Filters
 from hudi_table.index.lookup import OpenBase

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.hfile import write_hfile
-from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
+from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.metadata.delta.commit import completed_body
 from hudi_table.metadata.merging import listed

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_table.codec.column_stats import META_OF_015_ALONE, indexed_columns
+from hudi_table.codec.metadata.column_stats import META_OF_015_ALONE, indexed_columns
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.metadata_table import MetadataPartition

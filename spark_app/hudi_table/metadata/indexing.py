@@ -18,9 +18,9 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.codec.hfile import write_hfile
-from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
+from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import (
     CorruptTableError,
     InvalidDataError,

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.hfile import HFile
-from hudi_table.codec.log_blocks import BlockType, LogBlock
-from hudi_table.codec.log_hfile import read_hfile
-from hudi_table.codec.log_rows import read_deletes
-from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata
+from hudi_table.codec.log.blocks import BlockType, LogBlock
+from hudi_table.codec.log.hfile import read_hfile
+from hudi_table.codec.log.rows import read_deletes
+from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.merging import (
     DELETED,

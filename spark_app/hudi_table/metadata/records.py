@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.metadata_records import FILES, PARTITIONS
+from hudi_table.codec.metadata.records import FILES, PARTITIONS
 from hudi_table.metadata.merging import nested
 from hudi_table.model.commits import CDC_STATS, CommitMetadata
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, partition_key

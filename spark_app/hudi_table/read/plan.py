@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import meta_fields
+from hudi_table.codec.avro.schema import meta_fields
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 from hudi_table.model.table_config import TableType

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
 from hudi_table.index.base import Slot
 from hudi_table.index.bloom import BloomIndex

@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import with_operation, with_operation_text
-from hudi_table.codec.bloom import BloomFilterSpec
+from hudi_table.codec.avro.schema import with_operation, with_operation_text
+from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.index.base import Slot
 from hudi_table.model.cdc import Images

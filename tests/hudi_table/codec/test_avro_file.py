@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro.container import read_container, write_container
 from tests.support.golden import COPY_ON_WRITE, MERGE_ON_READ, unpack
 
 NAMES = sorted(

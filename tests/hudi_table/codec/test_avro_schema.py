@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_table.codec.arrow_types import normal_type, normalise, unsupported_columns
-from hudi_table.codec.avro_schema import (
+from hudi_table.codec.avro.schema import (
     arrow_to_avro,
     avro_text_for,
     avro_to_arrow,

@@ -17,8 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, BloomFilterSpec
-from hudi_table.codec.bloom_probe import PreparedKeys
+from hudi_table.codec.bloom.filters import (
+    DYNAMIC,
+    SIMPLE,
+    BloomFilter,
+    BloomFilterSpec,
+)
+from hudi_table.codec.bloom.probe import PreparedKeys
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError
 from tests.support.golden import unpack

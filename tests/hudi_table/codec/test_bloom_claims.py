@@ -13,8 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_table.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, BloomFilterSpec
-from hudi_table.codec.bloom_probe import PreparedKeys
+from hudi_table.codec.bloom.filters import (
+    DYNAMIC,
+    SIMPLE,
+    BloomFilter,
+    BloomFilterSpec,
+)
+from hudi_table.codec.bloom.probe import PreparedKeys
 from tests.support.scale import scaled
 
 PROBES = min(1_000_000, scaled(100_000))

@@ -14,11 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.avro_schema import arrow_to_avro
-from hudi_table.codec.avro_types import flat_fields
-from hudi_table.codec.cdc_schema import cdc_avro_schema
-from hudi_table.codec.log_blocks import SCHEMA, BlockType, encode_block, scan_blocks
-from hudi_table.codec.log_rows import avro_block, read_rows
+from hudi_table.codec.avro.schema import arrow_to_avro
+from hudi_table.codec.avro.types import flat_fields
+from hudi_table.codec.log.blocks import (
+    SCHEMA,
+    BlockType,
+    encode_block,
+    scan_blocks,
+)
+from hudi_table.codec.log.cdc_schema import cdc_avro_schema
+from hudi_table.codec.log.rows import avro_block, read_rows
 from hudi_table.model.cdc import Images
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.table.rows.changes import change_schema

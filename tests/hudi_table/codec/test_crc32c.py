@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.crc32c import crc32c
+from hudi_table.codec.hashes.crc32c import crc32c
 from tests.support.scale import scaled
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import HFile, blocks, entries, trailer, write_hfile
 from hudi_table.codec.hfile.protobuf import MalformedError
 from hudi_table.codec.hfile.writer import write_hfile_to

@@ -19,14 +19,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec.archive_entries import encode_entries, read_entries
-from hudi_table.codec.avro_file import read_container, write_container
-from hudi_table.codec.avro_guard import load_schema
-from hudi_table.codec.avro_schema import arrow_to_avro
-from hudi_table.codec.bloom import DYNAMIC, BloomFilter, BloomFilterSpec
+from hudi_table.codec.avro.container import read_container, write_container
+from hudi_table.codec.avro.guard import load_schema
+from hudi_table.codec.avro.schema import arrow_to_avro
+from hudi_table.codec.bloom.filters import DYNAMIC, BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import HFile, blocks, trailer, write_hfile
-from hudi_table.codec.log_blocks import BlockType, rollback_block, scan_blocks
-from hudi_table.codec.log_rows import avro_block, delete_block, read_deletes, read_rows
-from hudi_table.codec.metadata_records import METADATA_SCHEMA, decode_metadata, encode_metadata, metadata_schema
+from hudi_table.codec.log.blocks import BlockType, rollback_block, scan_blocks
+from hudi_table.codec.log.rows import (
+    avro_block,
+    delete_block,
+    read_deletes,
+    read_rows,
+)
+from hudi_table.codec.metadata.records import (
+    METADATA_SCHEMA,
+    decode_metadata,
+    encode_metadata,
+    metadata_schema,
+)
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import parse_instant

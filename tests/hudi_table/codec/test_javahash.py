@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.javahash import (
+from hudi_table.codec.hashes.javahash import (
     bucket_ids,
     bucket_of,
     file_group_index,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_table.codec.log_blocks import (
+from hudi_table.codec.log.blocks import (
     INSTANT_TIME,
     MAGIC,
     SCHEMA,

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from hudi_table.codec import javahash
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
-from hudi_table.codec.javahash import COLON_RULES, bucket_ids, file_group_index
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
+from hudi_table.codec.hashes import javahash
+from hudi_table.codec.hashes.javahash import COLON_RULES, bucket_ids, file_group_index
 from hudi_table.codec.keyrange import key_range, may_lie_within
 
 FIELDS = ["a", "b"]

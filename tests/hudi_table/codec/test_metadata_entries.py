@@ -20,10 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec import bounds
-from hudi_table.codec.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
-from hudi_table.codec.log_blocks import scan_blocks
-from hudi_table.codec.log_rows import read_rows
-from hudi_table.codec.metadata_entries import (
+from hudi_table.codec.log.blocks import scan_blocks
+from hudi_table.codec.log.rows import read_rows
+from hudi_table.codec.metadata.column_stats import (
+    has_stats,
+    indexed_columns,
+    stats_of_file,
+    stats_of_rows,
+)
+from hudi_table.codec.metadata.entries import (
     bloom_entry,
     bloom_removal,
     column_stats_entries,
@@ -33,7 +38,7 @@ from hudi_table.codec.metadata_entries import (
     record_index_entries,
     split_file_id,
 )
-from hudi_table.codec.metadata_records import decode_metadata, encode_metadata, metadata_schema
+from hudi_table.codec.metadata.records import decode_metadata, encode_metadata, metadata_schema
 from hudi_table.model.names import META_COLUMNS, parse_base_file
 from tests.support import metadata_files
 from tests.support.scale import scaled

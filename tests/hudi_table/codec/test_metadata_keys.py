@@ -8,9 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_table.codec.javahash import file_id_hash, name_id
-from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys, column_stats_prefixes, file_group_index
-from hudi_table.codec.metadata_records import decode_metadata
+from hudi_table.codec.hashes.javahash import file_id_hash, name_id
+from hudi_table.codec.metadata.keys import (
+    bloom_keys,
+    column_stats_keys,
+    column_stats_prefixes,
+    file_group_index,
+)
+from hudi_table.codec.metadata.records import decode_metadata
 from tests.support import metadata_files
 
 

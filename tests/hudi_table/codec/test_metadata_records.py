@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.codec import bounds
-from hudi_table.codec.metadata_records import (
+from hudi_table.codec.metadata.records import (
     LOCATION_TYPE,
     METADATA_SCHEMA,
     STATS_TYPE,

@@ -17,8 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.avro_schema import arrow_to_avro, avro_to_arrow, meta_fields, with_meta, with_meta_text
-from hudi_table.codec.bloom import BloomFilterSpec
+from hudi_table.codec.avro.schema import (
+    arrow_to_avro,
+    avro_to_arrow,
+    meta_fields,
+    with_meta,
+    with_meta_text,
+)
+from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import (
     BaseFileFooter,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec import xxhash
-from hudi_table.codec.key_values import joined_values
-from hudi_table.codec.xxhash import ring_hashes, xxh32
+from hudi_table.codec.hashes import xxhash
+from hudi_table.codec.hashes.key_values import joined_values
+from hudi_table.codec.hashes.xxhash import ring_hashes, xxh32
 from tests.support.scale import scaled
 
 # Printed by the classes in the jar of Apache Hudi 0.15.0.

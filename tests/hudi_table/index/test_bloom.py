@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.parquet import BLOOM, read_footer
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Index, Keys, Lookup, Routed

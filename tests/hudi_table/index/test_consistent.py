@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.api import open_table
-from hudi_table.codec.xxhash import ring_hashes
+from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
 from hudi_table.index.consistent import ConsistentIndex

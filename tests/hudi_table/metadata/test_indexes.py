@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.codec.metadata_entries import joined_file_ids
+from hudi_table.codec.metadata.entries import joined_file_ids
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.reading import read_entries

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.codec.log_rows import delete_block
+from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import HudiError
 from hudi_table.metadata import compaction
 from hudi_table.metadata.cleaning import SLICES_KEPT, oldest_needed

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.codec.metadata_entries import joined_file_ids
-from hudi_table.codec.metadata_keys import file_group_index
+from hudi_table.codec.metadata.entries import joined_file_ids
+from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning

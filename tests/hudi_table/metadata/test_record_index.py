@@ -12,7 +12,7 @@ import json
 import numpy as np
 import pytest
 
-from hudi_table.codec.metadata_keys import file_group_index
+from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
 from hudi_table.metadata.indexing import build_metadata, pending_buildings

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from hudi_table import open_table
 from hudi_table.codec.bounds import values_of
-from hudi_table.codec.column_stats import stats_of_rows
+from hudi_table.codec.metadata.column_stats import stats_of_rows
 from hudi_table.read.filter.expression_tree import tree
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.column_ranges import Ranges, may_match

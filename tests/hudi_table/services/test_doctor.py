@@ -12,7 +12,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli import main
-from hudi_table.codec.log_rows import delete_block
+from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.findings import Check, Severity

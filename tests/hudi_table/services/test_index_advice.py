@@ -15,7 +15,7 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table
 from hudi_table.cli.program import main
-from hudi_table.codec.bloom import BloomFilter, BloomFilterSpec
+from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.model.index_facts import FileFact, IndexFacts, UpsertFact
 from hudi_table.model.table_config import IndexType
 from hudi_table.services.index_advice import advice_words, advise, expected_error, overlap

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 
 import hudi_table
-from hudi_table.codec.avro_schema import arrow_to_avro
-from hudi_table.codec.log_blocks import LogBlock, scan_blocks
-from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
+from hudi_table.codec.avro.schema import arrow_to_avro
+from hudi_table.codec.log.blocks import LogBlock, scan_blocks
+from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
 from hudi_table.table.rows.merge import ALWAYS_DELETE
@@ -121,9 +121,9 @@ import sys
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from hudi_table.codec.avro_schema import arrow_to_avro
-from hudi_table.codec.log_blocks import scan_blocks
-from hudi_table.codec.log_rows import avro_block
+from hudi_table.codec.avro.schema import arrow_to_avro
+from hudi_table.codec.log.blocks import scan_blocks
+from hudi_table.codec.log.rows import avro_block
 from hudi_table.table.rows.log_merge import SliceMerge, merged_rows
 from hudi_table.table.store.opening import open_storage
 

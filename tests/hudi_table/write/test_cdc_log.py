@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_rows import read_rows
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import read_rows
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.commits import WriteStat

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import InvalidOptionError
 from tests.support.written import INDEXES, contents, new_table, rows, slices
 

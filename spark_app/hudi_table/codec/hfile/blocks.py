@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from hudi_table.codec.crc32c import crc32c
+from hudi_table.codec.hashes.crc32c import crc32c
 from hudi_table.codec.hfile.compression import GZ, gzip, inflate
 from hudi_table.codec.hfile.protobuf import MalformedError
 

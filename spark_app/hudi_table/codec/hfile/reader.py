@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.hfile import blocks, compression, index, trailer
 from hudi_table.codec.hfile.entries import SCHEMA, parse_entries
 from hudi_table.codec.hfile.index import Entry

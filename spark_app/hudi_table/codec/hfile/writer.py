@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.hfile import blocks, index, trailer
 from hudi_table.codec.hfile.compression import CODECS
 from hudi_table.codec.hfile.entries import ROW_BYTES_MAX, SUFFIX, entries_bytes, key_of

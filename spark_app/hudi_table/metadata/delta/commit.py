@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.log_hfile import hfile_block
-from hudi_table.codec.log_rows import delete_block
-from hudi_table.codec.metadata_keys import file_group_index
-from hudi_table.codec.metadata_records import encode_metadata, metadata_schema
+from hudi_table.codec.log.hfile import hfile_block
+from hudi_table.codec.log.rows import delete_block
+from hudi_table.codec.metadata.keys import file_group_index
+from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
 from hudi_table.metadata.lifecycle import drop

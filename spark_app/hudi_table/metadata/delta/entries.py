@@ -13,13 +13,23 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_table.codec.avro_schema import with_meta
-from hudi_table.codec.bloom import BloomFilter
-from hudi_table.codec.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_rows import read_rows
-from hudi_table.codec.metadata_entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
-from hudi_table.codec.metadata_records import METADATA_SCHEMA
+from hudi_table.codec.avro.schema import with_meta
+from hudi_table.codec.bloom.filters import BloomFilter
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import read_rows
+from hudi_table.codec.metadata.column_stats import (
+    has_stats,
+    indexed_columns,
+    stats_of_file,
+    stats_of_rows,
+)
+from hudi_table.codec.metadata.entries import (
+    bloom_entry,
+    bloom_removal,
+    column_stats_entries,
+    column_stats_removals,
+)
+from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.metadata.record_index.delta import locations_of

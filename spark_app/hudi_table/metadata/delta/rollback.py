@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hudi_table.codec.log_blocks import scan_blocks
+from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, parse_instant
 from hudi_table.model.names import HOODIE, METADATA_TABLE, instant_of_token, parse_log_file

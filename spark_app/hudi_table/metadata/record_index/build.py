@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.metadata_entries import located_entries, locations
-from hudi_table.codec.metadata_keys import file_group_index
+from hudi_table.codec.metadata.entries import located_entries, locations
+from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidDataError, ObjectNotFoundError
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, data_instant, group_file_id

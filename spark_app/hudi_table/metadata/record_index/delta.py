@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_rows import read_deletes, read_rows
-from hudi_table.codec.metadata_entries import record_index_entries
-from hudi_table.codec.metadata_records import METADATA_SCHEMA
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import read_deletes, read_rows
+from hudi_table.codec.metadata.entries import record_index_entries
+from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.metadata.merging import latest

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.metadata_entries import joined_file_ids
-from hudi_table.codec.metadata_keys import file_group_index
+from hudi_table.codec.metadata.entries import joined_file_ids
+from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.errors import CorruptTableError
 from hudi_table.metadata.reading import GROUPS_AHEAD, latest_of, parts_of
 from hudi_table.metadata.record_index.shards import is_there, shard_counts

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.conform import conform
-from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
-from hudi_table.codec.log_rows import read_deletes, read_rows
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.cdc import AFTER, DELETE, INSERT, KEY, TIME, UPDATE
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pt
 
-from hudi_table.codec.javahash import bucket_of
-from hudi_table.codec.xxhash import ring_hashes
+from hudi_table.codec.hashes.javahash import bucket_of
+from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY, bucket_of_file_id
 from hudi_table.model.partition_buckets import Rules, buckets_in
 from hudi_table.model.rings import Ring

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.bounds import values_of
-from hudi_table.codec.column_stats import has_stats
-from hudi_table.codec.metadata_keys import column_stats_keys
+from hudi_table.codec.metadata.column_stats import has_stats
+from hudi_table.codec.metadata.keys import column_stats_keys
 from hudi_table.metadata.reading import read_entries
 from hudi_table.metadata.table import UNTOLD, MetadataTable, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition

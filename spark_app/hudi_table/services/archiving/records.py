@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_table.codec.archive_entries import Entry
-from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.instants import Action, Instant, State, format_instant_time
 from hudi_table.model.json_text import parse_json

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.avro.schema import with_meta
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.instants import Action
 from hudi_table.model.known_options import check_options

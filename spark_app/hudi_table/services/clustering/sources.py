@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import (
     CommitStateUnknownError,
     HudiError,

@@ -13,7 +13,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_text_for
+from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import (
     CorruptTableError,
     InvalidRequestError,

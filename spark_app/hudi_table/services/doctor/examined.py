@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import WRITE_ACTIONS, Instant, State, comparable_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hudi_table.codec.log_blocks import scan_blocks
+from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro_file import write_container
-from hudi_table.codec.log_blocks import rollback_block, scan_blocks
+from hudi_table.codec.avro.container import write_container
+from hudi_table.codec.log.blocks import rollback_block, scan_blocks
 from hudi_table.errors import (
     InvariantError,
     ObjectExistsError,

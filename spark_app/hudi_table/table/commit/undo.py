@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hudi_table.codec.avro_file import write_container
+from hudi_table.codec.avro.container import write_container
 from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.chain import Kind
 from hudi_table.model.instants import Action, Instant, State, comparable_time

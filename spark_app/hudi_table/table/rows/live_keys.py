@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import with_meta
+from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches
 from hudi_table.model.names import RECORD_KEY

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from hudi_table.codec.log_blocks import BlockType, LogBlock
+from hudi_table.codec.log.blocks import BlockType, LogBlock
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.instants import Action, Instant, State, comparable_time

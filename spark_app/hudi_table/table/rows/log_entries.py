@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.conform import conform
-from hudi_table.codec.log_blocks import BlockType, LogBlock
-from hudi_table.codec.log_rows import DeletedKeys, read_deletes, read_rows
+from hudi_table.codec.log.blocks import BlockType, LogBlock
+from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask

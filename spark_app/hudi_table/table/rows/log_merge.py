@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.log_blocks import LogBlock
+from hudi_table.codec.log.blocks import LogBlock
 from hudi_table.model.merging import PartialUpdates
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.model.table_config import TableConfig

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_table.codec.log_blocks import BlockType, LogBlock, scan_blocks
+from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.instants import State, comparable_time
 from hudi_table.table.rows.log_damage import is_suspect, refuse_damage

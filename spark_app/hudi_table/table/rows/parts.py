@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.javahash import java_string_hash
+from hudi_table.codec.hashes.javahash import java_string_hash
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.merge import MergeCounts, Merger, one_chunk
 from hudi_table.table.rows.spill import (

@@ -10,7 +10,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import (

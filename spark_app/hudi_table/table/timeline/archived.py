@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hudi_table.codec.archive_entries import Entry, read_entries
-from hudi_table.codec.avro_file import read_container
+from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.instants import Action, Instant, State

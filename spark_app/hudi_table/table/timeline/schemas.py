@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_to_arrow
+from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.timeline.active import commit_metadata

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.names import join

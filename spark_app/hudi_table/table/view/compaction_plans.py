@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.model.names import join

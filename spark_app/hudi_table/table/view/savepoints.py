@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_table.codec.avro_file import read_container, write_container
+from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.instants import Action, Instant, State
 from hudi_table.table.timeline.active import body

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_table.codec.arrow_types import normalise
-from hudi_table.codec.avro_schema import arrow_to_avro
+from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.errors import (
     InvalidOptionError,
     InvalidRequestError,

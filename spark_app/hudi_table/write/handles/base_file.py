@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.avro_schema import with_meta
-from hudi_table.codec.bloom import BloomFilter
+from hudi_table.codec.avro.schema import with_meta
+from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import BaseFileFooter, BaseFileWriter, constant_column, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, UnsupportedTableError

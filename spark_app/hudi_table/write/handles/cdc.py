@@ -15,10 +15,10 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import without_meta
-from hudi_table.codec.cdc_schema import cdc_avro_schema
-from hudi_table.codec.log_blocks import BlockType
-from hudi_table.codec.log_rows import avro_block
+from hudi_table.codec.avro.schema import without_meta
+from hudi_table.codec.log.blocks import BlockType
+from hudi_table.codec.log.cdc_schema import cdc_avro_schema
+from hudi_table.codec.log.rows import avro_block
 from hudi_table.model.cdc import DELETE, INSERT, UPDATE, Images
 from hudi_table.model.names import LogFileName, MarkerType, join
 from hudi_table.table.commit.write_permit import RightToWrite

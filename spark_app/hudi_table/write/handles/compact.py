@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.avro_schema import with_meta
-from hudi_table.codec.log_blocks import LogBlock
+from hudi_table.codec.avro.schema import with_meta
+from hudi_table.codec.log.blocks import LogBlock
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import (

@@ -15,8 +15,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.avro_schema import with_meta_text
-from hudi_table.codec.log_rows import avro_block, delete_block, parquet_block
+from hudi_table.codec.avro.schema import with_meta_text
+from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
 from hudi_table.model.options import LogBlocks
 from hudi_table.table.commit.write_permit import RightToWrite

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.log_blocks import BlockType, scan_blocks
-from hudi_table.codec.log_rows import read_rows
+from hudi_table.codec.log.blocks import BlockType, scan_blocks
+from hudi_table.codec.log.rows import read_rows
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.names import RECORD_KEY

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.codec.xxhash import ring_hashes
+from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import (
     CorruptTableError,
     InvalidOptionError,

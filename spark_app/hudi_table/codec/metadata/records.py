@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.codec.avro_decode import Cursor, MalformedError, Places
-from hudi_table.codec.avro_encode import encode_flat, join, varints
-from hudi_table.codec.avro_guard import load_schema
-from hudi_table.codec.avro_schema import with_meta_text
-from hudi_table.codec.avro_types import AvroField, flat_fields
+from hudi_table.codec.avro.decode import Cursor, MalformedError, Places
+from hudi_table.codec.avro.encode import encode_flat, join, varints
+from hudi_table.codec.avro.guard import load_schema
+from hudi_table.codec.avro.schema import with_meta_text
+from hudi_table.codec.avro.types import AvroField, flat_fields
 from hudi_table.codec.bounds import BOUND, Union, read_bounds, written_bounds
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import META_COLUMNS

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.javahash import file_group_index, file_id_hash, name_id
+from hudi_table.codec.hashes.javahash import file_group_index, file_id_hash, name_id
 
 __all__ = ["NOT_PARTITIONED", "bloom_keys", "column_stats_keys", "column_stats_prefixes", "file_group_index"]
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import list_of, normalise, unsupported_columns
-from hudi_table.codec.avro_guard import load_schema
+from hudi_table.codec.avro.guard import load_schema
 from hudi_table.errors import CorruptTableError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
 

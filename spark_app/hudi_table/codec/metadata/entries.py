@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.bounds import BOUND
-from hudi_table.codec.metadata_keys import bloom_keys, column_stats_keys
-from hudi_table.codec.metadata_records import (
+from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
+from hudi_table.codec.metadata.records import (
     BLOOM_FILTERS,
     BLOOM_TYPE,
     COLUMN_STATS,

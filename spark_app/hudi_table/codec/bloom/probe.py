@@ -13,7 +13,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.bloom_hash import HashChain, Indices, KeyBlock, Marks, Positions, key_blocks
+from hudi_table.codec.bloom.hashing import (
+    HashChain,
+    Indices,
+    KeyBlock,
+    Marks,
+    Positions,
+    key_blocks,
+)
 from hudi_table.codec.utf8 import Utf8, utf8_of
 
 _REMEMBERED: Final = 4

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_table.codec.bounds import BOUND, bounds_of
-from hudi_table.codec.metadata_records import STATS_TYPE
+from hudi_table.codec.metadata.records import STATS_TYPE
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 
 META_OF_015_ALONE: Final = (COMMIT_SEQNO, FILE_NAME)

@@ -24,13 +24,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_table.codec.avro_decode import MalformedError, decode_flat
-from hudi_table.codec.avro_encode import encode_flat, join, varints
-from hudi_table.codec.avro_guard import parsed_schema
-from hudi_table.codec.avro_schema import avro_to_arrow
-from hudi_table.codec.avro_types import flat_fields
+from hudi_table.codec.avro.decode import MalformedError, decode_flat
+from hudi_table.codec.avro.encode import encode_flat, join, varints
+from hudi_table.codec.avro.guard import parsed_schema
+from hudi_table.codec.avro.schema import avro_to_arrow
+from hudi_table.codec.avro.types import flat_fields
 from hudi_table.codec.conform import conform
-from hudi_table.codec.log_blocks import (
+from hudi_table.codec.log.blocks import (
     COMPACTED_BLOCK_TIMES,
     INSTANT_TIME,
     SCHEMA,
@@ -40,7 +40,7 @@ from hudi_table.codec.log_blocks import (
     sealed_block,
     unreadable,
 )
-from hudi_table.codec.log_hfile import read_hfile
+from hudi_table.codec.log.hfile import read_hfile
 from hudi_table.codec.parquet import BaseFileWriter
 from hudi_table.errors import InvariantError, UnsupportedTableError
 

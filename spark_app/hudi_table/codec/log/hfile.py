@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.hfile import HFile, write_hfile
-from hudi_table.codec.log_blocks import (
+from hudi_table.codec.log.blocks import (
     COMPACTED_BLOCK_TIMES,
     INSTANT_TIME,
     SCHEMA,

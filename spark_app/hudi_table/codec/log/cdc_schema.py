@@ -11,7 +11,7 @@ import functools
 import json
 from typing import Any
 
-from hudi_table.codec.avro_schema import full_name
+from hudi_table.codec.avro.schema import full_name
 from hudi_table.model.cdc import AFTER, BEFORE, Images
 from hudi_table.model.names import OPERATION_COLUMN
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_table.codec.avro_types import AvroField
+from hudi_table.codec.avro.types import AvroField
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]

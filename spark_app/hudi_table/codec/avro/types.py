@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.codec.avro_schema import avro_to_arrow, full_name
+from hudi_table.codec.avro.schema import avro_to_arrow, full_name
 from hudi_table.model.json_text import parse_json
 
 FLAT = ("boolean", "int", "long", "float", "double", "string", "bytes", "fixed", "record")

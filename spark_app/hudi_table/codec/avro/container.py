@@ -16,7 +16,7 @@ from typing import Any
 
 import fastavro
 
-from hudi_table.codec.avro_guard import parsed_schema
+from hudi_table.codec.avro.guard import parsed_schema
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.codec.avro_types import AvroField
+from hudi_table.codec.avro.types import AvroField
 
 _Parts = list[pa.Array | pa.Scalar]
 """Columns, or one value for every row, whose bytes follow each other in each row."""
