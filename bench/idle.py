@@ -17,10 +17,10 @@ import pyarrow as pa
 from bench.process import ROOT, compiled
 from hudi_table import create_table
 from hudi_table.api import HudiTable
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.jobspec import JobResult, JobSpec
-from hudi_table.model.options import WRITERS_STOPPED
-from hudi_table.model.services import ServiceType
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.options.write_options import WRITERS_STOPPED
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.services.registry import SERVICES
 
 SECONDS_MAX = 2.0

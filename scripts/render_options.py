@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from hudi_table.model.known_options import Fate, KnownOption, known_options
+from hudi_table.model.options.known import Fate, KnownOption, known_options
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 

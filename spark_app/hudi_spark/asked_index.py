@@ -26,7 +26,7 @@ from hudi_table.index.base import Keys, Lookup, Routed
 from hudi_table.index.custom import CustomIndex
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import Operation
+from hudi_table.model.options.write_options import Operation
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice

@@ -30,9 +30,14 @@ from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.index_properties import names_in
-from hudi_table.model.known_options import admit
-from hudi_table.model.options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
+from hudi_table.model.options.known import admit
+from hudi_table.model.options.write_options import (
+    OPERATION,
+    PARTITIONS_TO_DELETE,
+    Operation,
+    operation_asked,
+)
+from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
 from hudi_table.table.rows.staged import (
     discard_staged,

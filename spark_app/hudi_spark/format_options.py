@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.known_options import admit, known_options
-from hudi_table.model.known_options import given as given_key
-from hudi_table.model.option_values import boolean
+from hudi_table.model.options.known import admit, known_options
+from hudi_table.model.options.known import given as given_key
+from hudi_table.model.options.values import boolean
 
 STORAGE = "storage."
 _HUDI = "hoodie."

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from hudi_spark.routing import slots_in
-from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.keygen.table_keys import TableKeys
 

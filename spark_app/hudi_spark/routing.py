@@ -23,8 +23,8 @@ from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import CustomIndex
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import DuplicatePolicy, Operation
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.options.write_options import DuplicatePolicy, Operation
+from hudi_table.model.table.config import TableConfig
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.table.view.hash_rings import FixedRings

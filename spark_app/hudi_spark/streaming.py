@@ -27,9 +27,9 @@ from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.codec.conform import conform
 from hudi_table.errors import ExpiredError
-from hudi_table.model.instants import comparable_time
 from hudi_table.model.names import COMMIT_TIME
-from hudi_table.model.option_values import whole
+from hudi_table.model.options.values import whole
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
 from hudi_table.read.filter.predicates import Filter

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_table.metadata.port import HudiMetadata
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table.config import TableConfig
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings

@@ -12,7 +12,7 @@ from hudi_spark.stored_keys import PATH
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import DuplicatePolicy
+from hudi_table.model.options.write_options import DuplicatePolicy
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
 from hudi_table.write.insert_duplicates import StoredRows, duplicates_error

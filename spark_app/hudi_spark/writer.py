@@ -31,11 +31,11 @@ from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
-from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
-from hudi_table.model.options import operation_asked, partitions_asked
+from hudi_table.model.options.write_options import operation_asked, partitions_asked
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.model.table_properties import with_timebased
+from hudi_table.model.table.properties import with_timebased
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -9,10 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.metadata.port import open_context
-from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
+from hudi_table.model.options.write_options import (
+    CUSTOM_KEYS,
+    CUSTOM_MERGER,
+    operation_asked,
+    partitions_asked,
+)
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.model.services import ServicePlan, ServiceResult
-from hudi_table.model.table_config import IndexSpec, PartitionField
+from hudi_table.model.service.services import ServicePlan, ServiceResult
+from hudi_table.model.table.config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment
 from hudi_table.services.compaction.execute import CompactionResult
 from hudi_table.services.inline import check_inline, run_inline

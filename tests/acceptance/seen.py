@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_table.api import HudiTable
-from hudi_table.model.instants import Action
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 

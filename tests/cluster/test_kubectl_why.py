@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table
-from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.table.timeline.properties import replace_properties
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually

@@ -26,7 +26,7 @@ from hudi_operator.manifests.batch import EXECUTOR_TEMPLATE
 from hudi_operator.manifests.pods import JOB_SPEC, Attempt
 from hudi_operator.manifests.spark_applications import APACHE, KUBEFLOW
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually

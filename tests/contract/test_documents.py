@@ -16,7 +16,7 @@ from hudi_operator.api.status import ADVICE_LENGTH_MAX, ADVICE_MAX, RunStatus
 from hudi_operator.launchers.base import ended
 from hudi_operator.manifests.jobs import ingest_job, service_job
 from hudi_operator.manifests.services import work_of
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.manifests import ingest, manifest, spec, stored
 
 GOLDEN = Path(__file__).parent

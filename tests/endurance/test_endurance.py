@@ -21,9 +21,9 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
-from hudi_table.model.findings import Check
 from hudi_table.model.names import HOODIE
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.findings import Check
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -22,7 +22,7 @@ from hudi_spark.format_options import given_options
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.names import META_COLUMNS
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from tests.support.scale import scaled
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])

@@ -32,7 +32,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from hudi_spark.jobs.session import end_executors, session
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 session(JobSpec.from_json(Path(sys.argv[1]).read_text()))
 print("started", flush=True)
 sys.stdin.readline()

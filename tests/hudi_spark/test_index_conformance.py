@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import hudi_spark
 from hudi_table.api import open_table
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from hudi_table.table.store.opening import open_storage
 from tests.support.crashes import read
 from tests.support.indexes import MOVES, SMALL_FILTER, SUBJECTS, TYPES, Case, Subject

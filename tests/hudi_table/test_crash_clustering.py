@@ -14,7 +14,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.model.instants import Action
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline

@@ -14,10 +14,10 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.findings import Severity
 from hudi_table.model.names import bucket_of_file_id
-from hudi_table.model.services import ServiceRequest
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.service.services import ServiceRequest
+from hudi_table.model.table.config import IndexType
 from hudi_table.services.resizing.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage

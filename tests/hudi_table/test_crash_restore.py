@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.model.instants import Action
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import (

@@ -15,8 +15,8 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, WriteConflictError
-from hudi_table.model.findings import Severity
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.read.files import may_name
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import Transaction

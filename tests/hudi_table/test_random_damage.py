@@ -22,8 +22,8 @@ import pytest
 from hudi_table import errors
 from hudi_table.api import HudiTable
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
-from hudi_table.model.findings import Severity
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import ObjectInfo, Storage

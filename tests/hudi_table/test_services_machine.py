@@ -29,9 +29,9 @@ from hypothesis.stateful import (
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.findings import Severity
-from hudi_table.model.instants import PLANNED_ACTIONS
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.services.doctor.run import examine
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.pending_plans import live_clusterings

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
-from hudi_table.model.services import ServiceResult
+from hudi_table.model.service.services import ServiceResult
 from hudi_table.services.archiving.records import entry_of
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archive_files, archived_entries

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table, write_hudi
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from tests.interop.conftest import Hudis
 from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import ExpiredError
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clean_plans import parse_clean, read_plan

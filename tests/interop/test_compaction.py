@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.model.instants import planner_claim
+from hudi_table.model.timeline.instants import planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit.lost_files import compaction_at
 from hudi_table.table.timeline.active import load_timeline

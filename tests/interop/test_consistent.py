@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.model.rings import Ring
+from hudi_table.model.table.rings import Ring
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.hash_rings import TableRings
 from tests.interop import ours

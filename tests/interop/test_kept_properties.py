@@ -10,7 +10,7 @@ import pytest
 
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import UnsupportedTableError
-from hudi_table.model.java_properties import parse_properties
+from hudi_table.model.table.java_properties import parse_properties
 from tests.interop.conftest import Hudis
 from tests.support.hudi_oracle import HudiOracle
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.model.findings import Check
-from hudi_table.model.table_config import PartitionField, TableConfig, TableType
+from hudi_table.model.service.findings import Check
+from hudi_table.model.table.config import PartitionField, TableConfig, TableType
 from hudi_table.write.keygen.columns import partition_paths, record_keys
 from tests.interop import ours
 from tests.interop.conftest import Hudis

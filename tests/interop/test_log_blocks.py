@@ -18,8 +18,8 @@ from hudi_table.api import create_table, open_table
 from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.log.blocks import MAGIC, rollback_block
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
-from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.instants import next_instant_time
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import next_instant_time
 from tests.interop.conftest import Hudis
 from tests.support import hudi_rs
 from tests.support.hudi_oracle import HudiOracle

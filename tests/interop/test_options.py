@@ -237,7 +237,7 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::hudi_table.model.known_options.IgnoredOptionWarning")
+@pytest.mark.filterwarnings("ignore::hudi_table.model.options.known.IgnoredOptionWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_an_option_makes_the_table_that_it_makes_with_hudi(hudis: Hudis, tmp_path: Path, name: str) -> None:
     case, oracle = CASES[name], hudis["1.1.1"]

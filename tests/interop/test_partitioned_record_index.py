@@ -17,8 +17,8 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
-from hudi_table.model.options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE
-from hudi_table.model.table_config import TableType
+from hudi_table.model.options.write_options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_table.model.table.config import TableType
 from tests.hudi_table.metadata.test_partitioned_record_index import counts, placed, stored_places
 from tests.interop import ours
 from tests.interop.conftest import Hudis

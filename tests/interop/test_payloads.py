@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table, open_table
-from hudi_table.model.merging import PAYLOADS, UNAVAILABLE
+from hudi_table.model.table.merging import PAYLOADS, UNAVAILABLE
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.support import hudi_rs

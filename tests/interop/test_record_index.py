@@ -16,7 +16,7 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.interop import ours
 from tests.interop.conftest import Hudis

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
 from tests.interop import ours

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import HudiTable, open_table
-from hudi_table.model.instants import Action
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis

@@ -27,8 +27,8 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import UnavailableError, WriteConflictError
 from hudi_table.metadata.validate import differences
-from hudi_table.model.findings import Severity
-from hudi_table.model.table_config import TableType
+from hudi_table.model.service.findings import Severity
+from hudi_table.model.table.config import TableType
 from hudi_table.table.timeline.active import load_timeline
 from tests.soak.history import History
 from tests.soak.worker import ENGINE, SCHEMA, SERVICE_OPTIONS, Role, can_cluster, live

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableError, WriteConflictError
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import clock
 from tests.soak.history import History

@@ -12,7 +12,7 @@ from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.batch import EXECUTOR_TEMPLATE, job_manifest
 from hudi_operator.manifests.pods import Attempt, PodSettings
 from hudi_operator.manifests.spark_applications import apache_application, kubeflow_application
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 DIGEST = "sha256:" + "0" * 64
 SETTINGS = PodSettings(f"registry.example/hudi-spark@{DIGEST}", "IfNotPresent", ("pull",), "hudi-job", "hudi-driver")

@@ -9,8 +9,6 @@ import pyarrow as pa
 from hudi_table.api import HudiTable
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.parquet import BaseFileWriter
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.instants import Action
 from hudi_table.model.names import (
     FILE_NAME,
     BaseFileName,
@@ -20,8 +18,10 @@ from hudi_table.model.names import (
     join,
     new_file_id,
 )
-from hudi_table.model.table_config import IndexType
-from hudi_table.model.touches import partition_touch
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.touches import partition_touch
 from hudi_table.read.files import stream
 from hudi_table.read.plan import Request, ScanPlan, make_plan
 from hudi_table.table.commit.transaction import Transaction, begin

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from hudi_table.api import CommitResult, CompactionResult, HudiTable
 from hudi_table.metadata.port import open_context
-from hudi_table.model.cdc import CDC_ENABLED
-from hudi_table.model.instants import Action
-from hudi_table.model.table_config import IndexSpec, IndexType, TableType
+from hudi_table.model.table.cdc import CDC_ENABLED
+from hudi_table.model.table.config import IndexSpec, IndexType, TableType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.opening import open_storage

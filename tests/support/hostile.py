@@ -34,8 +34,8 @@ from hudi_table.codec.log.blocks import (
 )
 from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.errors import HudiError
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.java_properties import parse_properties
+from hudi_table.model.table.java_properties import parse_properties
+from hudi_table.model.timeline.commits import CommitMetadata
 from tests.support.api_server import ROOT
 
 MEMORY_BYTES, CPU_SECONDS = 256 << 20, 5

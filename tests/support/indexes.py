@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_table.api import CommitResult, HudiTable
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from hudi_table.table.store.ports import Storage
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.crashes import SCHEMA, new_store, opened, rows

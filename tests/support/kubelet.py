@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hudi_operator.manifests.pods import JOB_SPEC
 from hudi_spark.jobs.__main__ import main as run_job
-from hudi_table.model.jobspec import JobResult
+from hudi_table.model.job.jobspec import JobResult
 from tests.support.api_server import ApiServer
 
 T = TypeVar("T")

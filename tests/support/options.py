@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from hudi_table.model.known_options import Fate, KnownOption, aliases, known_options
+from hudi_table.model.options.known import (
+    Fate,
+    KnownOption,
+    aliases,
+    known_options,
+)
 
 
 def another_value(option: KnownOption) -> str:

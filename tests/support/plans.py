@@ -11,9 +11,15 @@ from hudi_operator.api.resources import DesiredTable, desired_table
 from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.plan.effects import Effect, Launch, SetStatus
 from hudi_operator.plan.observed import CommittedCheckpoint, FileFact, Observed, SourceObservation, TableObservation
-from hudi_table.model.checkpoint import SourceFile, advance
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.job.checkpoint import SourceFile, advance
+from hudi_table.model.table.config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    TableConfig,
+    TableType,
+)
+from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.manifests import manifest, spec, stored
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -20,7 +20,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from hudi_table.model.index_properties import CONNECTION
+from hudi_table.model.table.index_properties import CONNECTION
 
 USER = "hudi"
 PASSWORD = "se-cret-of-the-test"  # that no message may show

@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hudi_table.model.chain import ChainEntry, Kind, entry_path, sequence_of
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.model.names import (
     CHAIN,
     HEARTBEAT,
@@ -24,6 +21,20 @@ from hudi_table.model.names import (
     TEMP,
     parse_base_file,
     parse_marker,
+)
+from hudi_table.model.timeline.chain import (
+    ChainEntry,
+    Kind,
+    entry_path,
+    sequence_of,
+)
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import (
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+    parse_instant,
 )
 from hudi_table.table.store.ports import Storage
 from tests.support.recording import Step

@@ -12,8 +12,8 @@ from hudi_operator.api.status import HudiTableStatus, PlanStatus, RunStatus, Tab
 from hudi_operator.plan.effects import Effect, Launch, SetStatus
 from hudi_operator.plan.observed import FileFact, ObservedService, TableObservation, Trace
 from hudi_operator.plan.service import plan_service
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import TableType
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import TableType
 from tests.support.manifests import manifest, stored
 from tests.support.plans import COMMIT, CONFIG, NOW, desired, of
 

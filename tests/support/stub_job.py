@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 
 
 def main() -> int:

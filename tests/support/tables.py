@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from hudi_table.metadata.port import open_context
-from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.instants import Action
 from hudi_table.model.names import BaseFileName, MarkerType, bucket_file_id, join
-from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig, TableType
-from hudi_table.model.touches import bucket_touch
+from hudi_table.model.table.config import (
+    IndexSpec,
+    IndexType,
+    TableConfig,
+    TableType,
+)
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.touches import bucket_touch
 from hudi_table.table.commit.transaction import Transaction, begin
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage

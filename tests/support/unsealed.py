@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_table.model.seals import KEY
+from hudi_table.model.timeline.seals import KEY
 
 
 def without_check_sums(data: bytes) -> bytes:

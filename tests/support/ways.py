@@ -19,7 +19,7 @@ from hudi_operator.launchers.objects import Kind, ObjectLauncher
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.plan.effects import Launch
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support import kubelet, spark_operators
 from tests.support.api_server import ApiServer
 from tests.support.manifests import manifest, spec

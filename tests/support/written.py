@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table
-from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 

@@ -6,8 +6,8 @@ import ast
 import functools
 import re
 
-from hudi_table.model.known_options import Fate, known_options
-from hudi_table.model.option_values import check_value
+from hudi_table.model.options.known import Fate, known_options
+from hudi_table.model.options.values import check_value
 from scripts import render_options
 from tests.tidy.sources import ROOT
 

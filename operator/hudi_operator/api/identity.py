@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_operator.api.schema import Rule
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 
 _EXCHANGED = tuple(
     "[" + ", ".join(f"'{kind.value}'" for kind in IndexType if kind.can_become(one)) + "]"

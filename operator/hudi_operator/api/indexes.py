@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hudi_operator.api.patterns import COLUMN_LENGTH_MAX
 from hudi_operator.api.schema import Rule, prop
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hudi_operator.api.sections import (
     RepairSpec,
     SavepointSpec,
 )
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 HISTORY_MAX = 10
 PLANNED = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)

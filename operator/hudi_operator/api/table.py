@@ -13,7 +13,12 @@ from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
 from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, DURATION, ENDPOINT, LOCATION, NAME, OBJECT_NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_operator.api.spark import SparkSpec
-from hudi_table.model.table_config import IndexType, MergeMode, PartitionType, TableType
+from hudi_table.model.table.config import (
+    IndexType,
+    MergeMode,
+    PartitionType,
+    TableType,
+)
 
 
 class IngestOperation(StrEnum):

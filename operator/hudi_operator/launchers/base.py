@@ -13,7 +13,7 @@ from hudi_operator.api.status import ADVICE_LENGTH_MAX, ADVICE_MAX, DETAILS_MAX,
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
-from hudi_table.model.jobspec import JobResult
+from hudi_table.model.job.jobspec import JobResult
 
 PHASE_OF_OUTCOME = {"Succeeded": "Succeeded", "NothingToDo": "NothingToDo", "Failed": "Failed"}
 REASON_OF_EXIT_CODE = {

@@ -30,7 +30,7 @@ from hudi_operator.manifests.refusals import refused_on_machine
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
 from hudi_table.errors import CorruptTableError, UnavailableError
-from hudi_table.model.jobspec import JobResult
+from hudi_table.model.job.jobspec import JobResult
 
 JOB_MODULE = "hudi_spark.jobs"
 STOP_SECONDS_MAX = 10.0

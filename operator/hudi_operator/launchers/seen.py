@@ -14,7 +14,7 @@ from hudi_operator.api.parsing import parse
 from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers.base import REASON_OF_EXIT_CODE, ended
 from hudi_operator.manifests.pods import CONTAINER, DRIVER_CONTAINER, RUN
-from hudi_table.model.jobspec import JobResult
+from hudi_table.model.job.jobspec import JobResult
 
 MESSAGE_LENGTH_MAX = 400
 _ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})

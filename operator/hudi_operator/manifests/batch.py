@@ -28,7 +28,7 @@ from hudi_operator.manifests.pods import (
     resources_of,
 )
 from hudi_operator.manifests.spark_conf import alone, client_mode
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 EXECUTOR_TEMPLATE, EXECUTOR_FILE = f"{GROUP}/executor-template", "executor.json"
 POD_IP, POD_NAME = "HUDI_POD_IP", "HUDI_POD_NAME"

@@ -9,11 +9,11 @@ from hudi_operator.api.service import RunMode
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
-from hudi_table.model.index_properties import CONNECTION
-from hudi_table.model.jobspec import JobSpec
-from hudi_table.model.known_options import renamed
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.options.known import renamed
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.index_properties import CONNECTION
 
 LOCAL_ENGINE_BYTES_MAX = 256 << 20
 """An ingest without a transform whose files are smaller, or a service that reads less, needs no JVM."""

@@ -17,8 +17,8 @@ from hudi_operator.api.schema import to_document
 from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.pod_parts import ATTEMPT, dress, joined
-from hudi_table.model.jobspec import JobSpec
-from hudi_table.model.services import ServiceType
+from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.service.services import ServiceType
 
 OWNER = f"{GROUP}/owner"
 """Label: uid of the resource that an object works for."""

@@ -21,10 +21,10 @@ from hudi_operator.api.sections import (
 from hudi_operator.api.service import RunMode, TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.quantities import bytes_of
-from hudi_table.model.known_options import renamed
-from hudi_table.model.options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import IndexType, TableConfig
+from hudi_table.model.options.known import renamed
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import IndexType, TableConfig
 
 BUCKETS = "hoodie.bucket.index.num.buckets"
 COMMITS_RETAINED = "hoodie.clean.commits.retained"

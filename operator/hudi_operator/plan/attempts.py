@@ -13,7 +13,7 @@ from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.runs import RetryPolicy, rfc3339, verdict
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 QUEUED = "Queued"
 """Reason of an attempt that was not started because as many are at work as may be."""

@@ -15,8 +15,8 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
 from hudi_operator.plan.runs import rfc3339
-from hudi_table.model.checkpoint import SourceFile, waiting
-from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.model.job.checkpoint import SourceFile, waiting
+from hudi_table.model.table.properties import METADATA_DROPPED
 
 METADATA_TABLE = "MetadataTable"
 SHARED = "SharedLocation"

@@ -15,8 +15,8 @@ from hudi_operator.plan.conditions import Finding, count
 from hudi_operator.plan.due import due_now
 from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MAX, human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import IndexType, TableType
 
 TIMELINE_FILES_WARN = 800
 """Every look at a table lists its timeline, and stores answer with 1,000 names a page."""

@@ -21,7 +21,7 @@ from hudi_operator.plan.conditions import Finding
 from hudi_operator.plan.effects import Effect, Emit, EventType, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.runs import DONE, RetryPolicy, merged, told
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 WORK, BATCH = "Purge", "purge"
 DELETION_SECONDS_MAX = 6 * 3600.0

@@ -14,7 +14,7 @@ from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.plan.figures import Figures, human_bytes
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.digits import whole
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 CLEAN_EVERY = "hoodie.clean.trigger.max.commits"
 CLEAN_EVERY_DEFAULT = 5

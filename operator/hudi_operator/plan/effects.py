@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_operator.api.spark import SparkSpec
 from hudi_operator.api.status import RunStatus
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 
 class EventType(StrEnum):

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from hudi_operator.api.status import IndexStatus
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import TableObservation
-from hudi_table.model.jobspec import MEASURE_INDEX, JobSpec
-from hudi_table.model.services import ServiceType
+from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
+from hudi_table.model.service.services import ServiceType
 from hudi_table.services.index_advice import JUDGED, SAVING_LEAST
 
 MEASURED_COMMITS = 10

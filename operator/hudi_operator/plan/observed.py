@@ -8,11 +8,11 @@ from datetime import datetime
 
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import IndexStatus, RunStatus
-from hudi_table.model.checkpoint import Checkpoint, SourceFile
-from hudi_table.model.debt import ArchivingDebt, CompactionDebt
-from hudi_table.model.instants import Instant
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
+from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.timeline.instants import Instant
 
 
 @dataclass(frozen=True, slots=True)

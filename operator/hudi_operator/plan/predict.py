@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hudi_operator.api.status import ActualStatus, PlanStatus, RunStatus
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 BYTES_PER_SECOND_DEFAULT = 20 << 20
 """Bytes read and written in a second, until a run of the type has been measured."""

@@ -13,7 +13,7 @@ from hudi_operator.plan.cron import Cron
 from hudi_operator.plan.runs import DONE, rfc3339
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.digits import is_digits
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 _APPROVAL = "approve-"
 _AGAIN = "again-"

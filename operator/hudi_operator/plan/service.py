@@ -28,7 +28,7 @@ from hudi_operator.plan.observed import ObservedService, Problem, TableObservati
 from hudi_operator.plan.progress import Progress
 from hudi_operator.plan.runs import RetryPolicy, merged, rfc3339, told
 from hudi_operator.plan.service_status import Outcome
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
 LOOK_SECONDS = 30.0

@@ -30,8 +30,8 @@ from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.runs import DONE, RetryPolicy, merged, rfc3339, told
 from hudi_table.errors import AccessDeniedError
-from hudi_table.model.checkpoint import batch_id
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.checkpoint import batch_id
+from hudi_table.model.job.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0

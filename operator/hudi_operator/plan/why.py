@@ -15,7 +15,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.plan import overview
 from hudi_operator.plan.pods import is_starting, told_of_starts, troubles
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 
 SEEN_SECONDS_MAX = 60
 LEASE = "hudi-operator"

@@ -17,10 +17,10 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
-from hudi_table.model.chain import ChainEntry
-from hudi_table.model.index_properties import CONNECTION
-from hudi_table.model.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.model.names import HOODIE
+from hudi_table.model.table.index_properties import CONNECTION
+from hudi_table.model.timeline.chain import ChainEntry
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
 from hudi_table.services.file_ingest import list_source

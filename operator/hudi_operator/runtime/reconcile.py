@@ -42,7 +42,7 @@ from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
 from hudi_operator.runtime.turns import Turns, unlimited
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.bounded import Bounded
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 from hudi_table.table.store.ports import Clock
 
 _log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_operator.plan.observed import Trace
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.timeline import Timeline
 
 _BY_OPERATION = {

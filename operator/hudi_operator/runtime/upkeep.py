@@ -9,8 +9,8 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import maintenance_of
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.debt import ArchivingDebt
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.debt import ArchivingDebt
+from hudi_table.model.service.services import ServiceType
 from hudi_table.services.archiving.debt import archiving_debt
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.cleaning.policy import CleanOptions

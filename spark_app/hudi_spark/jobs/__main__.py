@@ -16,8 +16,8 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.purge import run_purge
 from hudi_spark.jobs.service import run_service
 from hudi_table.errors import HudiError, InvalidRequestError, InvariantError
-from hudi_table.model.jobspec import JobResult, JobSpec
-from hudi_table.model.services import ServiceType
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.service.services import ServiceType
 
 USAGE = 64
 TERMINATION_BYTES_MAX = 4096

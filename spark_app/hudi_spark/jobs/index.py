@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_spark.jobs.target import find_table
-from hudi_table.model.index_facts import IndexAdvice
-from hudi_table.model.instants import Instant
-from hudi_table.model.jobspec import MEASURE_INDEX, JobSpec
+from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
+from hudi_table.model.service.index_facts import IndexAdvice
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.index_advice import advice_words
 from hudi_table.services.index_facts import index_advice
 from hudi_table.table.timeline.active import load_timeline

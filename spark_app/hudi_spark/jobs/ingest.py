@@ -14,8 +14,15 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, batch_id, key_of, waiting
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.checkpoint import (
+    Checkpoint,
+    SourceFile,
+    advance,
+    batch_id,
+    key_of,
+    waiting,
+)
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.file_ingest import current_checkpoint, list_source, settled
 from hudi_table.services.select_check import check_select
 from hudi_table.table.store.clock import SystemClock

@@ -29,7 +29,7 @@ from hudi_spark.worker import set_up_worker
 from hudi_table.api import CommitResult, HudiTable
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.services.select_check import SOURCE
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage

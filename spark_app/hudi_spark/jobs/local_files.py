@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidSchemaError
-from hudi_table.model.checkpoint import SourceFile
+from hudi_table.model.job.checkpoint import SourceFile
 from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.table.store.ports import Storage
 

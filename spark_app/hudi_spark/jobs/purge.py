@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.purging import purge
 from hudi_table.table.store.opening import open_storage
 

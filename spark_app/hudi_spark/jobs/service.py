@@ -14,9 +14,14 @@ from typing import Any
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.names import HOODIE, join
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.model.service.services import (
+    ServicePlan,
+    ServiceRequest,
+    ServiceResult,
+    ServiceType,
+)
 from hudi_table.services.asked import check_asked
 from hudi_table.services.base import Service, Unplanned
 from hudi_table.services.planning import digest_of

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hudi_table.errors import UnavailableError
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that spark-submit gives to the program that it runs."""

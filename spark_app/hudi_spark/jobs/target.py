@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
-from hudi_table.model.index_properties import CONNECTION
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.names import PROPERTIES
+from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.timeline.kept_properties import KEPT
 
 

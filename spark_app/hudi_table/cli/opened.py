@@ -9,8 +9,8 @@ from typing import Any
 from hudi_table.api import HudiTable, open_table
 from hudi_table.cli.program import storage_options
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.instants import parse_instant_time
-from hudi_table.model.known_options import admit
+from hudi_table.model.options.known import admit
+from hudi_table.model.timeline.instants import parse_instant_time
 
 
 def opened(args: argparse.Namespace) -> HudiTable:

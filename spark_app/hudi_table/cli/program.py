@@ -21,8 +21,8 @@ from hudi_table.cli.added_verbs import ENGINES, AddedVerb, added_verbs, entry_po
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
-from hudi_table.model.cdc import Images
 from hudi_table.model.queries import QUERIES
+from hudi_table.model.table.cdc import Images
 
 VERBS = {
     "info": "what a table is: key, partitions, index, size, newest commit",

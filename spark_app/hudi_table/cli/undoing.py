@@ -8,8 +8,8 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.model.options import WRITERS_STOPPED
-from hudi_table.model.services import ServiceRequest
+from hudi_table.model.options.write_options import WRITERS_STOPPED
+from hudi_table.model.service.services import ServiceRequest
 from hudi_table.read.output.human import number, size
 from hudi_table.services.restoring.losing import give_up, preview_giving_up
 from hudi_table.services.restoring.service import UndoService

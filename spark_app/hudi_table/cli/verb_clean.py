@@ -9,7 +9,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.services import ServiceResult
+from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.execute import pending_instants
 from hudi_table.table.timeline.active import load_timeline

@@ -9,7 +9,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.model.services import ServicePlan, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.read.output.human import number, size
 
 _COLUMNS = (

@@ -13,7 +13,7 @@ from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.cli.program import storage_options
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.findings import Finding, Severity
+from hudi_table.model.service.findings import Finding, Severity
 from hudi_table.read.output.human import size
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, put_back, quarantine

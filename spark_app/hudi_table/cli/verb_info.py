@@ -9,9 +9,9 @@ from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.model.instants import PLANNED_ACTIONS
-from hudi_table.model.table_config import PartitionField, PartitionType, TableType
-from hudi_table.model.table_properties import generator_class
+from hudi_table.model.table.config import PartitionField, PartitionType, TableType
+from hudi_table.model.table.properties import generator_class
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.read.output.human import age, number, size
 from hudi_table.read.reader import index_text
 from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILES_WARN, timeline_debt

@@ -8,7 +8,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.metadata.validate import differences
-from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.read.output.human import number, size
 from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.metadata.report import PartitionReport, report

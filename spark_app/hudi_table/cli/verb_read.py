@@ -8,7 +8,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened, read_arguments
 from hudi_table.cli.rows import Shown
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.cdc import Images
+from hudi_table.model.table.cdc import Images
 from hudi_table.read.output.exports import ArrowResult
 
 

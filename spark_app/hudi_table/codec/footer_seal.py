@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-from hudi_table.model.seals import KEY
+from hudi_table.model.timeline.seals import KEY
 
 PAIR = {KEY: "0" * 8}
 """The pair in a footer that is to be sealed."""

@@ -17,7 +17,7 @@ from hudi_table.codec.hashes.javahash import bucket_ids
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Codes, Keys, Lookup, Routed, Slot
 from hudi_table.model.names import bucket_of_file_id
-from hudi_table.model.partition_buckets import Rules, buckets_in
+from hudi_table.model.table.partition_buckets import Rules, buckets_in
 from hudi_table.table.view.file_system_view import FileSlice
 
 

@@ -16,7 +16,7 @@ from hudi_table.codec.hashes.key_values import joined_values
 from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
-from hudi_table.model.rings import Ring
+from hudi_table.model.table.rings import Ring
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.table.view.hash_rings import RingSource
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Keys, Lookup, Routed, Slot
 from hudi_table.index.lookup import existing_groups
-from hudi_table.model.table_config import IndexSpec, TableConfig
+from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.table.view.file_system_view import FileSlice
 
 GROUP = "hudi_table.indexes"

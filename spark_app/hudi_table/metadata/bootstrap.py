@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from hudi_table.metadata.delta.commit import log_bytes
 from hudi_table.metadata.table import context_of
-from hudi_table.model.instants import parse_instant_time
-from hudi_table.model.java_properties import render_properties
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition, group_file_id, partition_of_shard
 from hudi_table.model.names import PARTITION_METADATA, PROPERTIES, LogFileName, join, parse_log_file
-from hudi_table.model.table_properties import checksum
+from hudi_table.model.table.java_properties import render_properties
+from hudi_table.model.table.properties import checksum
+from hudi_table.model.timeline.instants import parse_instant_time
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.instants import comparable_time
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, data_instant
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
 from hudi_table.table.view.file_system_view import FileSlice

@@ -27,8 +27,6 @@ from hudi_table.metadata.merging import listed
 from hudi_table.metadata.reading import latest_of, slice_parts
 from hudi_table.metadata.records import file_records
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State, comparable_time
 from hudi_table.model.metadata_table import (
     ALL_PARTITIONS,
     EMPTY_LOG_TOKEN,
@@ -39,7 +37,14 @@ from hudi_table.model.metadata_table import (
     parse_hfile,
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
-from hudi_table.model.touches import metadata_touch
+from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.instants import (
+    Action,
+    Instant,
+    State,
+    comparable_time,
+)
+from hudi_table.model.timeline.touches import metadata_touch
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry

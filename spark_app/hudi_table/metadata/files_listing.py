@@ -15,9 +15,9 @@ import pyarrow as pa
 from hudi_table.metadata.prefetch import fetched_ahead
 from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
 from hudi_table.metadata.table import UNTOLD, MetadataTable
-from hudi_table.model.instants import Action
 from hudi_table.model.metadata_table import MetadataPartition, partition_key
 from hudi_table.model.names import HOODIE, PROPERTIES
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableContext
 from hudi_table.table.timeline.timeline import Timeline

@@ -46,8 +46,6 @@ from hudi_table.metadata.table import (
     context_of,
     read_partitions,
 )
-from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     EMPTY_LOG_TOKEN,
@@ -62,9 +60,11 @@ from hudi_table.model.names import (
     METADATA_TABLE,
     join,
 )
-from hudi_table.model.options import PARTITION_SHARDS
-from hudi_table.model.table_properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_table.model.touches import METADATA
+from hudi_table.model.options.write_options import PARTITION_SHARDS
+from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.touches import METADATA
 from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.transaction import caught_up, planning
 from hudi_table.table.commit.undo import is_decided

@@ -14,9 +14,9 @@ from hudi_table.metadata.table import (
     context_of,
     read_partitions,
 )
-from hudi_table.model.instants import Action
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties

@@ -8,7 +8,7 @@ from hudi_table.metadata.delta.commit import Delta
 from hudi_table.metadata.delta.entries import entries_of
 from hudi_table.metadata.delta.rollback import forget_delta
 from hudi_table.metadata.files_listing import metadata_files
-from hudi_table.model.commits import CommitMetadata
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ListedFiles, TableContext, TxnSettings, WritePermit
 from hudi_table.table.timeline.properties import load_context

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.metadata.records import FILES, PARTITIONS
 from hudi_table.metadata.merging import nested
-from hudi_table.model.commits import CDC_STATS, CommitMetadata
 from hudi_table.model.metadata_table import ALL_PARTITIONS, MetadataPartition, partition_key
+from hudi_table.model.timeline.commits import CDC_STATS, CommitMetadata
 
 ENTRIES = pa.schema([("key", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("deleted", pa.bool_())])
 

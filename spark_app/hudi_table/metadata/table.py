@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
-from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.digits import whole
-from hudi_table.model.instants import Action, State, comparable_time
 from hudi_table.model.metadata_table import MetadataPartition, is_own_instant, parse_hfile, partition_of_shard
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, parse_log_file
-from hudi_table.model.options import PARTITION_SHARDS
-from hudi_table.model.table_config import TableConfig, TableType
-from hudi_table.model.table_properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.options.write_options import PARTITION_SHARDS
+from hudi_table.model.table.config import TableConfig, TableType
+from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, State, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.active import records_of, timeline_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

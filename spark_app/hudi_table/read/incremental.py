@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
-from hudi_table.model.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.model.names import COMMIT_TIME
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.table.timeline.active import commit_metadata, has_archive
 from hudi_table.table.timeline.context import TableContext

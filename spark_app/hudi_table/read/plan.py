@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_table.codec.avro.schema import meta_fields
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.filter.predicates import Bound, Filter
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices

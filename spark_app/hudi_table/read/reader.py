@@ -8,9 +8,9 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.cdc import Images
-from hudi_table.model.instants import comparable_time
-from hudi_table.model.table_config import IndexSpec
+from hudi_table.model.table.cdc import Images
+from hudi_table.model.table.config import IndexSpec
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.changes.plan import ChangesRequest
 from hudi_table.read.changes.query import Changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.queries import QUERIES
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from hudi_table.table.timeline.context import TableContext
 
 

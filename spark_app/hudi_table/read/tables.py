@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.model.known_options import admit
+from hudi_table.model.options.known import admit
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.table_options import refuse_contradictions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 

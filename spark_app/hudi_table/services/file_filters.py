@@ -8,9 +8,9 @@ from itertools import islice
 
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
-from hudi_table.model.index_properties import INDEX_NAMES, INDEX_TYPE
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import INDEX_NAMES, INDEX_TYPE
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.compaction_plans import PlannedSlice
 

@@ -8,8 +8,8 @@ no harm. All other changes of an index move rows or change what a key means.
 from __future__ import annotations
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
 from hudi_table.table.timeline.relisting import looks_again

@@ -12,11 +12,16 @@ from itertools import islice
 import pyarrow.parquet as pq
 
 from hudi_table.codec.parquet import read_footer
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.index_facts import FileFact, IndexAdvice, IndexFacts, UpsertFact
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import Operation, WriteOptions
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.options.write_options import Operation, WriteOptions
+from hudi_table.model.service.index_facts import (
+    FileFact,
+    IndexAdvice,
+    IndexFacts,
+    UpsertFact,
+)
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.services.index_advice import LOOKED_UP, advise
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.model.known_options import boolean_option
+from hudi_table.model.options.known import boolean_option
 from hudi_table.services.archiving.inline import archive_inline, check_archiving
 from hudi_table.services.cleaning.inline import clean_inline, cleans_itself
 from hudi_table.services.cleaning.ttl import TTL_INLINE, TtlOptions, drop_expired_inline

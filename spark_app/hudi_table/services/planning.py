@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
-from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN, join
-from hudi_table.model.services import ServicePlan
+from hudi_table.model.service.services import ServicePlan
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline.active import load_timeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 from hudi_table.services import savepoints
 from hudi_table.services.archiving import service as archiving
 from hudi_table.services.base import Service

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.instants import Action
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table.index_properties import BUCKETS
+from hudi_table.model.timeline.instants import Action
 from hudi_table.read.reader import TableReader
 from hudi_table.services.asked import check_asked
 from hudi_table.services.clustering.execute import pending_instants as pending_clusterings

@@ -10,11 +10,21 @@ from __future__ import annotations
 import getpass
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
-from hudi_table.model.chain import Kind
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, comparable_time
 from hudi_table.model.names import HOODIE, parse_log_file
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
-from hudi_table.model.touches import CLEANING
+from hudi_table.model.service.services import (
+    ServicePlan,
+    ServiceRequest,
+    ServiceResult,
+    ServiceType,
+)
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.instants import (
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    comparable_time,
+)
+from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups

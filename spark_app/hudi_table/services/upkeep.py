@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.findings import Finding
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.service.findings import Finding
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table.config import IndexType
 from hudi_table.read.reader import TableReader
 from hudi_table.services.archiving.execute import archive
 from hudi_table.services.archiving.execute import preview as preview_archiving

@@ -16,12 +16,12 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.key_hashes import key_hashes
-from hudi_table.model import touches
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.instants import Action, parse_instant_time
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
-from hudi_table.model.options import Operation, SortMode
-from hudi_table.model.table_config import TableType
+from hudi_table.model.options.write_options import Operation, SortMode
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline import touches
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Action, parse_instant_time
 from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refuse_while_resizing
 from hudi_table.table.commit.transaction import Transaction, begin, write_action
 from hudi_table.table.commit.write_permit import RightToWrite

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.model.names import IS_DELETED
-from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.table.config import TableConfig
 
 MergeFunction: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
 KeyFunction: TypeAlias = Callable[[pa.Table], pa.Array]

@@ -20,7 +20,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed, Slot, route_by_partition
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.options import Operation
+from hudi_table.model.options.write_options import Operation
 from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
 from hudi_table.table.rows.parts import range_split
 from hudi_table.table.rows.spill import GroupedRows

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from hudi_table.errors import HudiError
 from hudi_table.index.base import Lookup
 from hudi_table.index.custom import CustomIndex
-from hudi_table.model.index_properties import INDEX_CLASS
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import INDEX_CLASS
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidDataError
 from hudi_table.index.base import Index, Keys, Lookup, Routed, Slot, VirtualKeys
-from hudi_table.model.options import DUPLICATE_POLICY, DuplicatePolicy
+from hudi_table.model.options.write_options import DUPLICATE_POLICY, DuplicatePolicy
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext

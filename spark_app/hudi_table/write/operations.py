@@ -23,11 +23,11 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.index.base import Lookup
-from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.known_options import admit
-from hudi_table.model.options import Operation, SortMode, operation_asked
-from hudi_table.model.table_properties import with_timebased
-from hudi_table.model.touches import KEY_LIMIT
+from hudi_table.model.options.known import admit
+from hudi_table.model.options.write_options import Operation, SortMode, operation_asked
+from hudi_table.model.table.properties import with_timebased
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.touches import KEY_LIMIT
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.commit.undo import finish_undos

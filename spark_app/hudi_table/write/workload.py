@@ -22,11 +22,11 @@ from hudi_table.codec.avro.schema import with_operation, with_operation_text
 from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError
 from hudi_table.index.base import Slot
-from hudi_table.model.cdc import Images
-from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.names import bucket_file_id, new_file_id
-from hudi_table.model.options import BLOOM_ENABLED, LogBlocks, WriteOptions
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.options.write_options import BLOOM_ENABLED, LogBlocks, WriteOptions
+from hudi_table.model.table.cdc import Images
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.table.rows.parts import PARTS_MAX
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice

@@ -23,7 +23,7 @@ from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSp
 from hudi_operator.api.status import PlanStatus
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.plan.runs import RETRYABLE
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = (DOCS / "resources.md").read_text()

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_operator.api.parsing import parse
 from hudi_operator.api.table import HudiTableSpec
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 from tests.hudi_operator.api.test_crds import judged
 from tests.support.manifests import spec
 

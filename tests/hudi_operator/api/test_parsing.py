@@ -7,7 +7,7 @@ import pytest
 from hudi_operator.api.parsing import parse
 from hudi_operator.api.resources import desired_table
 from hudi_operator.api.table import HudiTableSpec
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.table.config import IndexType, TableType
 from tests.support.manifests import ingest, manifest, spec, stored
 
 

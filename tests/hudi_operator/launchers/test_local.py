@@ -16,7 +16,7 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.launchers import local
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.plan.effects import Launch
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 MODULE = "tests.support.stub_job"
 SECRET = {"AWS_ACCESS_KEY_ID": "key-1", "AWS_SECRET_ACCESS_KEY": "very-secret-7f3a"}

@@ -14,7 +14,7 @@ from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.manifests.batch import job_manifest
 from hudi_operator.manifests.pod_parts import joined, refused_parts
 from hudi_operator.manifests.pods import PodSettings
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 from tests.hudi_operator.api.test_crds import PARTS
 from tests.support.attempts import SETTINGS, WAYS, attempt, made, pods
 

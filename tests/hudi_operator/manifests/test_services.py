@@ -8,9 +8,9 @@ import pytest
 
 from hudi_operator.manifests.jobs import service_job
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, work_of
-from hudi_table.model.known_options import default_of
-from hudi_table.model.options import INDEXING_PARTITIONS
-from hudi_table.model.services import ServiceType
+from hudi_table.model.options.known import default_of
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.service.services import ServiceType
 from hudi_table.services.archiving.policy import ArchivePolicy
 from tests.support.plans import desired
 from tests.support.service_plans import service

@@ -12,7 +12,7 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.pods import Attempt, PodSettings
 from hudi_operator.manifests.spark_applications import apache_application, kubeflow_application
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 SETTINGS = PodSettings("registry.example/spark@sha256:0", pull_secrets=("pull",), service_account="hudi-job")
 SIZES = SparkSpec(driver=PodSize(1, 2, "4Gi"), executor=PodSize(3, 2, "5Gi"))

@@ -8,7 +8,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.plan.effects import SetStatus
 from hudi_operator.plan.observed import Observed, Problem, TableObservation
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.plans import FILES, NOW, desired, of, seen, status_of, table
 
 COMMIT = Instant("20260101000000000", Action.COMMIT, State.COMPLETED)

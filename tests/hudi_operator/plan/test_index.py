@@ -16,9 +16,9 @@ from hudi_operator.plan.observed import FileFact, Observed, ObservedService, Pro
 from hudi_operator.plan.runs import rfc3339
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.jobspec import MEASURE_INDEX
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.job.jobspec import MEASURE_INDEX
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.plans import COMMIT, CONFIG, FILES, NOW, desired, of, seen, status_of, table
 from tests.support.service_plans import service
 

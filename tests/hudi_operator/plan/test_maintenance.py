@@ -10,10 +10,10 @@ import pytest
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import FileFact, Observed, TableObservation, Trace
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.debt import ArchivingDebt, CompactionDebt
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.plans import CONFIG, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 from tests.support.service_plans import LOGGED
 

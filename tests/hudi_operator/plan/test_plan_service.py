@@ -11,7 +11,7 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import Emit, Launch, RequeueAfter, Stop
 from hudi_operator.plan.observed import ObservedService, Problem, Trace
 from hudi_operator.plan.service import plan_service
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 from tests.support.plans import NOW, desired, of
 from tests.support.service_plans import PLAN, Story, conditions, launches, logged, seen, service, status_of
 

@@ -8,7 +8,7 @@ from hudi_operator.api.status import UpkeepStatus
 from hudi_operator.plan.effects import Emit, SetStatus
 from hudi_operator.plan.observed import FileFact, Trace
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 from tests.support.plans import FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 
 

@@ -12,10 +12,10 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus
 from hudi_operator.plan.observed import Observed, Problem, SourceObservation, Trace
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.checkpoint import batch_id
-from hudi_table.model.debt import CompactionDebt
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_config import IndexSpec, IndexType, TableType
+from hudi_table.model.job.checkpoint import batch_id
+from hudi_table.model.service.debt import CompactionDebt
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.config import IndexSpec, IndexType, TableType
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, CONFIG, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table
 

@@ -16,11 +16,16 @@ from hudi_operator.plan.report import records_of
 from hudi_operator.runtime import known, observe
 from hudi_operator.runtime.observe import Observer, storage_options
 from hudi_table.api import HudiTable, create_table
-from hudi_table.model.checkpoint import Checkpoint, SourceFile, advance, key_of
-from hudi_table.model.debt import ArchivingDebt
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServiceType
-from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.model.job.checkpoint import (
+    Checkpoint,
+    SourceFile,
+    advance,
+    key_of,
+)
+from hudi_table.model.service.debt import ArchivingDebt
+from hudi_table.model.service.services import ServiceType
+from hudi_table.model.table.properties import METADATA_DROPPED
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage

@@ -16,7 +16,7 @@ import pytest
 
 from hudi_spark.jobs import __main__ as job
 from hudi_table.api import open_table
-from hudi_table.model.jobspec import MEASURE_INDEX, JobResult, JobSpec
+from hudi_table.model.job.jobspec import MEASURE_INDEX, JobResult, JobSpec
 
 OVERFILLED = {
     "hoodie.index.bloom.num_entries": "10",

@@ -16,8 +16,8 @@ import pytest
 
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import open_table
-from hudi_table.model.jobspec import JobResult, JobSpec
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.table.config import IndexType
 
 ROWS = pa.table(
     {

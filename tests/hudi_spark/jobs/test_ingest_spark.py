@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from hudi_spark.jobs.__main__ import main
 from hudi_spark.jobs.session import FIXED
 from hudi_table.api import open_table
-from hudi_table.model.jobspec import JobResult, JobSpec
+from hudi_table.model.job.jobspec import JobResult, JobSpec
 from tests.support.s3 import ACCESS, running_s3
 
 pytestmark = pytest.mark.spark

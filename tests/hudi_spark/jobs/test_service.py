@@ -14,8 +14,8 @@ import pytest
 
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.model.jobspec import JobResult, JobSpec
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})

@@ -10,7 +10,7 @@ from hudi_operator.manifests.batch import POD_IP, POD_NAME
 from hudi_operator.manifests.spark_conf import alone, client_mode, totals
 from hudi_spark.jobs import session
 from hudi_spark.jobs.session import SUBMITTED, properties
-from hudi_table.model.jobspec import JobSpec
+from hudi_table.model.job.jobspec import JobSpec
 
 CONF = {"spark.sql.adaptive.enabled": "false"}
 SPARK = SparkSpec(driver=PodSize(cores=3), executor=PodSize(4, 2, "4Gi"))
@@ -69,7 +69,7 @@ def test_a_spark_that_does_not_start_is_told_in_a_line_and_may_be_tried_again() 
     program = (
         "from hudi_spark.jobs.session import session\n"
         "from hudi_table.errors import UnavailableError\n"
-        "from hudi_table.model.jobspec import JobSpec\n"
+        "from hudi_table.model.job.jobspec import JobSpec\n"
         "spec = JobSpec(attempt='a', table={}, work={}, spark={'fixed': {'spark.master': 'nowhere'}})\n"
         "try:\n    session(spec)\n"
         "except UnavailableError as error:\n    print(error)\n"

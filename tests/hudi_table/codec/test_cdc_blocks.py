@@ -24,8 +24,8 @@ from hudi_table.codec.log.blocks import (
 )
 from hudi_table.codec.log.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log.rows import avro_block, read_rows
-from hudi_table.model.cdc import Images
 from hudi_table.model.names import META_COLUMNS
+from hudi_table.model.table.cdc import Images
 from hudi_table.table.rows.changes import change_schema
 from tests.support import golden
 from tests.support.scale import scaled

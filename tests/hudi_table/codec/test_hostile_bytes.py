@@ -38,9 +38,9 @@ from hudi_table.codec.metadata.records import (
     metadata_schema,
 )
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import parse_instant
-from hudi_table.model.java_properties import parse_properties
+from hudi_table.model.table.java_properties import parse_properties
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import parse_instant
 from tests.support import hostile
 from tests.support.scale import scaled
 

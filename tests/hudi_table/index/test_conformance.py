@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hudi_table.api import HudiTable
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
 from hudi_table.table.store.ports import Storage
 from tests.support.crashes import Rows, copied, new_store, opened, read
 from tests.support.fault_points import Faulted, after_each_fault, check_outcome

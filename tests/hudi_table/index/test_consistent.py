@@ -15,7 +15,7 @@ from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
 from hudi_table.index.consistent import ConsistentIndex
-from hudi_table.model.rings import HASH_MAX, Node, Ring
+from hudi_table.model.table.rings import HASH_MAX, Node, Ring
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.table.view.hash_rings import FixedRings, TableRings

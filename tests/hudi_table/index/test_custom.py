@@ -15,7 +15,7 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.names import PROPERTIES
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.table.config import IndexSpec, IndexType
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.kept_properties import KEPT
 from tests.support.index_package import installed_package, written_package

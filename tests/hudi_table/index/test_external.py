@@ -24,7 +24,7 @@ from hudi_table.errors import AccessDeniedError, InvalidOptionError, InvalidRequ
 from hudi_table.index.keystore.external import missing_keys
 from hudi_table.index.keystore.postgres import BATCH_KEYS, open_postgres
 from hudi_table.index.keystore.store import Change
-from hudi_table.model.index_properties import CONNECTION
+from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.index_learn import snapshot

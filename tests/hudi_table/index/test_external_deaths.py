@@ -16,8 +16,8 @@ from adbc_driver_postgresql import dbapi
 from hudi_table.errors import UnavailableError
 from hudi_table.index.keystore import external
 from hudi_table.index.keystore.external import ExternalIndex
-from hudi_table.model.index_properties import CONNECTION
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
+from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.index.test_conformance import WRITES, Interrupted, begun

@@ -25,8 +25,12 @@ from hudi_table.index.record_index import RecordIndex
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.options import PARTITION_SHARDS, PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.options.write_options import (
+    PARTITION_SHARDS,
+    PARTITIONED_RECORD_INDEX_ENABLE,
+    RECORD_INDEX_ENABLE,
+)
+from hudi_table.model.table.config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage

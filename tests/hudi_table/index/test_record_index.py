@@ -27,7 +27,7 @@ from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage

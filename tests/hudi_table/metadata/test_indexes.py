@@ -15,7 +15,7 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import create
 from tests.support import metadata_files

@@ -21,8 +21,8 @@ from hudi_table.metadata.indexing import build_metadata, finish_buildings, pendi
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import differences
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import METADATA_TABLE, LogFileName
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.execute import run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.metadata.upkeep import keep_metadata

@@ -16,8 +16,8 @@ from hudi_table.metadata.files_listing import metadata_files
 from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.port import open_context
 from hudi_table.metadata.validate import differences
-from hudi_table.model.instants import Action
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join, log_write_token
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.ports import Storage

@@ -26,7 +26,7 @@ from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits, group_file_id, partition_of_shard
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_table.model.options import (
+from hudi_table.model.options.write_options import (
     PARTITION_SHARDS,
     PARTITIONED_RECORD_INDEX_ENABLE,
     RECORD_INDEX_ENABLE,

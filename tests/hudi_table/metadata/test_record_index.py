@@ -21,7 +21,7 @@ from hudi_table.metadata.record_index.build import recorded_shards
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.metadata_table import MetadataPartition, ShardLimits
-from hudi_table.model.options import shard_limits
+from hudi_table.model.options.write_options import shard_limits
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import TableSpec, create

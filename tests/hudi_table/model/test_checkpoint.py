@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_table.model import checkpoint as model
-from hudi_table.model.checkpoint import (
+from hudi_table.model.job import checkpoint as model
+from hudi_table.model.job.checkpoint import (
     Checkpoint,
     SourceFile,
     advance,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.chain import sequence_of
 from hudi_table.model.digits import is_digits, whole
-from hudi_table.model.known_options import whole_option
 from hudi_table.model.names import bucket_of_file_id, parse_data_file
+from hudi_table.model.options.known import whole_option
+from hudi_table.model.timeline.chain import sequence_of
 from hudi_table.services.cleaning.policy import CleanOptions
 
 OTHERS = ["²", "1²", "٣", "１２", "", " 1", "1_000", "+1", "-1", "1.0", "①", "9" * 5000]

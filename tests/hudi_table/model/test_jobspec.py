@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from hudi_table.model.jobspec import JobResult
+from hudi_table.model.job.jobspec import JobResult
 
 ROOM = 4096
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3_000)

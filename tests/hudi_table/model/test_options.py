@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.known_options import check_options, known_options
-from hudi_table.model.options import Operation, SortMode, WriteOptions
+from hudi_table.model.options.known import check_options, known_options
+from hudi_table.model.options.write_options import Operation, SortMode, WriteOptions
 
 
 def test_the_defaults_are_those_of_hudi_but_for_codec_and_filter() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.index_properties import index_properties, index_spec
-from hudi_table.model.partition_buckets import buckets_in, parse_rules, render_rules
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.table.index_properties import index_properties, index_spec
+from hudi_table.model.table.partition_buckets import buckets_in, parse_rules, render_rules
 
 
 def test_the_first_expression_that_is_found_anywhere_in_the_path_counts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.touches import (
+from hudi_table.model.timeline.touches import (
     CLEANING,
     TABLE,
     bucket_touch,

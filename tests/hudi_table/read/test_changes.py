@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
+from hudi_table.model.table.config import TableType
 from tests.support.clustering import cluster
 from tests.support.rows import Row
 from tests.support.scale import scaled

@@ -11,7 +11,7 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError, ExpiredError, InvalidOptionError
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
 from tests.support import golden
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])

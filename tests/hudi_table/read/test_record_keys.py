@@ -16,7 +16,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.metadata.compaction import compact_metadata
-from hudi_table.model.table_config import TableConfig, TableType
+from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.record_keys import possible_record_keys
 from hudi_table.table.store.ports import Storage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_table.errors import HudiError
-from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import Action
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.archiving import trim
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.ports import Storage

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.policy import CleanOptions, CleanPolicy, Rule, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.table.store.ports import ObjectInfo

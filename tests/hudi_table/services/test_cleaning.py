@@ -17,8 +17,8 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.metadata.port import open_context
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import publish
 from hudi_table.services.registry import SERVICES

@@ -11,8 +11,8 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.errors import ExpiredError
-from hudi_table.model.instants import Action
-from hudi_table.model.table_config import IndexType, TableType
+from hudi_table.model.table.config import IndexType, TableType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.read.scan import Scan
 from hudi_table.services.cleaning.policy import CleanPolicy
 from hudi_table.table.store.ports import Storage

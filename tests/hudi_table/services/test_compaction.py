@@ -9,7 +9,7 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.instants import Action, planner_claim
+from hudi_table.model.timeline.instants import Action, planner_claim
 from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin_plan

@@ -15,9 +15,9 @@ from hudi_table.cli import main
 from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.findings import Check, Severity
-from hudi_table.model.instants import Action
-from hudi_table.model.seals import sealed, unsealed
+from hudi_table.model.service.findings import Check, Severity
+from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.seals import sealed, unsealed
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.properties import drop_metadata_table

@@ -12,9 +12,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.options import INDEXING_PARTITIONS
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

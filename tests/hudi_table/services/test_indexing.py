@@ -10,9 +10,9 @@ from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.metadata.table import read_partitions
 from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE
-from hudi_table.model.options import INDEXING_PARTITIONS
-from hudi_table.model.services import ServiceRequest, ServiceType
-from hudi_table.model.table_properties import METADATA_DROPPED
+from hudi_table.model.options.write_options import INDEXING_PARTITIONS
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.services.metadata.service import SERVICE
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -12,7 +12,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.cleaning.ttl import TtlOptions, expired_partitions
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine

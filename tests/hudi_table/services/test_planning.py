@@ -8,11 +8,11 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.chain import Kind
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import log_write_token
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceType
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.planning import Draft, publish
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit import recovery

@@ -14,8 +14,8 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.services import ServicePlan, ServiceRequest
+from hudi_table.model.service.services import ServicePlan, ServiceRequest
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.clustering.schedule import schedule_clustering
 from hudi_table.services.compaction import debt
 from hudi_table.services.compaction.execute import run_compaction

@@ -9,7 +9,7 @@ import pytest
 from hudi_table.api import open_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError
 from hudi_table.model.names import PROPERTIES, PROPERTIES_BACKUP
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 from hudi_table.services.purging import MARK, purge
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage

@@ -14,8 +14,8 @@ from hudi_table.api import HudiTable
 from hudi_table.cli import main
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, UnavailableError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.findings import Check, Severity
-from hudi_table.model.services import ServiceRequest
+from hudi_table.model.service.findings import Check, Severity
+from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.doctor.quarantine import quarantine, quarantines
 from hudi_table.services.doctor.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -9,10 +9,10 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.model.instants import Action
 from hudi_table.model.names import FILE_NAME, PROPERTIES, bucket_of_file_id
-from hudi_table.model.resizes import HISTORY
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.resizes import HISTORY
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import publish
 from hudi_table.services.registry import SERVICES
 from hudi_table.services.resizing.plan import resize_choice

@@ -14,10 +14,10 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteAbortedError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.chain import Kind
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.services import ServiceRequest
-from hudi_table.model.touches import file_touch
+from hudi_table.model.service.services import ServiceRequest
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.touches import file_touch
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.services.restoring.plan import rollback_choice

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidRequestError
-from hudi_table.model.instants import Action, planner_claim
-from hudi_table.model.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.timeline.instants import Action, planner_claim
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from hudi_table.model.instants import Action
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline

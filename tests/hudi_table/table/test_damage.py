@@ -19,10 +19,10 @@ from hudi_table.codec.log.blocks import (
 )
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.metadata.validate import differences
-from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.findings import Check
-from hudi_table.model.seals import sealed, unsealed
+from hudi_table.model.service.findings import Check
+from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.seals import sealed, unsealed
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, opened, prepared
 from tests.support.damaged import found
 from tests.support.written import contents, new_table, rows, slices

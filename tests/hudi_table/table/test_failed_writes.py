@@ -13,11 +13,11 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, WriteAbortedError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.chain import Kind
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import HOODIE
-from hudi_table.model.options import FailedWrites
+from hudi_table.model.options.write_options import FailedWrites
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin

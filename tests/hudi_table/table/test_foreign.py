@@ -21,8 +21,8 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.cli import main
 from hudi_table.errors import WriteAbortedError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from hudi_table.errors import HudiError, WriteConflictError
-from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.instants import Action, Instant, format_instant_time
 from hudi_table.model.names import MarkerType
-from hudi_table.model.options import FailedWrites
+from hudi_table.model.options.write_options import FailedWrites
+from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.instants import Action, Instant, format_instant_time
 from hudi_table.table.commit import (
     publish,
     recovery,

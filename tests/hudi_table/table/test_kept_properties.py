@@ -16,9 +16,9 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.cli import exits, main
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.findings import Check
-from hudi_table.model.java_properties import parse_properties, render_properties
 from hudi_table.model.names import PROPERTIES
+from hudi_table.model.service.findings import Check
+from hudi_table.model.table.java_properties import parse_properties, render_properties
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.kept_properties import KEPT
 from hudi_table.table.timeline.properties import replace_properties

@@ -16,9 +16,9 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import HudiError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.chain import sequence_of
-from hudi_table.model.instants import Action
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.timeline.chain import sequence_of
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -12,7 +12,7 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import UnavailableError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
 from hudi_table.table.timeline.active import load_timeline

@@ -11,9 +11,9 @@ import pickle
 import pytest
 
 from hudi_table.errors import CommitStateUnknownError, UnavailableError, WriteAbortedError
-from hudi_table.model.chain import entry_path
-from hudi_table.model.instants import Action
 from hudi_table.model.names import MarkerType
+from hudi_table.model.timeline.chain import entry_path
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import recovery, rollback
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_table.model.findings import Check
+from hudi_table.model.service.findings import Check
 from hudi_table.table.commit import leftovers
 from hudi_table.table.store.clock import SystemClock
 from tests.support.written import contents, new_table, rows

@@ -11,9 +11,9 @@ import pickle
 import pytest
 
 from hudi_table.errors import WriteAbortedError, WriteConflictError
-from hudi_table.model.chain import Kind
-from hudi_table.model.instants import Action, State, planner_claim
 from hudi_table.model.names import MarkerType
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.instants import Action, State, planner_claim
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.publish import materialise
 from hudi_table.table.commit.transaction import begin, begin_plan

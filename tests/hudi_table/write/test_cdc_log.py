@@ -12,8 +12,8 @@ from hudi_table.api import HudiTable, create_table
 from hudi_table.codec.log.blocks import BlockType, scan_blocks
 from hudi_table.codec.log.rows import read_rows
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
-from hudi_table.model.commits import WriteStat
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.properties import create_properties

@@ -16,7 +16,7 @@ import pytest
 
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.touches import KEY_LIMIT, meet
+from hudi_table.model.timeline.touches import KEY_LIMIT, meet
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.attempt import key_touches
 from tests.support.written import INDEXES, contents, new_table, rows

@@ -11,7 +11,7 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.commits import MAX_EVENT_TIME, MIN_EVENT_TIME
+from hudi_table.model.timeline.commits import MAX_EVENT_TIME, MIN_EVENT_TIME
 from tests.support.written import last_commit
 
 TRACK = {"hoodie.write.track.event.time.watermark": "true"}

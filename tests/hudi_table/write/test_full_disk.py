@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_table.model.options import DUPLICATE_POLICY
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.options.write_options import DUPLICATE_POLICY
+from hudi_table.model.table.config import IndexType
 from tests.support.crashes import FIRST, Layout, opened, prepared, read, rows
 
 NEW = rows(("a", "x", 9), ("d", "x", 4), ("e", "y", 5))

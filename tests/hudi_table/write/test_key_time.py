@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
-from hudi_table.model.table_config import PartitionField
-from hudi_table.model.table_properties import from_properties, to_properties, with_timebased
+from hudi_table.model.table.config import PartitionField
+from hudi_table.model.table.properties import from_properties, to_properties, with_timebased
 from hudi_table.write.keygen.columns import partition_paths, with_inputs
 from hudi_table.write.keygen.timestamp import format_instants, path_texts, zone_name
 from tests.support.keys import config, instants, paths_of

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hudi_table.errors import InvalidDataError, InvalidSchemaError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
-from hudi_table.model.table_config import KeyEncoding, PartitionType, TableConfig
-from hudi_table.model.table_properties import from_properties, generator_class, to_properties
+from hudi_table.model.table.config import KeyEncoding, PartitionType, TableConfig
+from hudi_table.model.table.properties import from_properties, generator_class, to_properties
 from hudi_table.table.store.paths import check_path
 from hudi_table.write.keygen.columns import (
     partition_paths,

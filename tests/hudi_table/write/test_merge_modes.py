@@ -13,7 +13,7 @@ import pytest
 from hudi_table import register_key_generator, register_merger
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidDataError, InvalidRequestError, UnsupportedTableError
-from hudi_table.model.merging import PAYLOADS, UNAVAILABLE
+from hudi_table.model.table.merging import PAYLOADS, UNAVAILABLE
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.write import functions
 from tests.support.scale import scaled

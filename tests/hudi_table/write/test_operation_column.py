@@ -11,9 +11,9 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidSchemaError
-from hudi_table.model.commits import SCHEMA_KEY
 from hudi_table.model.names import ALL_META_COLUMNS, OPERATION_COLUMN
-from hudi_table.model.table_config import TableType
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.commits import SCHEMA_KEY
 from tests.support.changelog import blocks_of, tell_operations
 from tests.support.written import contents, last_commit, new_table, rows, slices
 

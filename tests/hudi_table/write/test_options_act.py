@@ -10,8 +10,8 @@ import pytest
 
 from hudi_table.api import HudiTable, write_hudi
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.instants import Action
-from hudi_table.model.options import WriteOptions, shard_limits
+from hudi_table.model.options.write_options import WriteOptions, shard_limits
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.cleaning.policy import CleanOptions
 from hudi_table.services.clustering.strategy import ClusteringStrategy

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.index.base import Slot
-from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import LogFileName, bucket_of_file_id, log_write_token
-from hudi_table.model.options import WriteOptions
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
 from hudi_table.write.workload import (

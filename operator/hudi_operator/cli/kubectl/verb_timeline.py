@@ -19,7 +19,7 @@ from hudi_table.cli import exits
 from hudi_table.cli import main as hudictl
 from hudi_table.cli.output import Column, emit, note
 from hudi_table.cli.output import Document as Shown
-from hudi_table.model.instants import parse_instant_time
+from hudi_table.model.timeline.instants import parse_instant_time
 from hudi_table.read.output.human import age
 from hudi_table.table.store.clock import SystemClock
 

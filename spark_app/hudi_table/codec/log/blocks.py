@@ -18,7 +18,7 @@ from typing import Any
 from zlib import crc32
 
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.seals import header_seal, with_header_seal, without_header_seal
+from hudi_table.model.timeline.seals import header_seal, with_header_seal, without_header_seal
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1

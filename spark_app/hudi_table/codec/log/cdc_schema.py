@@ -12,8 +12,8 @@ import json
 from typing import Any
 
 from hudi_table.codec.avro.schema import full_name
-from hudi_table.model.cdc import AFTER, BEFORE, Images
 from hudi_table.model.names import OPERATION_COLUMN
+from hudi_table.model.table.cdc import AFTER, BEFORE, Images
 
 
 @functools.lru_cache(maxsize=16)

@@ -28,7 +28,7 @@ from hudi_table.codec.metadata.records import (
     RECORD_INDEX,
     STATS_TYPE,
 )
-from hudi_table.model.instants import parse_instant_time
+from hudi_table.model.timeline.instants import parse_instant_time
 
 UUID_ENCODING: Final = 0
 TEXT_ENCODING: Final = 1

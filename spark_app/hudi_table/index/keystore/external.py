@@ -46,8 +46,8 @@ from hudi_table.index.keystore.store import (
 )
 from hudi_table.index.routing import Answer, joined_pairs, no_pairs
 from hudi_table.index.slice_keys import files_of, keys_in
-from hudi_table.model.index_properties import CONNECTION
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.view.file_system_view import FileSlice
 
 RECORDED_KEYS_AT_ONCE = 500_000

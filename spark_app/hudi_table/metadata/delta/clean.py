@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from hudi_table.errors import WriteAbortedError
 from hudi_table.metadata.delta.commit import Delta
 from hudi_table.metadata.delta.entries import entries_of_deletion
-from hudi_table.model.chain import Kind
-from hudi_table.model.instants import Instant, State
-from hudi_table.model.touches import metadata_delta_touch
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.instants import Instant, State
+from hudi_table.model.timeline.touches import metadata_delta_touch
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.publish import materialise_predecessors

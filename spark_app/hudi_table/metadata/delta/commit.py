@@ -27,11 +27,11 @@ from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
 from hudi_table.metadata.lifecycle import drop
 from hudi_table.metadata.records import Derive, Entries
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import HOODIE, META_COLUMNS, METADATA_TABLE, join
-from hudi_table.model.touches import METADATA, metadata_touch
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.touches import METADATA, metadata_touch
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.timeline import Timeline

@@ -42,9 +42,9 @@ from hudi_table.metadata.records import (
     file_records,
 )
 from hudi_table.metadata.validate import committed_files
-from hudi_table.model.commits import CommitMetadata
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import RECORD_KEY, join, parse_base_file, parse_log_file
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hudi_table.errors import CorruptTableError
 from hudi_table.metadata.record_index.shards import is_there, shard_counts
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.instants import comparable_time
 from hudi_table.model.metadata_table import BEGUN_SHARD, MetadataPartition, parse_hfile
 from hudi_table.model.names import LogFileName, join, log_write_token, parse_log_file
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.view.compaction_plans import pending_compactions
 from hudi_table.table.view.file_groups import LogFile
 

@@ -32,9 +32,9 @@ from hudi_table.metadata.merging import latest
 from hudi_table.metadata.reading import GROUPS_AHEAD
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
 from hudi_table.metadata.records import Entries
-from hudi_table.model.commits import CommitMetadata, WriteStat
 from hudi_table.model.names import COMMIT_TIME, RECORD_KEY, parse_base_file, parse_log_file
-from hudi_table.model.table_config import MergeMode, TableConfig
+from hudi_table.model.table.config import MergeMode, TableConfig
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
-from hudi_table.model.cdc import Images
-from hudi_table.model.commits import CommitMetadata, WriteStat
-from hudi_table.model.instants import Instant, comparable_time
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, join, parse_data_file
+from hudi_table.model.table.cdc import Images
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Instant, comparable_time
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.incremental import Span, check_active, check_commit_times
 from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, unknown_column

@@ -22,10 +22,10 @@ from pyarrow import types as pt
 from hudi_table.codec.hashes.javahash import bucket_of
 from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY, bucket_of_file_id
-from hudi_table.model.partition_buckets import Rules, buckets_in
-from hudi_table.model.rings import Ring
-from hudi_table.model.table_config import IndexType, TableConfig
-from hudi_table.model.table_properties import generator_class
+from hudi_table.model.table.config import IndexType, TableConfig
+from hudi_table.model.table.partition_buckets import Rules, buckets_in
+from hudi_table.model.table.properties import generator_class
+from hudi_table.model.table.rings import Ring
 from hudi_table.read.filter.expression_tree import Values, possible_values, tree
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.table.engine.local_engine import LocalEngine

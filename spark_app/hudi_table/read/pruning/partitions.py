@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.model.index_properties import keys_move
 from hudi_table.model.names import DEFAULT_PARTITION, unescape_partition_value
-from hudi_table.model.table_config import PartitionField, PartitionType, TableConfig
-from hudi_table.model.table_properties import generator_class
+from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig
+from hudi_table.model.table.index_properties import keys_move
+from hudi_table.model.table.properties import generator_class
 from hudi_table.read.filter.predicates import Bound
 
 _NULL_SEGMENTS = (DEFAULT_PARTITION, "default")

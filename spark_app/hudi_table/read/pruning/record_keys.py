@@ -20,9 +20,9 @@ from hudi_table.errors import UnavailableError
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
 from hudi_table.metadata.table import UNTOLD
 from hudi_table.model.metadata_table import MetadataPartition
-from hudi_table.model.options import CUSTOM_KEYS
-from hudi_table.model.table_config import TableConfig
-from hudi_table.model.table_properties import generator_class
+from hudi_table.model.options.write_options import CUSTOM_KEYS
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.properties import generator_class
 from hudi_table.read.filter.expression_tree import possible_values, tree
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.pruning.buckets import GENERATORS, MAX_KEYS, value_texts

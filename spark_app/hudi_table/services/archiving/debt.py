@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_table.model.debt import ArchivingDebt
-from hudi_table.model.table_config import TableType
+from hudi_table.model.service.debt import ArchivingDebt
+from hudi_table.model.table.config import TableType
 from hudi_table.services.archiving.execute import Replaced
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy

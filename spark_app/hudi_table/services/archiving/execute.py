@@ -22,10 +22,15 @@ from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.instants import Instant
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
-from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
-from hudi_table.model.table_config import TableType
+from hudi_table.model.service.services import (
+    DETAILS_MAX,
+    ServicePlan,
+    ServiceResult,
+    ServiceType,
+)
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.archiving.merge import merge_archive
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy

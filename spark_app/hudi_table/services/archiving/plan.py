@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from hudi_table.model.instants import Action, Instant, comparable_time
+from hudi_table.model.timeline.instants import Action, Instant, comparable_time
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.instants import Instant, parse_instant_time
-from hudi_table.model.known_options import boolean_option, check_options, given, whole_option
+from hudi_table.model.options.known import (
+    boolean_option,
+    check_options,
+    given,
+    whole_option,
+)
+from hudi_table.model.timeline.instants import Instant, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
 MIN_COMMITS = "hoodie.keep.min.commits"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from hudi_table.model.chain import sequence_of
-from hudi_table.model.instants import Action
 from hudi_table.model.names import CHAIN
+from hudi_table.model.timeline.chain import sequence_of
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import SAVED
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline

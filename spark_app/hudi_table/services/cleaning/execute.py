@@ -23,9 +23,15 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.delta.clean import tell_clean
 from hudi_table.metadata.lifecycle import settle_metadata
-from hudi_table.model.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, join
-from hudi_table.model.services import ServiceResult, ServiceType
+from hudi_table.model.service.services import ServiceResult, ServiceType
+from hudi_table.model.timeline.instants import (
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+    comparable_time,
+)
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups

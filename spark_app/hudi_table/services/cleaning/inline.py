@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError
-from hudi_table.model.known_options import boolean_option
-from hudi_table.model.services import ServiceResult
+from hudi_table.model.options.known import boolean_option
+from hudi_table.model.service.services import ServiceResult
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
-from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.touches import CLEANING
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.timeline.instants import Action, comparable_time
+from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.output.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups

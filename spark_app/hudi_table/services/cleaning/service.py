@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
 from hudi_table.services.planning import Choose, preview, publish_approved

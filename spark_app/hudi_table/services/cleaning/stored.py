@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import parse_base_file, parse_log_file
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -15,12 +15,12 @@ from hudi_table.errors import (
     InvalidRequestError,
 )
 from hudi_table.metadata.lifecycle import settle_metadata
-from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import new_file_id
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.resizes import STRATEGY
-from hudi_table.model.services import ServiceResult, ServiceType
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.resizes import STRATEGY
+from hudi_table.model.service.services import ServiceResult, ServiceType
+from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.clustering.rings import (
     RingTasks,
     changes_of,

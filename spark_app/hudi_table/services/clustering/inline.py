@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
-from hudi_table.model.known_options import boolean_option
+from hudi_table.model.options.known import boolean_option
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import clustering_choice, schedule_clustering
 from hudi_table.services.clustering.trigger import Cadence

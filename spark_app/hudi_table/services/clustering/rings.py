@@ -8,11 +8,11 @@ from itertools import groupby
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError, WriteConflictError
 from hudi_table.index.consistent import ConsistentIndex
-from hudi_table.model.index_properties import INDEX_TYPE, index_spec
 from hudi_table.model.names import parse_log_file
-from hudi_table.model.rings import Ring
-from hudi_table.model.table_config import IndexSpec, IndexType
-from hudi_table.model.touches import ring_touch
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.table.index_properties import INDEX_TYPE, index_spec
+from hudi_table.model.table.rings import Ring
+from hudi_table.model.timeline.touches import ring_touch
 from hudi_table.services.clustering.ring_strategy import (
     EXECUTION_CLASS,
     RingChange,

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.model.instants import Action
-from hudi_table.model.known_options import check_options
 from hudi_table.model.names import bucket_of_file_id
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table_config import IndexSpec, IndexType
+from hudi_table.model.options.known import check_options
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.ring_strategy import RingStrategy
 from hudi_table.services.clustering.rings import changes_of, consistent_spec, ring_groups, ring_plan, ring_touches
 from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGroup

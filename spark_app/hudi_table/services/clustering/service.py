@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
 from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
 from hudi_table.services.planning import Choose, preview, publish_approved

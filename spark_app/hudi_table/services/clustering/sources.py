@@ -17,11 +17,11 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.instants import Instant
 from hudi_table.model.names import join, parse_log_file
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.resizes import STRATEGY
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.resizes import STRATEGY
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.read.plan import META_FIELDS
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import CLUSTER

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hudi_table.model.instants import Action, Instant
-from hudi_table.model.known_options import whole_option
+from hudi_table.model.options.known import whole_option
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

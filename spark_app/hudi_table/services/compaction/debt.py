@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from hudi_table.model.debt import CompactionDebt
-from hudi_table.model.instants import WRITE_ACTIONS
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.table_config import TableType
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.debt import CompactionDebt
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.instants import WRITE_ACTIONS
 from hudi_table.services.compaction.execute import pending_instants
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger

@@ -22,9 +22,9 @@ from hudi_table.errors import (
     WriteAbortedError,
 )
 from hudi_table.metadata.lifecycle import settle_metadata
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.instants import Action, Instant, State
-from hudi_table.model.options import WriteOptions
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.read.plan import META_FIELDS
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.table.commit.lost_files import last_plan, seconds_left, waits

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
-from hudi_table.model.instants import Action
-from hudi_table.model.known_options import boolean_option
-from hudi_table.model.table_config import TableType
+from hudi_table.model.options.known import boolean_option
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.compaction.execute import pending_instants, run_compaction
 from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
 from hudi_table.table.store.ports import Engine

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
-from hudi_table.model.instants import Action
-from hudi_table.model.known_options import check_options, whole_option
-from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table_config import TableType
+from hudi_table.model.options.known import check_options, whole_option
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.table.config import TableType
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.compaction.debt import free_candidates
 from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger

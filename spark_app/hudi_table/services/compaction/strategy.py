@@ -16,7 +16,7 @@ from functools import partial
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model import digits
-from hudi_table.model.known_options import whole_option
+from hudi_table.model.options.known import whole_option
 from hudi_table.table.view.file_system_view import FileSlice
 
 STRATEGY = "hoodie.compaction.strategy"

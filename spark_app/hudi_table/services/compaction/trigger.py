@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from hudi_table.model.instants import Action, parse_instant_time
-from hudi_table.model.known_options import choice_option, whole_option
+from hudi_table.model.options.known import choice_option, whole_option
+from hudi_table.model.timeline.instants import Action, parse_instant_time
 from hudi_table.table.timeline.timeline import Timeline
 
 STRATEGY = "hoodie.compact.inline.trigger.strategy"

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
-from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hudi_table.model.table_config import KeyEncoding
+from hudi_table.model.service.findings import Check, Finding, Severity
+from hudi_table.model.table.config import KeyEncoding
 from hudi_table.read.plan import Request
 from hudi_table.read.scan import Scan
 from hudi_table.services.doctor.examined import Examined

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.findings import Check, Finding, Severity
+from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.rows.log_damage import is_suspect, refuse_damage
 from hudi_table.table.view.file_system_view import LogFile

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from hudi_table.errors import HudiError
 from hudi_table.metadata.validate import differences
-from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.findings import QUARANTINED_CHECKS, Finding
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import QUARANTINE, join
+from hudi_table.model.service.findings import QUARANTINED_CHECKS, Finding
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_files
 from hudi_table.table.store import retry

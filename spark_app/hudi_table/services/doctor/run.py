@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, UnsupportedTableError
-from hudi_table.model.findings import Check, Finding, Severity
 from hudi_table.model.progress import ProgressFunction
+from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor import files, timeline
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.keys import duplicate_keys, wrong_keys

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.indexing import build_metadata
 from hudi_table.metadata.lifecycle import KEPT
-from hudi_table.model.known_options import admit
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
-from hudi_table.model.options import shard_limits
+from hudi_table.model.options.known import admit
+from hudi_table.model.options.write_options import shard_limits
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.relisting import looks_again

@@ -16,13 +16,18 @@ from hudi_table.errors import (
 )
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.metadata.lifecycle import settle_metadata
-from hudi_table.model.commits import WriteStat
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
-from hudi_table.model.options import WriteOptions
-from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
-from hudi_table.model.services import ServiceResult, ServiceType
-from hudi_table.model.touches import TABLE
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.resizes import (
+    CHANGE,
+    STRATEGY,
+    Resize,
+    parse_change,
+)
+from hudi_table.model.service.services import ServiceResult, ServiceType
+from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.touches import TABLE
 from hudi_table.services.clustering.sources import (
     SliceSources,
     check_unmoved,

@@ -16,12 +16,17 @@ from math import gcd
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.digits import whole
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.instants import PLANNED_ACTIONS
-from hudi_table.model.resizes import CHANGE, STRATEGY, Resize, parse_change
-from hudi_table.model.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table_config import IndexType
-from hudi_table.model.touches import TABLE
+from hudi_table.model.service.resizes import (
+    CHANGE,
+    STRATEGY,
+    Resize,
+    parse_change,
+)
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import BUCKETS
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS
+from hudi_table.model.timeline.touches import TABLE
 from hudi_table.services.compaction.debt import counted_slices
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.pending_plans import live_clusterings

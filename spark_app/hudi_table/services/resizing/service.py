@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.table.index_properties import BUCKETS
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import Choose, preview, publish, publish_approved
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action, Instant
 from hudi_table.model.names import join, parse_base_file
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.commit.pending_plans import live_clusterings

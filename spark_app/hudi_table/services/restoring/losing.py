@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.services import ServicePlan, ServiceResult, ServiceType
+from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.table.commit.lost_files import compaction_at, lost_files, plan_again
 from hudi_table.table.commit.transaction import caught_up

@@ -18,7 +18,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
-from hudi_table.model.chain import ChainEntry, Kind
+from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.commit.publish import create_file_of, materialise

@@ -11,12 +11,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
-from hudi_table.model import touches
-from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
-from hudi_table.model.table_config import IndexType
-from hudi_table.model.table_properties import METADATA_PARTITIONS
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.properties import METADATA_PARTITIONS
+from hudi_table.model.timeline import touches
+from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import (
+    PLANNED_ACTIONS,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+    parse_instant,
+)
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_touches
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo

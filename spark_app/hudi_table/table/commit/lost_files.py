@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError, InvariantError, ObjectExistsError, OutcomeUnknownError
-from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import HOODIE, join
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.missing_files import lost_of
 from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.transaction import caught_up

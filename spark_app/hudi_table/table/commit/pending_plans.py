@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.instants import Action, Instant
-from hudi_table.model.resizes import STRATEGY
+from hudi_table.model.service.resizes import STRATEGY
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.chain import ChainEntry, Kind
-from hudi_table.model.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.model.names import HOODIE
+from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain

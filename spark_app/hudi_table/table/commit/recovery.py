@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hudi_table.errors import InvariantError, ObjectNotFoundError
-from hudi_table.model.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_table.model.names import HEARTBEAT, TEMP, join
-from hudi_table.model.options import FailedWrites, failed_writes
+from hudi_table.model.options.write_options import FailedWrites, failed_writes
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
+from hudi_table.model.timeline.instants import (
+    PLANNED_ACTIONS,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+)
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import (

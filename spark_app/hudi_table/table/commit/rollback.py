@@ -20,7 +20,6 @@ from hudi_table.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import (
     HEARTBEAT,
     HOODIE,
@@ -31,6 +30,7 @@ from hudi_table.model.names import (
     parse_data_file,
     parse_log_file,
 )
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.markers import marked_files
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there

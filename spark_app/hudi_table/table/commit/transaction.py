@@ -23,13 +23,19 @@ from hudi_table.errors import (
     UnavailableError,
     WriteConflictError,
 )
-from hudi_table.model.chain import Kind
-from hudi_table.model.commits import SCHEMA_KEY, CommitMetadata
-from hudi_table.model.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
-from hudi_table.model.options import FailedWrites
-from hudi_table.model.table_config import TableConfig, TableType
-from hudi_table.model.touches import METADATA
+from hudi_table.model.options.write_options import FailedWrites
+from hudi_table.model.table.config import TableConfig, TableType
+from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
+from hudi_table.model.timeline.instants import (
+    Action,
+    Instant,
+    State,
+    comparable_time,
+    planner_claim,
+)
+from hudi_table.model.timeline.touches import METADATA
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider

@@ -18,9 +18,9 @@ from hudi_table.errors import (
     UnavailableError,
     WriteAbortedError,
 )
-from hudi_table.model.chain import ChainEntry as Entry
-from hudi_table.model.chain import Kind, entry_path, sequence_of
 from hudi_table.model.names import CHAIN, HOODIE, MarkerType, join, marker_path
+from hudi_table.model.timeline.chain import ChainEntry as Entry
+from hudi_table.model.timeline.chain import Kind, entry_path, sequence_of
 from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage

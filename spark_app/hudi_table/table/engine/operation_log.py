@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hudi_table.errors import HudiError
-from hudi_table.model.services import ServiceResult
+from hudi_table.model.service.services import ServiceResult
 from hudi_table.table.timeline.context import TableContext
 
 P = ParamSpec("P")

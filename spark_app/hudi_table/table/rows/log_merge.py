@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.codec.log.blocks import LogBlock
-from hudi_table.model.merging import PartialUpdates
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
-from hudi_table.model.table_config import TableConfig
-from hudi_table.model.table_properties import table_payload
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.merging import PartialUpdates
+from hudi_table.model.table.properties import table_payload
 from hudi_table.table.rows.combine import combine
 from hudi_table.table.rows.log_entries import entry_tables
 from hudi_table.table.rows.merge import (

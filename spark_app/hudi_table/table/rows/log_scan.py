@@ -19,7 +19,7 @@ from typing import Protocol
 
 from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.instants import State, comparable_time
+from hudi_table.model.timeline.instants import State, comparable_time
 from hudi_table.table.rows.log_damage import is_suspect, refuse_damage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.timeline import Timeline

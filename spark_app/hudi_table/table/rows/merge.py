@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_table.model.merging import UNAVAILABLE, PartialUpdates
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED, RECORD_KEY
+from hudi_table.model.table.merging import UNAVAILABLE, PartialUpdates
 
 ALWAYS_DELETE = "_lakeops_delete"
 """Boolean column of incoming rows: true deletes whatever the ordering. Never stored."""

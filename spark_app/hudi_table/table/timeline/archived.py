@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from hudi_table.codec.archive_entries import Entry, read_entries
 from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import HOODIE, join
+from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 

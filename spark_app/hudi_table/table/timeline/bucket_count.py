@@ -10,10 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hudi_table.model.digits import whole
-from hudi_table.model.index_properties import BUCKETS
-from hudi_table.model.instants import Action, comparable_time
-from hudi_table.model.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.service.resizes import (
+    CHANGE,
+    HISTORY,
+    Resize,
+    parse_change,
+    parse_history,
+    render_history,
+)
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import BUCKETS
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties, replace_properties

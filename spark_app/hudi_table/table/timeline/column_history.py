@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.instants import comparable_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.timeline.context import TableContext
 
 SCHEMA_FOLDER = f"{HOODIE}/.schema"

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
-from hudi_table.model.chain import ChainEntry
-from hudi_table.model.commits import CommitMetadata
-from hudi_table.model.option_values import number
-from hudi_table.model.options import FailedWrites, failed_writes
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.options.values import number
+from hudi_table.model.options.write_options import FailedWrites, failed_writes
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.timeline.chain import ChainEntry
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -8,10 +8,10 @@ and `instant`. What the DataFrame writer is given as options it stores nowhere.
 from __future__ import annotations
 
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.instants import comparable_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
-from hudi_table.model.partition_buckets import Rules, parse_rules
+from hudi_table.model.table.partition_buckets import Rules, parse_rules
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 

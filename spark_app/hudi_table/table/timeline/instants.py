@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.instants import comparable_time, format_instant_time, next_instant_time
 from hudi_table.model.names import HOODIE
+from hudi_table.model.timeline.instants import comparable_time, format_instant_time, next_instant_time
 from hudi_table.table.timeline.context import TableContext
 
 

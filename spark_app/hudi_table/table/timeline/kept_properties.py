@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.model.index_properties import INDEX_KEYS
-from hudi_table.model.java_properties import parse_properties, render_properties
-from hudi_table.model.known_options import INDEX_SETTINGS
 from hudi_table.model.names import CHAIN
-from hudi_table.model.resizes import HISTORY
-from hudi_table.model.seals import KEY as CHECK_SUM
-from hudi_table.model.table_properties import (
+from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.service.resizes import HISTORY
+from hudi_table.model.table.index_properties import INDEX_KEYS
+from hudi_table.model.table.java_properties import parse_properties, render_properties
+from hudi_table.model.table.properties import (
     KEY_ENCODING,
     MERGE_MODE,
     MERGER,
@@ -24,6 +23,7 @@ from hudi_table.model.table_properties import (
     PARTITION_TYPES,
     PAYLOAD,
 )
+from hudi_table.model.timeline.seals import KEY as CHECK_SUM
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext

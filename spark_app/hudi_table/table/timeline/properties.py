@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError, TableNotFoundError
-from hudi_table.model.instants import parse_instant
-from hudi_table.model.java_properties import parse_properties, render_properties
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
-from hudi_table.model.table_config import TableConfig
-from hudi_table.model.table_properties import (
+from hudi_table.model.table.config import TableConfig
+from hudi_table.model.table.java_properties import parse_properties, render_properties
+from hudi_table.model.table.properties import (
     CHECKSUM,
     METADATA_DROPPED,
     METADATA_PARTITIONS,
@@ -23,6 +22,7 @@ from hudi_table.model.table_properties import (
     from_properties,
     to_properties,
 )
+from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage

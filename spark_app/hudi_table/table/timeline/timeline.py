@@ -10,7 +10,8 @@ import functools
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hudi_table.model.instants import (
+from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.timeline.instants import (
     WRITE_ACTIONS,
     Action,
     Instant,
@@ -20,7 +21,6 @@ from hudi_table.model.instants import (
     planner_claim,
     planner_claim_time,
 )
-from hudi_table.model.names import METADATA_TABLE
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.instants import Action, Instant, State
 from hudi_table.model.names import join, parse_base_file, parse_log_file
+from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

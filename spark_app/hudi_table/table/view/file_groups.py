@@ -13,8 +13,8 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import LogFileName, instant_of_token, parse_base_file, parse_log_file
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.timeline.timeline import Timeline
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import HOODIE
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext

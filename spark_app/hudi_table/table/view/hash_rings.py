@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
-from hudi_table.model.instants import Action, comparable_time
 from hudi_table.model.names import HOODIE, join
-from hudi_table.model.rings import INITIAL_INSTANT, Ring
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.rings import INITIAL_INSTANT, Ring
+from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext

@@ -17,10 +17,10 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.metadata.record_index.lookup import RecordShards
-from hudi_table.model.index_properties import RECORD_INDEX_MOVES
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
-from hudi_table.model.options import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE, WriteOptions
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.options.write_options import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE, WriteOptions
+from hudi_table.model.table.config import IndexType
+from hudi_table.model.table.index_properties import RECORD_INDEX_MOVES
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -18,19 +18,8 @@ from hudi_table.index.bloom import BloomIndex
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import custom_index
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE
-from hudi_table.model.index_properties import (
-    BUCKETS,
-    ENGINE,
-    EXPRESSIONS,
-    HASH_FIELDS,
-    INDEX_CLASS,
-    INDEX_TYPE,
-    index_settings,
-    keys_move,
-)
-from hudi_table.model.known_options import INDEX_SETTINGS
-from hudi_table.model.options import (
+from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.options.write_options import (
     COLON_RULE,
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
@@ -40,9 +29,26 @@ from hudi_table.model.options import (
     WriteOptions,
     operation_asked,
 )
-from hudi_table.model.partition_buckets import render_rules
-from hudi_table.model.table_config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
-from hudi_table.model.table_properties import MERGE_MODE, PAYLOAD
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
+from hudi_table.model.table.config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    TableConfig,
+    TableType,
+)
+from hudi_table.model.table.index_properties import (
+    BUCKETS,
+    ENGINE,
+    EXPRESSIONS,
+    HASH_FIELDS,
+    INDEX_CLASS,
+    INDEX_TYPE,
+    index_settings,
+    keys_move,
+)
+from hudi_table.model.table.partition_buckets import render_rules
+from hudi_table.model.table.properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.table.view.hash_rings import FixedRings
 from hudi_table.write.checks.lookup_options import lookup_index

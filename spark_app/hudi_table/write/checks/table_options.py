@@ -10,13 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
-from hudi_table.model import option_values
-from hudi_table.model.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
-from hudi_table.model.known_options import given, renamed
-from hudi_table.model.merging import payload_named
-from hudi_table.model.options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.table_config import IndexSpec, TableConfig, TableType
-from hudi_table.model.table_properties import (
+from hudi_table.model.options import values
+from hudi_table.model.options.known import given, renamed
+from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.table.config import IndexSpec, TableConfig, TableType
+from hudi_table.model.table.index_properties import (
+    ENGINE,
+    INDEX_CLASS,
+    INDEX_NAMES,
+    INDEX_TYPE,
+    index_spec,
+    names_in,
+)
+from hudi_table.model.table.merging import payload_named
+from hudi_table.model.table.properties import (
     GENERATOR_TYPES,
     MERGE_MODE,
     MERGE_NAMES,
@@ -167,7 +174,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     RECORD_KEY: ("record_key", _names),
     ORDERING: ("ordering_fields", _names),
     MERGE_MODE: ("merge_mode", _mode),
-    HIVE_STYLE: ("hive_style", option_values.boolean),
-    URL_ENCODE: ("url_encode", option_values.boolean),
-    META_FIELDS: ("populate_meta_fields", option_values.boolean),
+    HIVE_STYLE: ("hive_style", values.boolean),
+    URL_ENCODE: ("url_encode", values.boolean),
+    META_FIELDS: ("populate_meta_fields", values.boolean),
 }

@@ -13,9 +13,9 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNot
 from hudi_table.index.base import Index
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
-from hudi_table.model.instants import Action
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
-from hudi_table.model.partition_buckets import render_rules
+from hudi_table.model.table.partition_buckets import render_rules
+from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.undo import TAKEN_BACK, is_decided
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext

@@ -20,8 +20,6 @@ from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import BaseFileFooter, BaseFileWriter, constant_column, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.cdc import INSERT
-from hudi_table.model.commits import CDC_STATS, WriteStat
 from hudi_table.model.names import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -31,6 +29,8 @@ from hudi_table.model.names import (
     MarkerType,
     join,
 )
+from hudi_table.model.table.cdc import INSERT
+from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.combine import combined_per_key
 from hudi_table.table.rows.merge import (

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.codec.parquet import read_footer
-from hudi_table.model.commits import WriteStat
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.read.prefetch import in_order
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.log.blocks import LogBlock
 from hudi_table.errors import CorruptTableError
-from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import (
     OPERATION_COLUMN,
     RECORD_KEY,
@@ -28,6 +27,7 @@ from hudi_table.model.names import (
     log_write_token,
     parse_log_file,
 )
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks

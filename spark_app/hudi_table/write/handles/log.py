@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
-from hudi_table.model.commits import WriteStat
 from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
+from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.merge import (
     ALWAYS_DELETE,

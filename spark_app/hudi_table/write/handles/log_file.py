@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro.schema import with_meta_text
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import OPERATION_COLUMN, RECORD_KEY, UPDATED
-from hudi_table.model.options import LogBlocks
+from hudi_table.model.options.write_options import LogBlocks
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.write.workload import FileGroupTask

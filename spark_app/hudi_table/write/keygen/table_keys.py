@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_table.model.table_config import TableConfig
+from hudi_table.model.table.config import TableConfig
 from hudi_table.write.functions import custom_keys
 from hudi_table.write.keygen import columns as keygen
 from hudi_table.write.keygen.composite_keys import doubtful_keys

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types as pt
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
-from hudi_table.model.table_config import PartitionField
+from hudi_table.model.table.config import PartitionField
 from hudi_table.write.keygen.java_text import refuse_type
 
 _MILLIS = {

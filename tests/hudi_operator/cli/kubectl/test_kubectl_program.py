@@ -14,7 +14,7 @@ import pytest
 
 from hudi_operator.api.sections import MetadataPartition
 from hudi_operator.cli.kubectl.program import INDEXES, TYPES, VERBS, main
-from hudi_table.model.services import ServiceType
+from hudi_table.model.service.services import ServiceType
 
 ROOT = Path(__file__).resolve().parents[4]
 FOLDER = ROOT / "operator" / "hudi_operator" / "cli" / "kubectl"

@@ -12,8 +12,8 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.model.instants import Action
-from hudi_table.model.services import ServiceRequest
+from hudi_table.model.service.services import ServiceRequest
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine

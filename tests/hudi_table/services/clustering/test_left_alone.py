@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.services import ServiceRequest
+from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.clustering.execute import run_clustering
 from hudi_table.services.clustering.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine

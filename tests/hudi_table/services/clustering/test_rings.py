@@ -18,7 +18,7 @@ from hudi_table.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
-from hudi_table.model.rings import Ring
+from hudi_table.model.table.rings import Ring
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.kept_properties import KEPT

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.seals import sealed, unsealed
+from hudi_table.model.timeline.seals import sealed, unsealed
 
 SCHEMA_KEY = "schema"
 CDC_STATS = "cdcStats"

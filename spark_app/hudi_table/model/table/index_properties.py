@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.known_options import INDEX_SETTINGS
-from hudi_table.model.option_values import whole
-from hudi_table.model.partition_buckets import parse_rules, render_rules
-from hudi_table.model.table_config import IndexSpec, IndexType, TableConfig
+from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.options.values import whole
+from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig
+from hudi_table.model.table.partition_buckets import parse_rules, render_rules
 
 INDEX_TYPE = "hoodie.index.type"
 INDEX_CLASS = "hoodie.index.class"

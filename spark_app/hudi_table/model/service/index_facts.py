@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_table.model.table_config import IndexType
+from hudi_table.model.table.config import IndexType
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.errors import UnsupportedTableError
-from hudi_table.model.table_config import MergeMode
+from hudi_table.model.table.config import MergeMode
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium sends for a large value that a change has not touched."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hudi_table.model.known_options import admit
+from hudi_table.model.options.known import admit
 
 DETAILS_MAX = 100
 """Lines of a plan's details; more are counted, not listed."""

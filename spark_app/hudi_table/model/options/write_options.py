@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model import option_values
-from hudi_table.model.known_options import (
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, ShardLimits
+from hudi_table.model.options import values
+from hudi_table.model.options.known import (
     boolean_option,
     check_options,
     choice_option,
@@ -17,7 +18,6 @@ from hudi_table.model.known_options import (
     option_text,
     renamed,
 )
-from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, ShardLimits
 
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
 QUARANTINE = "hoodie.lakeops.txn.quarantine.seconds"
@@ -304,16 +304,16 @@ class _Reader:
         return self.options.get(key, default_of(key)).strip()
 
     def integer(self, key: str, *, least: int) -> int:
-        return option_values.whole(key, self.text(key), least)
+        return values.whole(key, self.text(key), least)
 
     def fraction(self, key: str) -> float:
-        return option_values.fraction(key, self.text(key))
+        return values.fraction(key, self.text(key))
 
     def number(self, key: str, *, least: float) -> float:
-        return option_values.number(key, self.text(key), least)
+        return values.number(key, self.text(key), least)
 
     def boolean(self, key: str) -> bool:
-        return option_values.boolean(key, self.text(key))
+        return values.boolean(key, self.text(key))
 
     def choice(self, key: str, allowed: frozenset[str], *, fold: Callable[[str], str]) -> str:
         value = fold(self.text(key))

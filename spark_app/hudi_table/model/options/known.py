@@ -16,8 +16,8 @@ from importlib.resources import files
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model import option_values
-from hudi_table.model.option_values import check_value, shown
+from hudi_table.model.options import values as option_values
+from hudi_table.model.options.values import check_value, shown
 
 INDEX_SETTINGS = "hoodie.lakeops.index."
 """What begins so is a setting of a custom index, which alone knows which ones there are."""

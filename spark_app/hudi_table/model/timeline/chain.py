@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 
 from hudi_table.model.digits import is_digits
-from hudi_table.model.instants import next_instant_time
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import CHAIN
-from hudi_table.model.seals import sealed, unsealed
+from hudi_table.model.timeline.instants import next_instant_time
+from hudi_table.model.timeline.seals import sealed, unsealed
 
 SEQUENCE_DIGITS = 20
 

@@ -14,7 +14,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
-from hudi_table.model.index_properties import (
+from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.table.config import (
+    IndexSpec,
+    KeyEncoding,
+    MergeMode,
+    PartitionField,
+    PartitionType,
+    TableConfig,
+    TableType,
+)
+from hudi_table.model.table.index_properties import (
     ENGINE,
     INDEX_CLASS,
     INDEX_KEYS,
@@ -24,17 +34,7 @@ from hudi_table.model.index_properties import (
     index_spec,
     names_in,
 )
-from hudi_table.model.known_options import INDEX_SETTINGS
-from hudi_table.model.merging import PAYLOADS, Payload, payload_of
-from hudi_table.model.table_config import (
-    IndexSpec,
-    KeyEncoding,
-    MergeMode,
-    PartitionField,
-    PartitionType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.merging import PAYLOADS, Payload, payload_of
 
 _KEYGEN = "org.apache.hudi.keygen."
 _TIMEBASED = "hoodie.keygen.timebased."

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hudi_table.model.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 
 
 class TableType(StrEnum):
