@@ -16,7 +16,7 @@ from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
 from hudi_table.model.service.services import ServiceType
-from hudi_table.services.index_advice import JUDGED, SAVING_LEAST
+from hudi_table.services.index.advice import JUDGED, SAVING_LEAST
 
 MEASURED_COMMITS = 10
 MEASURED_AGE = timedelta(days=1)

@@ -8,8 +8,8 @@ from hudi_spark.jobs.target import find_table
 from hudi_table.model.job.jobspec import MEASURE_INDEX, JobSpec
 from hudi_table.model.service.index_facts import IndexAdvice
 from hudi_table.model.timeline.instants import Instant
-from hudi_table.services.index_advice import advice_words
-from hudi_table.services.index_facts import index_advice
+from hudi_table.services.index.advice import advice_words
+from hudi_table.services.index.facts import index_advice
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.view.file_system_view import FileSystemView

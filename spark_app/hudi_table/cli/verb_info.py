@@ -16,8 +16,8 @@ from hudi_table.read.output.human import age, number, size
 from hudi_table.read.reader import index_text
 from hudi_table.services.archiving.debt import TIMELINE_FILES_MAX, TIMELINE_FILES_WARN, timeline_debt
 from hudi_table.services.compaction.debt import compaction_debt
-from hudi_table.services.index_advice import advice_words
-from hudi_table.services.index_facts import index_advice
+from hudi_table.services.index.advice import advice_words
+from hudi_table.services.index.facts import index_advice
 from hudi_table.table.commit.foreign_writers import COMMITS_MAX, foreign_commits
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.relisting import looking

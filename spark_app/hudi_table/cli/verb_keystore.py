@@ -8,7 +8,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.read.output.human import number
-from hudi_table.services.key_stores import rebuild_store, store_state
+from hudi_table.services.index.key_store import rebuild_store, store_state
 
 _COLUMNS = (
     Column("index", "INDEX"),

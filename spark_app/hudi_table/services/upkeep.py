@@ -19,7 +19,7 @@ from hudi_table.services.cleaning.inline import clean
 from hudi_table.services.cleaning.service import SERVICE
 from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
 from hudi_table.services.doctor.run import examine
-from hudi_table.services.index_change import change_lookup
+from hudi_table.services.index.change import change_lookup
 from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.restoring.run import restore, rollback
 from hudi_table.services.savepoints import create_savepoint, delete_savepoint, list_savepoints

@@ -22,7 +22,7 @@ from hudi_table.model.service.index_facts import (
 )
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.services.index_advice import LOOKED_UP, advise
+from hudi_table.services.index.advice import LOOKED_UP, advise
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata
