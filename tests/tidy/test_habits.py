@@ -153,7 +153,7 @@ def imported_modules(source: Source) -> Iterator[str]:
 
 
 def started_by_prefix(source: Source) -> Iterator[str]:
-    """`import_module(f"hudi_table.cli.verb_{verb}")` uses every module whose name starts so."""
+    """`import_module(f"hudi_table.cli.queries.{verb}")` uses every module whose name starts so."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
             prefix = str(node.values[0].value)

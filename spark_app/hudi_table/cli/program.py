@@ -90,7 +90,9 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as stop:  # argparse has printed help, version or a usage error
         return stop.code if isinstance(stop.code, int) else exits.USAGE
     parsed.parser = parser
-    run: Callable[[argparse.Namespace], int] = import_module(f"hudi_table.cli.verb_{parsed.verb}").run
+    service = parsed.verb in SERVICE_VERBS
+    name = f"hudi_table.cli.services.{parsed.verb}" if service else f"hudi_table.cli.queries.{parsed.verb}"
+    run: Callable[[argparse.Namespace], int] = import_module(name).run
     return run(parsed)
 
 

@@ -86,7 +86,7 @@ def test_info_counts_the_files_of_the_timeline_and_warns_of_many(
     out = capsys.readouterr()
     assert json.loads(out.out)["timelineFiles"] == len(files(base))
     assert out.err == ""
-    monkeypatch.setattr("hudi_table.cli.verb_info.TIMELINE_FILES_WARN", 20)
+    monkeypatch.setattr("hudi_table.cli.queries.info.TIMELINE_FILES_WARN", 20)
     assert main(["info", str(base)]) == 0
     assert "archive it before it reaches 1000" in capsys.readouterr().err
     assert debt.TIMELINE_FILES_WARN < debt.TIMELINE_FILES_MAX == 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hudi_table.cli.undoing import undo
+from hudi_table.cli.services.going_back import undo
 from hudi_table.services.restoring.service import RESTORE_SERVICE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from hudi_table.cli.undoing import give_up_lost, undo
+from hudi_table.cli.services.going_back import give_up_lost, undo
 from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 
 
