@@ -3,6 +3,8 @@
 Spark moves and shuffles rows; it decides nothing about the format. `write(df, table, operation)` comes first, since a
 Python data source cannot ask for a distribution; `spark.read.format("hudi")` needs no jar.
 
+Begin with `writer.py` for writes and `datasource/source.py` for the format.
+
 Fact (pyspark 4.3): whatever Python a session needs beside the driver's own, planners of data sources among them, is `python3` of the PATH unless
 `PYSPARK_PYTHON` says otherwise when the JVM starts. In a virtual environment that nobody activated that is another Python, without this
 package; so importing this one names the environment's, if nothing else was said.

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.daemon import manager
 
-import hudi_spark.datasource
+import hudi_spark.datasource.source
 import hudi_spark.writer  # noqa: F401
 
 if __name__ == "__main__":

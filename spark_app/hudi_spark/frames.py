@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_spark.catalog_rules import refuse_idle_statements
-from hudi_spark.datasource import HudiDataSource, LongNamedSource
-from hudi_spark.save_modes import hand_over_modes
+from hudi_spark.datasource.catalog_rules import refuse_idle_statements
+from hudi_spark.datasource.save_modes import hand_over_modes
+from hudi_spark.datasource.source import HudiDataSource, LongNamedSource
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from hudi_spark.routing import slots_in
+from hudi_spark.routing.routes import slots_in
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.keygen.table_keys import TableKeys

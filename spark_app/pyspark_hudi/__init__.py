@@ -1,5 +1,5 @@
 """Found by Spark because of its name: exports `format("hudi")` to every session that has it on its Python path."""
 
-from hudi_spark.datasource import HudiDataSource as DefaultSource
+from hudi_spark.datasource.source import HudiDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

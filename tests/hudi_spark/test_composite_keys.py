@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_spark.composite_keys import doubts
-from hudi_spark.keys import record_key_column
+from hudi_spark.routing.composite_keys import doubts
+from hudi_spark.routing.key_columns import record_key_column
 from hudi_table.api import create_table
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.names import RECORD_KEY

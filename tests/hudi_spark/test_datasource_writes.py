@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import hudi_spark
-from hudi_spark.datasource_writes import RowsWriter, Staged, staged
-from hudi_spark.format_options import given_options
+from hudi_spark.datasource.format_options import given_options
+from hudi_spark.datasource.writes import RowsWriter, Staged, staged
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import HudiError, InvariantError
 from hudi_table.model.names import META_COLUMNS

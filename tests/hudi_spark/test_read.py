@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 import hudi_spark
-from hudi_spark.datasource import HudiDataSource, as_condition
+from hudi_spark.datasource.source import HudiDataSource, as_condition
 from hudi_table.api import HudiTable, create_table
 from hudi_table.model.names import META_COLUMNS
 from tests.support import golden

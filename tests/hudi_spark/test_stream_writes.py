@@ -12,10 +12,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hudi_spark import datasource_writes
-from hudi_spark.datasource_writes import Staged
-from hudi_spark.format_options import given_options
-from hudi_spark.stream_writes import BatchWriter
+from hudi_spark.datasource import writes
+from hudi_spark.datasource.format_options import given_options
+from hudi_spark.datasource.stream_writes import BatchWriter
+from hudi_spark.datasource.writes import Staged
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import HudiError, InvalidOptionError, InvariantError
 from hudi_table.metadata.port import open_context
@@ -141,7 +141,7 @@ class TestWriter:
         def fails(*given: Any, **more: Any) -> None:
             raise HudiError("no such luck")
 
-        monkeypatch.setattr(datasource_writes.Target, "commit", fails)
+        monkeypatch.setattr(writes.Target, "commit", fails)
         for end in ("commit", "abort"):
             staged.mkdir(parents=True, exist_ok=True)
             (staged / "rows.arrow").touch()

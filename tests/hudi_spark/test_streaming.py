@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
-from hudi_spark.datasource import HudiDataSource
-from hudi_spark.streaming import HudiStreamReader
+from hudi_spark.datasource.source import HudiDataSource
+from hudi_spark.datasource.stream_reads import HudiStreamReader
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidOptionError
 from tests.support import golden

@@ -143,7 +143,7 @@ def test_by_whatever_way_a_bloom_index_meets_files_every_key_is_found(spark, tmp
                                            for row in list(model.values())[start : start + 11]], schema=SCHEMA),
                      options=options)  # fmt: skip
     if way == "all-keys":
-        monkeypatch.setattr("hudi_spark.filtered_keys.PAIRS_MAX", 0)
+        monkeypatch.setattr("hudi_spark.routing.bloom_lookup.PAIRS_MAX", 0)
     changes = {key: (key, model[key][1], 100) for key in [*plain[::3], *odd]} | {
         "new": ("new", "c0", 1),
         "z": ("z", "c9", 2),

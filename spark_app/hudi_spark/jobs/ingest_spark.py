@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import hudi_spark
 from hudi_spark.errors import as_hudi_errors
-from hudi_spark.jobs.ingest import Batch, write_options
+from hudi_spark.jobs.batch import Batch, write_options
 from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session

@@ -25,7 +25,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.format_options import Given
+from hudi_spark.datasource.format_options import Given
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from hudi_spark.keys import quoted
+from hudi_spark.routing.key_columns import quoted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table.config import TableConfig
 from hudi_table.write.keygen.composite_keys import WORDS, one_text, word_in_key

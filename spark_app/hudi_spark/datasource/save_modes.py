@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from hudi_spark.format_options import NO_CATALOG
+from hudi_spark.datasource.format_options import NO_CATALOG
 from hudi_table.errors import InvalidRequestError
 
 NAMES = ("hudi", "org.apache.hudi")

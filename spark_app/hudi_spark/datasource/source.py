@@ -21,8 +21,8 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource_writes import RowsWriter
-from hudi_spark.format_options import Given, ReadAsked, given_options
+from hudi_spark.datasource.format_options import Given, ReadAsked, given_options
+from hudi_spark.datasource.writes import RowsWriter
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
@@ -63,7 +63,7 @@ class HudiDataSource(ds.DataSource):
     def streamReader(self, schema: StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader of what changes. Raises InvalidRequestError on Spark before 4.2."""
         try:
-            from hudi_spark.streaming import HudiStreamReader
+            from hudi_spark.datasource.stream_reads import HudiStreamReader
         except ImportError as error:
             raise InvalidRequestError("readStream.format('hudi') needs Spark 4.2 or newer") from error
         given = given_options(self.options)
@@ -77,7 +77,7 @@ class HudiDataSource(ds.DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """A writer of micro-batches, each committed once. Raises InvalidRequestError on Spark before 4.1."""
         try:
-            from hudi_spark.stream_writes import BatchWriter
+            from hudi_spark.datasource.stream_writes import BatchWriter
         except ImportError as error:
             raise InvalidRequestError("writeStream.format('hudi') needs Spark 4.1 or newer") from error
         return BatchWriter(given_options(self.options), schema, overwrite)

@@ -18,8 +18,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hudi_spark import keys
-from hudi_spark.stored_keys import PATH, SLOT
+from hudi_spark.routing import key_columns
+from hudi_spark.routing.stored_keys import PATH, SLOT
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.index.base import Keys, Lookup, Routed
@@ -59,7 +59,7 @@ def asked_places(
 def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, shards: RecordShards | None) -> DataFrame:
     """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
     asked, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
-    value = sf.lit(None) if ordering is None else sf.max(keys.quoted(ordering))
+    value = sf.lit(None) if ordering is None else sf.max(key_columns.quoted(ordering))
     text, number, flag = st.StringType(), st.IntegerType(), st.BooleanType()
     schema = st.StructType(
         [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]

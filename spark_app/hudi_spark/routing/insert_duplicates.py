@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from hudi_spark.stored_keys import PATH
+from hudi_spark.routing.stored_keys import PATH
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.model.names import RECORD_KEY

@@ -9,12 +9,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from hudi_spark import keys
-from hudi_spark.asked_index import asked_places
-from hudi_spark.composite_keys import doubts, refuse_doubts
-from hudi_spark.filtered_keys import filtered_keys
-from hudi_spark.stored_keys import PATH, SLOT, STORED, stored_keys
-from hudi_spark.unstored import unstored
+from hudi_spark.routing import key_columns
+from hudi_spark.routing.bloom_lookup import filtered_keys
+from hudi_spark.routing.composite_keys import doubts, refuse_doubts
+from hudi_spark.routing.index_lookup import asked_places
+from hudi_spark.routing.insert_duplicates import unstored
+from hudi_spark.routing.stored_keys import (
+    PATH,
+    SLOT,
+    STORED,
+    stored_keys,
+)
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Index, Slot
 from hudi_table.index.bloom import BloomIndex
@@ -71,11 +76,11 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     """Add the key columns and count. Raises InvalidDataError for null keys and null ordering values, keys and paths that are not
     UTF-8, and composite keys whose text is one."""
     rows = df.withColumns(
-        {RECORD_KEY: keys.record_key_column(df, config), PATH: keys.partition_path_column(df, config)}
+        {RECORD_KEY: key_columns.record_key_column(df, config), PATH: key_columns.partition_path_column(df, config)}
     )
     missing = sf.col(RECORD_KEY).isNull() | (sf.col(RECORD_KEY) == "")
     ordering = prepared.combine_ordering if prepared.combines else None
-    unordered = sf.col(keys.quoted(ordering)).isNull() if ordering else sf.lit(False)
+    unordered = sf.col(key_columns.quoted(ordering)).isNull() if ordering else sf.lit(False)
     doubtful = doubts(rows, config)
     found = (
         rows.groupBy(PATH)
@@ -158,7 +163,7 @@ def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
     if isinstance(index, BucketIndex) and not index.rules:
         return _by_bucket(counted, index, slots, numbers)
     places = {slots[position]: number for position, number in numbers.items()}
-    placed = keys.place_column(_sent(index, list(by_path)), places, PATH)
+    placed = key_columns.place_column(_sent(index, list(by_path)), places, PATH)
     return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0)
 
 
@@ -172,7 +177,7 @@ def _sent(index: Index, partitions: Sequence[str]) -> Index:
 
 def _by_bucket(counted: Profile, index: BucketIndex, slots: Sequence[Slot], numbers: Mapping[int, int]) -> DataFrame:
     """The same number of buckets in every partition: what Spark computes itself."""
-    rows = counted.rows.withColumn(_BUCKET, keys.bucket_column(index, colons=counted.colons))
+    rows = counted.rows.withColumn(_BUCKET, key_columns.bucket_column(index, colons=counted.colons))
     if len(slots) <= _LITERALS_MAX:
         paths = sf.array(*(sf.lit(path) for path in sorted(counted.counts)))
         first = (sf.array_position(paths, sf.col(PATH)).cast("int") - 1) * sf.lit(index.buckets)
@@ -222,7 +227,7 @@ def _stored(rows: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
 
 
 def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
-    order = sf.col(keys.quoted(ordering)).desc() if ordering else sf.monotonically_increasing_id().desc()
+    order = sf.col(key_columns.quoted(ordering)).desc() if ordering else sf.monotonically_increasing_id().desc()
     window = Window.partitionBy(RECORD_KEY).orderBy(order)
     return rows.withColumn("_rank", sf.row_number().over(window)).where("_rank = 1").drop("_rank")
 
@@ -234,7 +239,7 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
     joined = rows.join(found, RECORD_KEY, "left")
     if ordering is not None:
         elsewhere = sf.col("_old_path").isNotNull() & (sf.col("_old_path") != sf.col(PATH))
-        older = sf.coalesce(sf.col(keys.quoted(ordering)) < sf.col(STORED), sf.lit(False))
+        older = sf.coalesce(sf.col(key_columns.quoted(ordering)) < sf.col(STORED), sf.lit(False))
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
     # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
@@ -303,4 +308,4 @@ def _selected(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> DataFram
     """What crosses to the tasks: they make the record key of its fields again, and fill in what is null in every row."""
     made = {name.partition(".")[0] for name in attempt.ctx.config.record_key} <= set(columns.names)
     sent = [name for name in columns.names if name in rows.columns and not (made and name == RECORD_KEY)]
-    return rows.select(TASK, *(sf.col(keys.quoted(name)) for name in sent))
+    return rows.select(TASK, *(sf.col(key_columns.quoted(name)) for name in sent))

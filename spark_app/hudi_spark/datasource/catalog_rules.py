@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from hudi_spark.format_options import NO_CATALOG
+from hudi_spark.datasource.format_options import NO_CATALOG
 from hudi_table.errors import InvalidRequestError
 
 _QUOTED = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)

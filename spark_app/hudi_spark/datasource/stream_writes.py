@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource_writes import Staged, Target, staged
-from hudi_spark.format_options import Given
+from hudi_spark.datasource.format_options import Given
+from hudi_spark.datasource.writes import Staged, Target, staged
 from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.table.store import retry
