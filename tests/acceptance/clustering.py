@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from hudi_operator.runtime.local import LocalRuntime
+from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.table.store.clock import SystemClock
 from tests.acceptance.reviews import CATEGORY, bytes_per_row, land

@@ -36,10 +36,10 @@ from hudi_operator.metrics.process import ProcessGauges
 from hudi_operator.metrics.resources import ResourceGauges
 from hudi_operator.metrics.server import CONNECTIONS_MAX, ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_operator.runtime.hearing import Hearing, Watched
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_operator.runtime.watch_check import Hearing, Watched
 from hudi_table.errors import UnavailableError
 from hudi_table.table.store.clock import SystemClock
 from tests.support.api_server import ApiServer
@@ -304,7 +304,7 @@ def test_a_watch_that_is_deaf_is_begun_anew(
     server: ApiServer, namespace: str, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr("hudi_operator.runtime.hearing.DEAF_SECONDS", 0.1)
+    monkeypatch.setattr("hudi_operator.runtime.watch_check.DEAF_SECONDS", 0.1)
     hearing = process.health.hearing
     hearing.watched = cast("Watched", SimpleNamespace(missing=dict, again=begun.append))
     key = made(server, namespace)

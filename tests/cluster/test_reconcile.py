@@ -19,7 +19,7 @@ from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import ClusterLauncher
 from hudi_operator.manifests.pods import PodSettings
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime.api_cluster import ApiCluster
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.api import open_table

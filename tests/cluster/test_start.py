@@ -17,10 +17,10 @@ from hudi_operator.kube.served import Served
 from hudi_operator.launchers.cluster import ClusterLauncher
 from hudi_operator.manifests.pods import PodSettings
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
+from hudi_operator.runtime.watch_check import Hearing
 from hudi_table.errors import AccessDeniedError
 from hudi_table.table.store.clock import SystemClock
 from tests.support.api_server import ApiServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.resources import Identity, Key
-from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.batch import EXECUTOR_TEMPLATE, job_manifest

@@ -7,7 +7,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hudi_operator.api.pods import PodPolicies, PodPolicy, Volume
+from hudi_operator.api.fields.pods import PodPolicies, PodPolicy, Volume
 
 FOLDER = f"{tempfile.gettempdir()}/pytest-of-{getpass.getuser()}"
 PATHS = (FOLDER, "/nowhere")

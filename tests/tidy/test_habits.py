@@ -32,7 +32,7 @@ MAY_CATCH_ALL: dict[str, str] = {
     "spark_app/hudi_table/cli/program.py": "the rim of hudictl: a bug is reported in one line",
     "operator/hudi_operator/runtime/operator.py": "the rim of a worker: a bug in one look must not stand still all tables",
     "operator/hudi_operator/handlers.py": "the rim of a namespace's watch: whatever ends it, it is begun anew",
-    "operator/hudi_operator/runtime/hearing.py": "the rim of a thread without which nobody would notice a deaf watch",
+    "operator/hudi_operator/runtime/watch_check.py": "the rim of a thread without which nobody would notice a deaf watch",
     "spark_app/hudi_table/read/prefetch.py": "a thread hands the error to its consumer, which raises it",
     "spark_app/hudi_table/index/custom.py": "code of other packages: whatever it raises is told as its own",
     "spark_app/hudi_table/table/engine/progress.py": "a function of the caller that only looks on: it must not break the work",

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.patterns import DURATION, OBJECT_NAME
-from hudi_operator.api.schema import Rule, camel, prop
-from hudi_operator.api.sections import (
+from hudi_operator.api.fields.patterns import DURATION, OBJECT_NAME
+from hudi_operator.api.fields.sections import (
     ArchivingSpec,
     CleaningSpec,
     ClusteringSpec,
@@ -19,6 +18,7 @@ from hudi_operator.api.sections import (
     RepairSpec,
     SavepointSpec,
 )
+from hudi_operator.api.schema import Rule, camel, prop
 from hudi_table.model.service.services import ServiceType
 
 HISTORY_MAX = 10

@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.identity import IDENTITY
-from hudi_operator.api.indexes import TableIndexSpec
+from hudi_operator.api.fields.identity import IDENTITY
+from hudi_operator.api.fields.indexes import TableIndexSpec
+from hudi_operator.api.fields.maintenance import MaintenanceSpec, ServiceMode
+from hudi_operator.api.fields.patterns import (
+    COLUMN_LENGTH_MAX,
+    DURATION,
+    ENDPOINT,
+    LOCATION,
+    NAME,
+    OBJECT_NAME,
+    QUANTITY,
+)
+from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
-from hudi_operator.api.maintenance import MaintenanceSpec, ServiceMode
-from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, DURATION, ENDPOINT, LOCATION, NAME, OBJECT_NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
-from hudi_operator.api.spark import SparkSpec
 from hudi_table.model.table.config import (
     IndexType,
     MergeMode,

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hudi_operator.runtime.local import LocalRuntime
-from hudi_operator.runtime.printing import render, value_at
+from hudi_operator.runtime.local.loop import LocalRuntime
+from hudi_operator.runtime.local.printing import render, value_at
 from hudi_table.errors import HudiError
 from hudi_table.table.store.clock import SystemClock
 

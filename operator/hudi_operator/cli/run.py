@@ -18,7 +18,7 @@ from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry
 
 from hudi_operator import handlers
-from hudi_operator.api.pods import PodPolicies
+from hudi_operator.api.fields.pods import PodPolicies
 from hudi_operator.cli.logs import log_to_stderr
 from hudi_operator.kube.access import configuration
 from hudi_operator.kube.lease import Election
@@ -33,11 +33,11 @@ from hudi_operator.metrics.process import ProcessGauges
 from hudi_operator.metrics.resources import ResourceGauges
 from hudi_operator.metrics.server import ProbeServer
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_operator.runtime.turns import unlimited
+from hudi_operator.runtime.watch_check import Hearing
 from hudi_table.errors import HudiError
 from hudi_table.table.store.clock import SystemClock
 

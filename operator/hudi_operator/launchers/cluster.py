@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from hudi_operator.api.fields.spark import Launcher as Choice
 from hudi_operator.api.resources import Identity
-from hudi_operator.api.spark import Launcher as Choice
 from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.errors import InvalidSpecError, LauncherNotServedError

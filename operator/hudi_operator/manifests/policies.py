@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_operator.api.fields.pods import PodPolicies, PodPolicy
 from hudi_operator.api.parsing import FieldError, parse
-from hudi_operator.api.pods import PodPolicies, PodPolicy
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.manifests.pod_parts import CA_FOLDER
 from hudi_operator.manifests.pods import SPEC_FOLDER

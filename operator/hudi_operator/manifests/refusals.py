@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from hudi_operator.api.fields.pods import PodParts, PodPolicy
+from hudi_operator.api.fields.spark import PodSize
 from hudi_operator.api.locations import path_of, scheme_of
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.pods import PodParts, PodPolicy
 from hudi_operator.api.schema import camel
-from hudi_operator.api.spark import PodSize
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.pod_parts import refused_parts
 from hudi_operator.manifests.spark_conf import refused

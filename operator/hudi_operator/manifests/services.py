@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_operator.api.maintenance import ServiceMode
-from hudi_operator.api.sections import (
+from hudi_operator.api.fields.maintenance import ServiceMode
+from hudi_operator.api.fields.sections import (
     ArchivingSpec,
     ClusteringSpec,
     IndexingSpec,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hudi_operator.api.spark import PodSize
+from hudi_operator.api.fields.spark import PodSize
 from hudi_operator.manifests.pods import (
     DRIVER_CONTAINER,
     EXECUTOR_CONTAINER,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.manifests.quantities import bytes_of
 
 SPARK_VERSION, SCALA_VERSION = "4.3.0", "2.13"

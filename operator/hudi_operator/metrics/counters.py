@@ -9,12 +9,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 
+from hudi_operator.api.fields.spark import Launcher
 from hudi_operator.api.resources import Key
-from hudi_operator.api.spark import Launcher
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
 from hudi_operator.metrics.resources import Documents
-from hudi_operator.plan.runs import DONE
+from hudi_operator.plan.schedule.runs import DONE
 
 REMEMBERED_MAX = 10_000
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

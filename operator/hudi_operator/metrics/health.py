@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from hudi_operator.api.words import one_line
 from hudi_operator.kube.lease import Election
-from hudi_operator.runtime.hearing import Hearing
 from hudi_operator.runtime.operator import Operator
+from hudi_operator.runtime.watch_check import Hearing
 from hudi_table.table.store.ports import Clock
 
 SAID_MAX, SAID_LENGTH_MAX = 20, 300

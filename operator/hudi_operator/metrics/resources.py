@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from hudi_operator.api.resources import Key
 from hudi_operator.metrics import catalog
 from hudi_operator.metrics.catalog import Metric
-from hudi_operator.plan.runs import DONE
+from hudi_operator.plan.schedule.runs import DONE
 from hudi_table.table.store.ports import Clock
 
 TABLES_MAX = 2_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_operator.api.maintenance import ServiceMode
+from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.service import TableServiceSpec

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from hudi_operator.api.spark import SparkSpec
+from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.status import RunStatus
 from hudi_table.model.job.jobspec import JobSpec
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hudi_operator.api.resources import Key
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.plan.schedule.runs import RetryPolicy
 
 SHARE = 8
 JITTER = 0.2

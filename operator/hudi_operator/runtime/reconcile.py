@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hudi_operator.api.fields.pods import PodPolicies
+from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.api.pods import PodPolicies
 from hudi_operator.api.resources import (
     DesiredService,
     DesiredTable,
@@ -20,24 +21,23 @@ from hudi_operator.api.resources import (
     identity_of,
 )
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.spark import SparkSpec
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.launchers.base import Launcher
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES, options_of
 from hudi_operator.manifests.services import work_of
-from hudi_operator.plan.attempts import QUEUED
 from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.plan.deletion import ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.failed import failed_status
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.plan.schedule.attempts import QUEUED
+from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.plan.service import plan_service
+from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
 from hudi_operator.runtime.observe import Observer
-from hudi_operator.runtime.parsed import Parsed
+from hudi_operator.runtime.parse_cache import Parsed
 from hudi_operator.runtime.ports import Cluster, Meter, NoMeter
 from hudi_operator.runtime.turns import Turns, unlimited
 from hudi_table.errors import HudiError, InvariantError

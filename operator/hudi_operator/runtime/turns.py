@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hudi_operator.api.documents import running_of
-from hudi_operator.api.pods import PodPolicies, PodPolicy
+from hudi_operator.api.fields.pods import PodPolicies, PodPolicy
 from hudi_operator.api.resources import Key
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.deletion import WORK as PURGE

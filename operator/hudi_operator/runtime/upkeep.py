@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hudi_operator.api.maintenance import ServiceMode
+from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import maintenance_of

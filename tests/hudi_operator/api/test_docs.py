@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from hudi_operator.api.maintenance import MaintenanceSpec
-from hudi_operator.api.schema import camel
-from hudi_operator.api.sections import (
+from hudi_operator.api.fields.maintenance import MaintenanceSpec
+from hudi_operator.api.fields.sections import (
     ArchivingSpec,
     CleaningSpec,
     ClusteringSpec,
@@ -19,10 +18,11 @@ from hudi_operator.api.sections import (
     RepairSpec,
     SavepointSpec,
 )
+from hudi_operator.api.schema import camel
 from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSpec
 from hudi_operator.api.status import PlanStatus
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
-from hudi_operator.plan.runs import RETRYABLE
+from hudi_operator.plan.schedule.runs import RETRYABLE
 from hudi_table.model.service.services import ServiceType
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

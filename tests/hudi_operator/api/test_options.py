@@ -8,7 +8,7 @@ import pytest
 
 from hudi_operator.api.options import ignored
 from hudi_operator.api.resources import desired_service, desired_table
-from hudi_operator.plan.report import notes
+from hudi_operator.plan.status.report import notes
 from hudi_table.model.options.known import check_options
 from tests.support.manifests import manifest, spec, stored
 from tests.support.options import refused, taken

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.fields.pods import PodPolicies, PodPolicy
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.parsing import parse
-from hudi_operator.api.pods import PodPolicies, PodPolicy
-from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.manifests.batch import job_manifest
 from hudi_operator.manifests.pod_parts import joined, refused_parts
 from hudi_operator.manifests.pods import PodSettings

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_operator.api.pods import PodParts
-from hudi_operator.api.spark import PodSize, SparkSpec
+from hudi_operator.api.fields.pods import PodParts
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.table import TransformSpec
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.spark_conf import refused

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.fields.pods import PodPolicy, Volume
 from hudi_operator.api.parsing import parse
-from hudi_operator.api.pods import PodPolicy, Volume
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.errors import InvalidSpecError
 from hudi_operator.manifests.policies import read_policies

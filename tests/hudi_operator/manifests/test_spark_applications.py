@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.resources import Identity, Key
-from hudi_operator.api.spark import PodSize, SparkSpec
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.manifests.pods import Attempt, PodSettings

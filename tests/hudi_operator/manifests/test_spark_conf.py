@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_operator.api.spark import PodSize
+from hudi_operator.api.fields.spark import PodSize
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.spark_conf import SPARK_VERSION, memory_of, refused
 from tests.support.scale import scaled

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hudi_operator.api.parsing import FieldError
-from hudi_operator.plan.cron import Cron, parse_cron
+from hudi_operator.plan.schedule.cron import Cron, parse_cron
 
 
 def cron(expression: str, zone: str = "UTC") -> Cron:

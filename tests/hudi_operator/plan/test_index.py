@@ -13,7 +13,7 @@ from hudi_operator.api.status import IndexStatus
 from hudi_operator.plan.effects import Emit, Launch, SetStatus
 from hudi_operator.plan.index import MEASURED_AGE, MEASURED_COMMITS
 from hudi_operator.plan.observed import FileFact, Observed, ObservedService, Problem, TableObservation
-from hudi_operator.plan.runs import rfc3339
+from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.table import plan_table
 from hudi_table.model.job.jobspec import MEASURE_INDEX

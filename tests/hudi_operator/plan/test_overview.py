@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.cli.kubectl.verb_status import columns
-from hudi_operator.plan import overview
+from hudi_operator.plan.status import overview
 from hudi_table.cli.output import Document
 from tests.support.manifests import manifest, spec, stored
 

@@ -13,7 +13,7 @@ from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.deletion import DELETION_SECONDS_MAX, ObservedDeletion, plan_deletion
 from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.runs import RetryPolicy, rfc3339
+from hudi_operator.plan.schedule.runs import RetryPolicy, rfc3339
 from hudi_operator.plan.table import plan_table
 from tests.support.plans import NOW, conditions, desired, of, run_after, seen
 

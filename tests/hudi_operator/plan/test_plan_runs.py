@@ -9,7 +9,7 @@ import pytest
 
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.effects import Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.runs import RetryPolicy, merged
+from hudi_operator.plan.schedule.runs import RetryPolicy, merged
 from hudi_operator.plan.table import plan_table
 from tests.support.manifests import ingest
 from tests.support.plans import COMMIT, FILES, NOW, conditions, desired, of, run_after, seen, status_of, table

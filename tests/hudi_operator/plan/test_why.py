@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.cli.kubectl.verb_why import text
-from hudi_operator.plan.why import Facts, Level, causes
+from hudi_operator.plan.status.why import Facts, Level, causes
 from tests.support.manifests import manifest, spec, stored
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_operator.errors import InvalidSpecError
-from hudi_operator.runtime.documents import load
+from hudi_operator.runtime.local.documents import load
 
 TABLE = """
 apiVersion: hudi.lakeops.dev/v1alpha1

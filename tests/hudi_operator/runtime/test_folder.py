@@ -10,7 +10,7 @@ import pytest
 
 from hudi_operator.api.resources import Key
 from hudi_operator.plan.effects import Emit, EventType
-from hudi_operator.runtime.folder import FolderCluster
+from hudi_operator.runtime.local.folder import FolderCluster
 from tests.support.manifests import manifest, spec
 from tests.support.tables import TestClock
 

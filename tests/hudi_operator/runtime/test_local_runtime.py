@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from hudi_operator.plan.runs import RetryPolicy
-from hudi_operator.runtime.local import LocalRuntime
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.table.store.clock import SystemClock

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from hudi_operator.plan.runs import RetryPolicy
-from hudi_operator.runtime.local import LocalRuntime
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.timeline.properties import drop_metadata_table

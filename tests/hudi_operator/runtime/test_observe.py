@@ -12,7 +12,7 @@ import pytest
 
 from hudi_operator.api.resources import desired_table
 from hudi_operator.plan.observed import Problem, TableObservation, Trace
-from hudi_operator.plan.report import records_of
+from hudi_operator.plan.status.report import records_of
 from hudi_operator.runtime import known, observe
 from hudi_operator.runtime.observe import Observer, storage_options
 from hudi_table.api import HudiTable, create_table

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from hudi_operator.plan.report import human_duration
-from hudi_operator.runtime.printing import render, value_at
+from hudi_operator.plan.status.report import human_duration
+from hudi_operator.runtime.local.printing import render, value_at
 from tests.support.manifests import manifest, stored
 
 NOW = datetime(2026, 1, 1, 5, 30, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from hudi_operator.api.resources import Key
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime.queue import JITTER, WorkQueue
 
 POLICY = RetryPolicy(backoff_first_seconds=1.0, backoff_max_seconds=8.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hudi_operator.runtime.local import LocalRuntime
+from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_table.table.store.clock import SystemClock
 from tests.hudi_operator.runtime.test_local_runtime import QUICK, Place, conditions
 

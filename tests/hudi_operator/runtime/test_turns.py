@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hudi_operator.api.pods import PodPolicies, PodPolicy
+from hudi_operator.api.fields.pods import PodPolicies, PodPolicy
 from hudi_operator.api.resources import Key
 from hudi_operator.api.status import RunStatus
 from hudi_operator.runtime.ports import Cluster

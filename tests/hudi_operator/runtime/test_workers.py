@@ -13,10 +13,10 @@ import pytest
 from hudi_operator.api.resources import Key
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.plan.effects import RequeueAfter
-from hudi_operator.plan.runs import RetryPolicy
+from hudi_operator.plan.schedule.runs import RetryPolicy
 from hudi_operator.runtime import workers as module
 from hudi_operator.runtime.api_cluster import ApiCluster
-from hudi_operator.runtime.folder import FolderCluster
+from hudi_operator.runtime.local.folder import FolderCluster
 from hudi_operator.runtime.operator import Operator
 from hudi_operator.runtime.queue import SHARE, WorkQueue
 from hudi_operator.runtime.reconcile import Reconciler

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from hudi_operator.api.spark import PodSize, SparkSpec
+from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.manifests.batch import POD_IP, POD_NAME
 from hudi_operator.manifests.spark_conf import alone, client_mode, totals
 from hudi_spark.jobs import session

@@ -17,7 +17,7 @@ from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.api.documents import Document
 from hudi_operator.api.resources import API_VERSION
 from hudi_operator.kube.rest import Rest
-from hudi_operator.plan.overview import since
+from hudi_operator.plan.status.overview import since
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 
 LEASE = "hudi-operator"

@@ -9,7 +9,7 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl.access import Access
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.pods import OWNER
-from hudi_operator.plan.why import Facts
+from hudi_operator.plan.status.why import Facts
 
 
 def facts_of(cluster: Access, table: Document, now: datetime) -> Facts:

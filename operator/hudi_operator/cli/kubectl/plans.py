@@ -6,7 +6,7 @@ from typing import Any
 
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
-from hudi_operator.plan import overview
+from hudi_operator.plan.status import overview
 from hudi_table.cli.output import Column
 from hudi_table.read.output.human import number, size
 

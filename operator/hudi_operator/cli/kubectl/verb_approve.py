@@ -13,7 +13,7 @@ from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.services import followed, is_over, verdict
 from hudi_operator.cli.kubectl.verb_plan import show
-from hudi_operator.plan import overview
+from hudi_operator.plan.status import overview
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
 from hudi_table.errors import InvalidRequestError, ObjectExistsError, WriteConflictError

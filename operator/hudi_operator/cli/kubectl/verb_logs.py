@@ -15,7 +15,7 @@ from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.gathered import pods_of
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.pods import CONTAINER, DRIVER_CONTAINER, EXECUTOR_CONTAINER
-from hudi_operator.plan.pods import troubles
+from hudi_operator.plan.status.pods import troubles
 from hudi_table.cli import exits
 from hudi_table.cli.output import note
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError

@@ -12,7 +12,7 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import plans, program
 from hudi_operator.cli.kubectl.access import Access, access
 from hudi_operator.cli.kubectl.services import followed, is_over, service_manifest, verdict, workable
-from hudi_operator.plan import overview
+from hudi_operator.plan.status import overview
 from hudi_table.cli import exits
 from hudi_table.cli.output import Document as Shown
 from hudi_table.cli.output import emit, note

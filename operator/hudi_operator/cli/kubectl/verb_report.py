@@ -23,8 +23,8 @@ from hudi_operator.cli.kubectl.gathered import facts_of
 from hudi_operator.cli.kubectl.redaction import redacted
 from hudi_operator.cli.kubectl.verb_timeline import instants
 from hudi_operator.cli.kubectl.verb_why import text as why_text
-from hudi_operator.plan import overview, why
-from hudi_operator.plan.why import Cause, Facts
+from hudi_operator.plan.status import overview, why
+from hudi_operator.plan.status.why import Cause, Facts
 from hudi_table.cli import exits
 from hudi_table.cli.output import API_VERSION, Column
 from hudi_table.cli.output import Document as Shown

@@ -14,7 +14,7 @@ from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import Access, access
-from hudi_operator.plan import overview
+from hudi_operator.plan.status import overview
 from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit, note, styled
 from hudi_table.cli.output import Document as Shown

@@ -14,7 +14,7 @@ from typing import Any
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl.access import access
-from hudi_operator.plan.overview import since
+from hudi_operator.plan.status.overview import since
 from hudi_table.cli import exits
 from hudi_table.cli import main as hudictl
 from hudi_table.cli.output import Column, emit, note

@@ -15,8 +15,8 @@ from hudi_operator.api.documents import Document
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.access import access
 from hudi_operator.cli.kubectl.gathered import facts_of
-from hudi_operator.plan import overview, why
-from hudi_operator.plan.why import Cause, Level
+from hudi_operator.plan.status import overview, why
+from hudi_operator.plan.status.why import Cause, Level
 from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit
 from hudi_table.cli.output import Document as Shown

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_operator.api.sections import MetadataPartition
+from hudi_operator.api.fields.sections import MetadataPartition
 from hudi_operator.cli.kubectl.program import INDEXES, TYPES, VERBS, main
 from hudi_table.model.service.services import ServiceType
 

@@ -10,10 +10,10 @@ from typing import Any
 from hudi_operator.api.resources import Key
 from hudi_operator.launchers.local import LocalLauncher
 from hudi_operator.plan.effects import Emit, EventType, RequeueAfter
-from hudi_operator.plan.runs import RetryPolicy
-from hudi_operator.runtime.documents import load
-from hudi_operator.runtime.folder import FolderCluster
-from hudi_operator.runtime.printing import value_at
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local.documents import load
+from hudi_operator.runtime.local.folder import FolderCluster
+from hudi_operator.runtime.local.printing import value_at
 from hudi_operator.runtime.reconcile import Reconciler
 from hudi_table.errors import HudiError
 from hudi_table.table.store.ports import Clock

@@ -12,7 +12,7 @@ from typing import Any
 from hudi_operator.api.status import CONDITION_LENGTH_MAX
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.runs import rfc3339
+from hudi_operator.plan.schedule.runs import rfc3339
 
 _TOLD = ("Ready", "Reconciling", "Stalled")
 

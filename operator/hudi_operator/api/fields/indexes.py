@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hudi_operator.api.patterns import COLUMN_LENGTH_MAX
+from hudi_operator.api.fields.patterns import COLUMN_LENGTH_MAX
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import IndexType
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from hudi_operator.api.resources import KINDS, Key, key_of, table_of, with_defaults
 from hudi_operator.plan.effects import Emit
-from hudi_operator.plan.runs import rfc3339
+from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.runtime.places import Places
 from hudi_table.errors import CorruptTableError, WriteConflictError
 from hudi_table.table.store.ports import Clock

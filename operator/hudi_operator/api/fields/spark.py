@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.patterns import QUANTITY
-from hudi_operator.api.pods import LightSize, PodParts
+from hudi_operator.api.fields.patterns import QUANTITY
+from hudi_operator.api.fields.pods import LightSize, PodParts
 from hudi_operator.api.schema import Rule, prop
 
 

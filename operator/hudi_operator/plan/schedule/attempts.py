@@ -12,7 +12,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.runs import RetryPolicy, rfc3339, verdict
+from hudi_operator.plan.schedule.runs import RetryPolicy, rfc3339, verdict
 from hudi_table.model.job.jobspec import JobSpec
 
 QUEUED = "Queued"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from hudi_operator.api.patterns import COLUMN_LENGTH_MAX, QUANTITY
+from hudi_operator.api.fields.patterns import COLUMN_LENGTH_MAX, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX
 

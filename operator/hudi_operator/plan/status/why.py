@@ -13,8 +13,8 @@ from typing import Any
 
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
-from hudi_operator.plan import overview
-from hudi_operator.plan.pods import is_starting, told_of_starts, troubles
+from hudi_operator.plan.status import overview
+from hudi_operator.plan.status.pods import is_starting, told_of_starts, troubles
 from hudi_table.model.table.config import IndexType
 
 SEEN_SECONDS_MAX = 60

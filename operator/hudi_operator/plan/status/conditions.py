@@ -14,7 +14,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
-from hudi_operator.plan.runs import rfc3339
+from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.job.checkpoint import SourceFile, waiting
 from hudi_table.model.table.properties import METADATA_DROPPED
 

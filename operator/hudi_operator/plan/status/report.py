@@ -16,10 +16,10 @@ from hudi_operator.api.status import (
 )
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
-from hudi_operator.plan.conditions import waiting_of
 from hudi_operator.plan.figures import human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
-from hudi_operator.plan.runs import rfc3339
+from hudi_operator.plan.schedule.runs import rfc3339
+from hudi_operator.plan.status.conditions import waiting_of
 from hudi_table.model.options.write_options import COLON_RULE
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]

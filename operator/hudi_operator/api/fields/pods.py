@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from hudi_operator.api.patterns import CPU, OBJECT_NAME, QUANTITY
+from hudi_operator.api.fields.patterns import CPU, OBJECT_NAME, QUANTITY
 from hudi_operator.api.schema import Rule, prop
 
 

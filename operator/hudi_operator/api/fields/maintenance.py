@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from hudi_operator.api.fields.sections import ArchivingSpec
 from hudi_operator.api.schema import Rule, prop
-from hudi_operator.api.sections import ArchivingSpec
 
 
 class ServiceMode(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hudi_operator.api.status import Condition, RunStatus
-from hudi_operator.plan.conditions import METADATA_TABLE
 from hudi_operator.plan.effects import Emit, EventType
-from hudi_operator.plan.runs import DONE
+from hudi_operator.plan.schedule.runs import DONE
+from hudi_operator.plan.status.conditions import METADATA_TABLE
 
 
 def changes(

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from hudi_operator.api.crd import COLUMNS
-from hudi_operator.plan.report import human_duration
+from hudi_operator.plan.status.report import human_duration
 
 GAP = "   "
 _STEP = re.compile(r'\.(\w+)|\[(\d+)\]|\[\?\(@\.(\w+)=="([^"]*)"\)\]')

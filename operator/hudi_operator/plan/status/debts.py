@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hudi_operator.api.maintenance import ServiceMode
+from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, resize_wanted
-from hudi_operator.plan import predict
-from hudi_operator.plan.conditions import Finding, count
-from hudi_operator.plan.due import due_now
 from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MAX, human_bytes, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_operator.plan.schedule.due import due_now
+from hudi_operator.plan.status import predict
+from hudi_operator.plan.status.conditions import Finding, count
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import IndexType, TableType
 

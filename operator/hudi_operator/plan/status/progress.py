@@ -8,9 +8,9 @@ from dataclasses import replace as changed
 from datetime import datetime
 
 from hudi_operator.api.status import ActualStatus, PlanStatus, RunStatus, ScheduleStatus, TableServiceStatus
-from hudi_operator.plan import predict
-from hudi_operator.plan.cron import Cron
-from hudi_operator.plan.runs import DONE, rfc3339
+from hudi_operator.plan.schedule.cron import Cron
+from hudi_operator.plan.schedule.runs import DONE, rfc3339
+from hudi_operator.plan.status import predict
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.digits import is_digits
 from hudi_table.model.service.services import ServiceType

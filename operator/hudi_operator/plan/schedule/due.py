@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hudi_operator.api.sections import Need
+from hudi_operator.api.fields.sections import Need
 from hudi_operator.api.service import RunMode
 from hudi_operator.manifests.quantities import bytes_of
 from hudi_operator.manifests.services import ServiceWork
