@@ -1,6 +1,10 @@
 """Apache Hudi tables on Arrow: open, create, read, write. No JVM.
 
 `import hudi_table` loads nothing heavy; the names below are loaded when they are first used.
+
+Here belongs only what a program asks for by name; the layers are described in `docs/architecture.md`.
+
+Begin with `api.py`.
 """
 
 from __future__ import annotations
