@@ -20,12 +20,7 @@ import pyarrow.parquet as pq
 from hudi_table import create_table
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, BaseFileName, bucket_file_id, join
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    format_instant_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, format_instant_time
 from hudi_table.write.attempt import partition_metadata
 
 BUCKETS = 10

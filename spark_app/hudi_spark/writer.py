@@ -26,12 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_spark.engine import SparkEngine, collect_results, result_batch
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.in_driver import small_rows
-from hudi_spark.routing.routes import (
-    Profile,
-    Routing,
-    profile,
-    route,
-)
+from hudi_spark.routing.routes import Profile, Routing, profile, route
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
 from hudi_table.codec.conform import conform

@@ -9,12 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.metadata.port import open_context
-from hudi_table.model.options.write_options import (
-    CUSTOM_KEYS,
-    CUSTOM_MERGER,
-    operation_asked,
-    partitions_asked,
-)
+from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionField

@@ -21,13 +21,7 @@ from hudi_operator.runtime.observe import Observer
 from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job import checkpoint as model
-from hudi_table.model.job.checkpoint import (
-    Checkpoint,
-    SourceFile,
-    advance,
-    key_of,
-    waiting,
-)
+from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.file_ingest import settled
 from hudi_table.services.registry import SERVICES

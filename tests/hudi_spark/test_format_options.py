@@ -9,12 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import (
-    READ_KEYS,
-    Given,
-    ReadAsked,
-    given_options,
-)
+from hudi_spark.datasource.format_options import READ_KEYS, Given, ReadAsked, given_options
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_table.api import create_table

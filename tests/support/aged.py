@@ -7,12 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from hudi_table.table.store.ports import (
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 PRESENT = ".hoodie/.txn/clock"
 HOURS = 2 * 3600.0

@@ -27,12 +27,7 @@ from enum import StrEnum
 from typing import Any, BinaryIO, TypeVar
 
 from hudi_table.errors import OutcomeUnknownError, UnavailableError
-from hudi_table.table.store.ports import (
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 T = TypeVar("T")
 WRITES = frozenset({"put", "put_if_absent", "delete", "open_write", "close_write"})

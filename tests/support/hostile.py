@@ -24,14 +24,7 @@ from hudi_table.codec.avro.schema import avro_to_arrow
 from hudi_table.codec.bloom.filters import DYNAMIC, SIMPLE, BloomFilter
 from hudi_table.codec.hfile import HFile, blocks, entries, index, trailer
 from hudi_table.codec.hfile.compression import GZ, NONE, gzip
-from hudi_table.codec.log.blocks import (
-    INSTANT_TIME,
-    MAGIC,
-    SCHEMA,
-    BlockType,
-    encode_block,
-    scan_blocks,
-)
+from hudi_table.codec.log.blocks import INSTANT_TIME, MAGIC, SCHEMA, BlockType, encode_block, scan_blocks
 from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.errors import HudiError
 from hudi_table.model.table.java_properties import parse_properties

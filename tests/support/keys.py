@@ -6,12 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.model.table.config import (
-    PartitionField,
-    PartitionType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.write.keygen.columns import partition_paths, record_keys
 
 

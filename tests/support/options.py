@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_table.model.options.known import (
-    Fate,
-    KnownOption,
-    aliases,
-    known_options,
-)
+from hudi_table.model.options.known import Fate, KnownOption, aliases, known_options
 
 
 def another_value(option: KnownOption) -> str:

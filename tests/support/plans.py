@@ -12,13 +12,7 @@ from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.plan.effects import Effect, Launch, SetStatus
 from hudi_operator.plan.observed import CommittedCheckpoint, FileFact, Observed, SourceObservation, TableObservation
 from hudi_table.model.job.checkpoint import SourceFile, advance
-from hudi_table.model.table.config import (
-    IndexSpec,
-    IndexType,
-    MergeMode,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.timeline.instants import Action, Instant, State
 from tests.support.manifests import manifest, spec, stored
 

@@ -22,20 +22,9 @@ from hudi_table.model.names import (
     parse_base_file,
     parse_marker,
 )
-from hudi_table.model.timeline.chain import (
-    ChainEntry,
-    Kind,
-    entry_path,
-    sequence_of,
-)
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-    parse_instant,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.table.store.ports import Storage
 from tests.support.recording import Step
 

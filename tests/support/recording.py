@@ -13,12 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeVar
 
 from hudi_table.errors import HudiError
-from hudi_table.table.store.ports import (
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 T = TypeVar("T")
 

@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, BinaryIO
 
-from hudi_table.table.store.ports import (
-    Clock,
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
 
 
 @dataclass

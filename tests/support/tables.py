@@ -9,12 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import BaseFileName, MarkerType, bucket_file_id, join
-from hudi_table.model.table.config import (
-    IndexSpec,
-    IndexType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action
 from hudi_table.model.timeline.touches import bucket_touch

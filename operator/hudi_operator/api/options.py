@@ -8,12 +8,7 @@ from typing import Any
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import (
-    aliases,
-    check_options,
-    given,
-    ignored_options,
-)
+from hudi_table.model.options.known import aliases, check_options, given, ignored_options
 from hudi_table.model.options.values import shown
 from hudi_table.model.options.write_options import OPERATION
 from hudi_table.model.table.index_properties import INDEX_TYPE, names_in

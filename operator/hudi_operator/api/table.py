@@ -21,12 +21,7 @@ from hudi_operator.api.fields.patterns import (
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
-from hudi_table.model.table.config import (
-    IndexType,
-    MergeMode,
-    PartitionType,
-    TableType,
-)
+from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
 
 
 class IngestOperation(StrEnum):

@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_operator.api.crd import GROUP
-from hudi_operator.api.fields.pods import (
-    LightSize,
-    PodParts,
-    PodPolicies,
-    PodPolicy,
-)
+from hudi_operator.api.fields.pods import LightSize, PodParts, PodPolicies, PodPolicy
 from hudi_operator.api.fields.spark import PodSize, SparkSpec
 from hudi_operator.api.resources import API_VERSION, Identity
 from hudi_operator.api.schema import to_document

@@ -11,13 +11,7 @@ from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import (
-    IndexType,
-    PartitionField,
-    PartitionType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import IndexType, PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
 
 

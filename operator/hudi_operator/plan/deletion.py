@@ -17,19 +17,8 @@ from hudi_operator.api.table import DeletionPolicy
 from hudi_operator.manifests.jobs import purge_job
 from hudi_operator.plan.effects import Effect, Emit, EventType, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
-from hudi_operator.plan.schedule.attempts import (
-    Stalled,
-    Unlaunchable,
-    Waits,
-    Wanted,
-    next_attempt,
-)
-from hudi_operator.plan.schedule.runs import (
-    DONE,
-    RetryPolicy,
-    merged,
-    told,
-)
+from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
+from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, told
 from hudi_operator.plan.status import conditions, events, report
 from hudi_operator.plan.status.conditions import Finding
 from hudi_table.model.job.jobspec import JobSpec

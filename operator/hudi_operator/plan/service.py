@@ -22,21 +22,10 @@ from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
-from hudi_operator.plan.schedule.attempts import (
-    Stalled,
-    Unlaunchable,
-    Waits,
-    Wanted,
-    next_attempt,
-)
+from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.due import Due, due_now, extent
-from hudi_operator.plan.schedule.runs import (
-    RetryPolicy,
-    merged,
-    rfc3339,
-    told,
-)
+from hudi_operator.plan.schedule.runs import RetryPolicy, merged, rfc3339, told
 from hudi_operator.plan.status import progress, service_status
 from hudi_operator.plan.status.progress import Progress
 from hudi_operator.plan.status.service_status import Outcome

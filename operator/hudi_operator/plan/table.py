@@ -25,27 +25,10 @@ from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
-from hudi_operator.plan.schedule.attempts import (
-    Stalled,
-    Unlaunchable,
-    Waits,
-    Wanted,
-    next_attempt,
-)
+from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
-from hudi_operator.plan.schedule.runs import (
-    DONE,
-    RetryPolicy,
-    merged,
-    rfc3339,
-    told,
-)
-from hudi_operator.plan.status import (
-    conditions,
-    debts,
-    events,
-    report,
-)
+from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, told
+from hudi_operator.plan.status import conditions, debts, events, report
 from hudi_operator.plan.status.conditions import Finding, waiting_of
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.job.checkpoint import batch_id

@@ -31,20 +31,10 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.options.known import admit
-from hudi_table.model.options.write_options import (
-    OPERATION,
-    PARTITIONS_TO_DELETE,
-    Operation,
-    operation_asked,
-)
+from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
-from hudi_table.table.rows.staged import (
-    discard_staged,
-    stage_rows,
-    staged_rows,
-    sweep_staged,
-)
+from hudi_table.table.rows.staged import discard_staged, stage_rows, staged_rows, sweep_staged
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
@@ -52,12 +42,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.checks.create_table import (
-    TableSpec,
-    config_of,
-    create,
-    refuse_other_content,
-)
+from hudi_table.write.checks.create_table import TableSpec, config_of, create, refuse_other_content
 from hudi_table.write.checks.request import parse_operation, prepare
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.keygen.table_keys import TableKeys

@@ -11,10 +11,7 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.job.checkpoint import (
-    SourceFile,
-    batch_id,
-)
+from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage

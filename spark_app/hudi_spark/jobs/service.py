@@ -16,12 +16,7 @@ from hudi_spark.jobs.target import find_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError, WriteConflictError
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.names import HOODIE, join
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.asked import check_asked
 from hudi_table.services.base import Service, Unplanned
 from hudi_table.services.planning import digest_of

@@ -18,14 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hudi_spark.routing.stored_keys import (
-    PATH,
-    SLOT,
-    as_stored,
-    key_columns,
-    slice_keys,
-    stored_schema,
-)
+from hudi_spark.routing.stored_keys import PATH, SLOT, as_stored, key_columns, slice_keys, stored_schema
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.index.bloom import BloomIndex, FileFilter, Filters

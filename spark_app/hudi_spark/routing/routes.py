@@ -14,12 +14,7 @@ from hudi_spark.routing.bloom_lookup import filtered_keys
 from hudi_spark.routing.composite_keys import doubts, refuse_doubts
 from hudi_spark.routing.index_lookup import asked_places
 from hudi_spark.routing.insert_duplicates import unstored
-from hudi_spark.routing.stored_keys import (
-    PATH,
-    SLOT,
-    STORED,
-    stored_keys,
-)
+from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Index, Slot
 from hudi_table.index.bloom import BloomIndex

@@ -18,14 +18,7 @@ from typing import Any
 import fastavro
 
 from hudi_table.codec.avro.guard import parsed_schema
-from hudi_table.codec.log.blocks import (
-    SCHEMA,
-    BlockType,
-    LogBlock,
-    check_content,
-    scan_blocks,
-    sealed_block,
-)
+from hudi_table.codec.log.blocks import SCHEMA, BlockType, LogBlock, check_content, scan_blocks, sealed_block
 from hudi_table.codec.log.rows import CONTENT_VERSION
 from hudi_table.errors import CorruptTableError
 

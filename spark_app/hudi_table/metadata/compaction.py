@@ -38,12 +38,7 @@ from hudi_table.model.metadata_table import (
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.model.timeline.touches import metadata_touch
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.rows.log_scan import rows_of

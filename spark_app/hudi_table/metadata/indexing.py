@@ -28,24 +28,14 @@ from hudi_table.errors import (
     UnavailableError,
     UnsupportedTableError,
 )
-from hudi_table.metadata.bootstrap import (
-    Groups,
-    begin,
-    first_logs,
-    planned_groups,
-)
+from hudi_table.metadata.bootstrap import Groups, begin, first_logs, planned_groups
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
 from hudi_table.metadata.delta.commit import by_group, publish
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
 from hudi_table.metadata.lifecycle import OF_KEYS, is_built, settle_metadata
 from hudi_table.metadata.record_index.build import recorded_shards, shards_needed
 from hudi_table.metadata.records import Derive
-from hudi_table.metadata.table import (
-    MetadataTable,
-    Partitions,
-    context_of,
-    read_partitions,
-)
+from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
 from hudi_table.model.metadata_table import (
     BEGUN_SHARD,
     EMPTY_LOG_TOKEN,
@@ -55,11 +45,7 @@ from hudi_table.model.metadata_table import (
     group_file_id,
     initial_instant,
 )
-from hudi_table.model.names import (
-    HOODIE,
-    METADATA_TABLE,
-    join,
-)
+from hudi_table.model.names import HOODIE, METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import WriteStat

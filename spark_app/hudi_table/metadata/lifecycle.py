@@ -8,12 +8,7 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.metadata.table import (
-    Partitions,
-    check_version,
-    context_of,
-    read_partitions,
-)
+from hudi_table.metadata.table import Partitions, check_version, context_of, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, PROPERTIES
 from hudi_table.model.timeline.instants import Action

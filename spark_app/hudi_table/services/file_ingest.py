@@ -6,14 +6,7 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError
-from hudi_table.model.job.checkpoint import (
-    Checkpoint,
-    SourceFile,
-    find,
-    key_of,
-    settle,
-    settled_path,
-)
+from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, find, key_of, settle, settled_path
 from hudi_table.model.names import INGEST
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.commit.publish import materialise_predecessors

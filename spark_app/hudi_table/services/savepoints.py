@@ -11,19 +11,9 @@ import getpass
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE, parse_log_file
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
 from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned

@@ -46,12 +46,7 @@ from hudi_table.write import incoming
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.bloom_by_metadata import with_stored_filters
 from hudi_table.write.checks.lookup_options import shards_for
-from hudi_table.write.checks.request import (
-    Prepared,
-    parse_operation,
-    prepare,
-    refuse_unsupported,
-)
+from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_unsupported
 from hudi_table.write.checks.table_state import (
     check_index_fits,
     check_partition_buckets,

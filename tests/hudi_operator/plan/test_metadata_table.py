@@ -11,12 +11,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.plan.effects import Effect, Emit, SetStatus
 from hudi_operator.plan.observed import Observed, Problem, TableObservation
 from hudi_operator.plan.table import plan_table
-from hudi_table.model.table.properties import (
-    METADATA_DROPPED,
-    METADATA_PARTITIONS,
-    from_properties,
-    to_properties,
-)
+from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, from_properties, to_properties
 from tests.support.plans import CONFIG, FILES, NOW, desired, of, seen, status_of, table
 
 WHY = "a key stands in two file groups, a-0 and b-0"

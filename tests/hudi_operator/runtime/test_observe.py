@@ -16,12 +16,7 @@ from hudi_operator.plan.status.report import records_of
 from hudi_operator.runtime import known, observe
 from hudi_operator.runtime.observe import Observer, storage_options
 from hudi_table.api import HudiTable, create_table
-from hudi_table.model.job.checkpoint import (
-    Checkpoint,
-    SourceFile,
-    advance,
-    key_of,
-)
+from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of
 from hudi_table.model.service.debt import ArchivingDebt
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.properties import METADATA_DROPPED

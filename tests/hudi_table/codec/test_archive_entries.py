@@ -14,12 +14,7 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
-from hudi_table.codec.log.blocks import (
-    SCHEMA,
-    BlockType,
-    encode_block,
-    scan_blocks,
-)
+from hudi_table.codec.log.blocks import SCHEMA, BlockType, encode_block, scan_blocks
 from hudi_table.errors import CorruptTableError
 from hudi_table.services.archiving.records import entry_of
 from hudi_table.table.timeline.active import load_timeline

@@ -17,12 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.codec.bloom.filters import (
-    DYNAMIC,
-    SIMPLE,
-    BloomFilter,
-    BloomFilterSpec,
-)
+from hudi_table.codec.bloom.filters import DYNAMIC, SIMPLE, BloomFilter, BloomFilterSpec
 from hudi_table.codec.bloom.probe import PreparedKeys
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError

@@ -13,12 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_table.codec.bloom.filters import (
-    DYNAMIC,
-    SIMPLE,
-    BloomFilter,
-    BloomFilterSpec,
-)
+from hudi_table.codec.bloom.filters import DYNAMIC, SIMPLE, BloomFilter, BloomFilterSpec
 from hudi_table.codec.bloom.probe import PreparedKeys
 from tests.support.scale import scaled
 

@@ -16,12 +16,7 @@ from hypothesis import strategies as st
 
 from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.codec.avro.types import flat_fields
-from hudi_table.codec.log.blocks import (
-    SCHEMA,
-    BlockType,
-    encode_block,
-    scan_blocks,
-)
+from hudi_table.codec.log.blocks import SCHEMA, BlockType, encode_block, scan_blocks
 from hudi_table.codec.log.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log.rows import avro_block, read_rows
 from hudi_table.model.names import META_COLUMNS

@@ -25,18 +25,8 @@ from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.codec.bloom.filters import DYNAMIC, BloomFilter, BloomFilterSpec
 from hudi_table.codec.hfile import HFile, blocks, trailer, write_hfile
 from hudi_table.codec.log.blocks import BlockType, rollback_block, scan_blocks
-from hudi_table.codec.log.rows import (
-    avro_block,
-    delete_block,
-    read_deletes,
-    read_rows,
-)
-from hudi_table.codec.metadata.records import (
-    METADATA_SCHEMA,
-    decode_metadata,
-    encode_metadata,
-    metadata_schema,
-)
+from hudi_table.codec.log.rows import avro_block, delete_block, read_deletes, read_rows
+from hudi_table.codec.metadata.records import METADATA_SCHEMA, decode_metadata, encode_metadata, metadata_schema
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.table.java_properties import parse_properties
 from hudi_table.model.timeline.commits import CommitMetadata

@@ -13,13 +13,7 @@ import pytest
 
 from hudi_table import open_table
 from hudi_table.codec.avro.schema import arrow_to_avro
-from hudi_table.codec.log.blocks import (
-    INSTANT_TIME,
-    BlockType,
-    LogBlock,
-    encode_block,
-    scan_blocks,
-)
+from hudi_table.codec.log.blocks import INSTANT_TIME, BlockType, LogBlock, encode_block, scan_blocks
 from hudi_table.codec.log.hfile import hfile_block, read_hfile
 from hudi_table.codec.log.rows import delete_block, read_rows
 from hudi_table.errors import CorruptTableError

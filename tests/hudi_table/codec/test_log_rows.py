@@ -19,21 +19,8 @@ from hypothesis import strategies as st
 from hudi_table.codec.avro.encode import varints
 from hudi_table.codec.avro.schema import arrow_to_avro, meta_fields
 from hudi_table.codec.avro.types import flat_fields
-from hudi_table.codec.log.blocks import (
-    INSTANT_TIME,
-    SCHEMA,
-    BlockType,
-    encode_block,
-    rollback_block,
-    scan_blocks,
-)
-from hudi_table.codec.log.rows import (
-    avro_block,
-    delete_block,
-    parquet_block,
-    read_deletes,
-    read_rows,
-)
+from hudi_table.codec.log.blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block, rollback_block, scan_blocks
+from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from tests.support import golden
 

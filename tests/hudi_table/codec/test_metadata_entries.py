@@ -22,12 +22,7 @@ from hypothesis import strategies as st
 from hudi_table.codec import bounds
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.codec.log.rows import read_rows
-from hudi_table.codec.metadata.column_stats import (
-    has_stats,
-    indexed_columns,
-    stats_of_file,
-    stats_of_rows,
-)
+from hudi_table.codec.metadata.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
 from hudi_table.codec.metadata.entries import (
     bloom_entry,
     bloom_removal,

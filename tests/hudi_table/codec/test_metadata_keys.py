@@ -9,12 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_table.codec.hashes.javahash import file_id_hash, name_id
-from hudi_table.codec.metadata.keys import (
-    bloom_keys,
-    column_stats_keys,
-    column_stats_prefixes,
-    file_group_index,
-)
+from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys, column_stats_prefixes, file_group_index
 from hudi_table.codec.metadata.records import decode_metadata
 from tests.support import metadata_files
 

@@ -7,12 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.metadata.reading import (
-    listed_files,
-    listed_partitions,
-    read_entries,
-    read_listing,
-)
+from hudi_table.metadata.reading import listed_files, listed_partitions, read_entries, read_listing
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.metadata.validate import committed_files, differences
 from hudi_table.model.metadata_table import MetadataPartition

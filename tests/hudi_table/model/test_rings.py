@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_table.model.table.rings import (
-    DELETE,
-    HASH_MAX,
-    NORMAL,
-    REPLACE,
-    Node,
-    Ring,
-    nodes_text,
-    parse_nodes,
-)
+from hudi_table.model.table.rings import DELETE, HASH_MAX, NORMAL, REPLACE, Node, Ring, nodes_text, parse_nodes
 from tests.support.scale import scaled
 
 # Printed by the classes in the jar of Apache Hudi 0.15.0.

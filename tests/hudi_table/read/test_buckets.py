@@ -19,19 +19,8 @@ from hypothesis import strategies as st
 from hudi_table import HudiTable, create_table
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.names import bucket_of_file_id
-from hudi_table.model.table.config import (
-    IndexSpec,
-    IndexType,
-    PartitionField,
-    TableConfig,
-    TableType,
-)
-from hudi_table.read.filter.expression_tree import (
-    Call,
-    Constant,
-    Reference,
-    tree,
-)
+from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, TableConfig, TableType
+from hudi_table.read.filter.expression_tree import Call, Constant, Reference, tree
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.buckets import possible_buckets
 from hudi_table.table.timeline.active import load_timeline

@@ -20,12 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table import HudiTable, create_table, write_hudi
-from hudi_table.model.table.config import (
-    PartitionField,
-    PartitionType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.pruning.partitions import matching_partitions, matching_row_groups
 from hudi_table.write.keygen.columns import partition_paths

@@ -14,12 +14,7 @@ from hudi_table.api import HudiTable
 from hudi_table.codec.archive_entries import encode_entries
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
 from hudi_table.model.job.checkpoint import advance, key_of
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_ingest import current_checkpoint
 from hudi_table.services.registry import SERVICES

@@ -8,13 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    format_instant_time,
-    parse_instant,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, format_instant_time, parse_instant
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy, wants_archiving
 from hudi_table.table.timeline.timeline import Timeline

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
-from hudi_table.errors import (
-    ExpiredError,
-    InvalidOptionError,
-    InvalidRequestError,
-    WriteConflictError,
-)
+from hudi_table.errors import ExpiredError, InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.timeline.instants import Action

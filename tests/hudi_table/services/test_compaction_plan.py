@@ -8,12 +8,7 @@ import pytest
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.names import LogFileName
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    parse_instant_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, parse_instant_time
 from hudi_table.services.compaction.strategy import Candidates, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.timeline.timeline import Timeline

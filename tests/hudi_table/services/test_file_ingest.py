@@ -11,12 +11,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.job import checkpoint as model
-from hudi_table.model.job.checkpoint import (
-    Checkpoint,
-    advance,
-    key_of,
-    waiting,
-)
+from hudi_table.model.job.checkpoint import Checkpoint, advance, key_of, waiting
 from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, settled
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline

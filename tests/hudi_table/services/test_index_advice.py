@@ -18,12 +18,7 @@ from hudi_table.cli.program import main
 from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.model.service.index_facts import FileFact, IndexFacts, UpsertFact
 from hudi_table.model.table.config import IndexType
-from hudi_table.services.index.advice import (
-    advice_words,
-    advise,
-    expected_error,
-    overlap,
-)
+from hudi_table.services.index.advice import advice_words, advise, expected_error, overlap
 from hudi_table.services.index.facts import COMMITS_SEEN_MAX, FILES_SEEN_MAX, index_facts
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView

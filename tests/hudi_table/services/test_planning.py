@@ -23,12 +23,7 @@ from hudi_table.table.commit.transaction import begin, resume
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.view.clustering_plans import (
-    ClusteringGroup,
-    ClusteringPlan,
-    clustering_body,
-    pending_clusterings,
-)
+from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
 from hudi_table.table.view.compaction_plans import PlannedSlice, planned_slices
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from tests.hudi_table.write.test_conflicts import Meanwhile

@@ -29,12 +29,7 @@ from hudi_table.table.rows import log_scan
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.view.clustering_plans import planned_clustering
-from hudi_table.table.view.compaction_plans import (
-    PlannedSlice,
-    parse_plan,
-    plan_body,
-    planned_slices,
-)
+from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body, planned_slices
 from tests.support.undecided import lose
 from tests.support.written import INDEXES, contents, new_table, rows
 

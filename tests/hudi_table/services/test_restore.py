@@ -11,12 +11,7 @@ from hudi_table.cli import main
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.service.services import ServiceRequest
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.services.restoring.plan import restore_choice
 from hudi_table.services.restoring.service import RESTORE_SERVICE
 from hudi_table.table.commit.transaction import begin, begin_plan

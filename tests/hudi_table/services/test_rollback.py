@@ -25,12 +25,7 @@ from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.publish import materialise
-from hudi_table.table.commit.transaction import (
-    begin,
-    begin_plan,
-    caught_up,
-    resume,
-)
+from hudi_table.table.commit.transaction import begin, begin_plan, caught_up, resume
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain

@@ -11,12 +11,7 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.codec.hfile import HFile, write_hfile
-from hudi_table.codec.log.blocks import (
-    INSTANT_TIME,
-    SCHEMA,
-    BlockType,
-    encode_block,
-)
+from hudi_table.codec.log.blocks import INSTANT_TIME, SCHEMA, BlockType, encode_block
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Check

@@ -17,12 +17,7 @@ from hudi_table.model.names import MarkerType
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Action, Instant, format_instant_time
-from hudi_table.table.commit import (
-    publish,
-    recovery,
-    rollback,
-    transaction,
-)
+from hudi_table.table.commit import publish, recovery, rollback, transaction
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours

@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
-from hudi_table.table.rows.merge import (
-    ALWAYS_DELETE,
-    Merger,
-    MergeRule,
-    newest,
-    newest_per_key,
-    strictly_less,
-)
+from hudi_table.table.rows.merge import ALWAYS_DELETE, Merger, MergeRule, newest, newest_per_key, strictly_less
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("name", pa.string()), ("ts", pa.int64())])
 

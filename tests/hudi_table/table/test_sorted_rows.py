@@ -9,13 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_table.table.rows.row_order import (
-    Layout,
-    RowOrder,
-    RowSample,
-    check_columns,
-    sortable,
-)
+from hudi_table.table.rows.row_order import Layout, RowOrder, RowSample, check_columns, sortable
 from hudi_table.table.rows.sorted_rows import SortedRows
 
 ROWS = 8_000

@@ -9,13 +9,7 @@ import pytest
 
 from hudi_table.errors import InvalidDataError
 from hudi_table.model.names import STAGED
-from hudi_table.table.rows.staged import (
-    STALE,
-    discard_staged,
-    stage_rows,
-    staged_rows,
-    sweep_staged,
-)
+from hudi_table.table.rows.staged import STALE, discard_staged, stage_rows, staged_rows, sweep_staged
 from hudi_table.table.store.opening import open_storage
 from tests.support.tables import TestClock, memory_storage
 

@@ -11,14 +11,7 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.service.services import ServiceRequest
-from hudi_table.model.table.config import (
-    IndexSpec,
-    IndexType,
-    MergeMode,
-    PartitionType,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, PartitionType, TableConfig, TableType
 from hudi_table.model.table.properties import table_payload
 from tests.support.written import SCHEMA, contents, new_table, rows, slices
 

@@ -18,13 +18,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.program import main
 from hudi_table.cli.service_verbs import SERVICE_VERBS, ServiceVerb
 from hudi_table.errors import HudiError, InvalidOptionError
-from hudi_table.model.options.known import (
-    Fate,
-    IgnoredOptionWarning,
-    check_options,
-    ignored_options,
-    known_options,
-)
+from hudi_table.model.options.known import Fate, IgnoredOptionWarning, check_options, ignored_options, known_options
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine

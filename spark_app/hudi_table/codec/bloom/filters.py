@@ -21,18 +21,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.bloom.hashing import (
-    Indices,
-    KeyBlock,
-    Marks,
-    key_blocks,
-)
-from hudi_table.codec.bloom.probe import (
-    PreparedKeys,
-    filled,
-    probe,
-    set_bits,
-)
+from hudi_table.codec.bloom.hashing import Indices, KeyBlock, Marks, key_blocks
+from hudi_table.codec.bloom.probe import PreparedKeys, filled, probe, set_bits
 from hudi_table.codec.utf8 import chunks_of, utf8_of
 from hudi_table.errors import CorruptTableError, InvalidDataError, InvalidOptionError, UnsupportedTableError
 

@@ -13,14 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_table.codec.bloom.hashing import (
-    HashChain,
-    Indices,
-    KeyBlock,
-    Marks,
-    Positions,
-    key_blocks,
-)
+from hudi_table.codec.bloom.hashing import HashChain, Indices, KeyBlock, Marks, Positions, key_blocks
 from hudi_table.codec.utf8 import Utf8, utf8_of
 
 _REMEMBERED: Final = 4

@@ -37,13 +37,7 @@ import pyarrow.compute as pc
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
 from hudi_table.index.base import Keys, Lookup, Routed
 from hudi_table.index.keystore.postgres import open_postgres
-from hudi_table.index.keystore.store import (
-    Change,
-    KeyStore,
-    Numbers,
-    Place,
-    Recorded,
-)
+from hudi_table.index.keystore.store import Change, KeyStore, Numbers, Place, Recorded
 from hudi_table.index.routing import Answer, joined_pairs, no_pairs
 from hudi_table.index.slice_keys import files_of, keys_in
 from hudi_table.model.table.config import TableConfig

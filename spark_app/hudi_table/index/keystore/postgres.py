@@ -24,12 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidOptionError, InvalidRequestError, UnavailableError
-from hudi_table.index.keystore.store import (
-    Change,
-    Numbers,
-    Place,
-    Recorded,
-)
+from hudi_table.index.keystore.store import Change, Numbers, Place, Recorded
 
 BATCH_KEYS = 20_000
 CONNECT_SECONDS_MAX = 10

@@ -17,18 +17,8 @@ from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.log.blocks import BlockType, scan_blocks
 from hudi_table.codec.log.rows import read_rows
-from hudi_table.codec.metadata.column_stats import (
-    has_stats,
-    indexed_columns,
-    stats_of_file,
-    stats_of_rows,
-)
-from hudi_table.codec.metadata.entries import (
-    bloom_entry,
-    bloom_removal,
-    column_stats_entries,
-    column_stats_removals,
-)
+from hudi_table.codec.metadata.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
+from hudi_table.codec.metadata.entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
 from hudi_table.codec.metadata.records import METADATA_SCHEMA
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError

@@ -30,12 +30,7 @@ from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.file_system_view import (
-    FileSlice,
-    FileSystemView,
-    LogFile,
-    groups_of,
-)
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile, groups_of
 from hudi_table.table.view.listing import list_data_files
 
 IDENTITY = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)

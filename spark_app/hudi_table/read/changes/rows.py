@@ -18,14 +18,7 @@ from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
-from hudi_table.model.table.cdc import (
-    AFTER,
-    DELETE,
-    INSERT,
-    KEY,
-    TIME,
-    UPDATE,
-)
+from hudi_table.model.table.cdc import AFTER, DELETE, INSERT, KEY, TIME, UPDATE
 from hudi_table.read.changes.plan import ChangesPlan, Step, just_before
 from hudi_table.read.files import gone, stream
 from hudi_table.read.filter.predicates import Bound

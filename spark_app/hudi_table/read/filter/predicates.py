@@ -19,16 +19,7 @@ import pyarrow.compute as pc
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.names import ALL_META_COLUMNS
 from hudi_table.read.filter.literals import literal
-from hudi_table.read.filter.text import (
-    COMPARISONS,
-    Column,
-    Literal,
-    Logic,
-    Parser,
-    Predicate,
-    Test,
-    negate,
-)
+from hudi_table.read.filter.text import COMPARISONS, Column, Literal, Logic, Parser, Predicate, Test, negate
 
 _COMPARE = {
     "=": operator.eq,

@@ -19,14 +19,7 @@ from polars.io.plugins import register_io_source
 from hudi_table.errors import InvalidOptionError
 from hudi_table.read.files import stream
 from hudi_table.read.filter.predicates import Filter
-from hudi_table.read.filter.text import (
-    Column,
-    Literal,
-    Logic,
-    Operand,
-    Predicate,
-    Test,
-)
+from hudi_table.read.filter.text import Column, Literal, Logic, Operand, Predicate, Test
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.replanned import Replanned
 from hudi_table.table.timeline.context import TableContext

@@ -22,12 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_table.read.filter.expression_tree import (
-    Call,
-    Constant,
-    Part,
-    Reference,
-)
+from hudi_table.read.filter.expression_tree import Call, Constant, Part, Reference
 
 Flags = npt.NDArray[np.bool_]
 _FLIPPED: Final = {

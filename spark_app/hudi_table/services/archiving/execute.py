@@ -23,12 +23,7 @@ from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
-from hudi_table.model.service.services import (
-    DETAILS_MAX,
-    ServicePlan,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.archiving.merge import merge_archive
@@ -41,12 +36,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import (
-    archive_files,
-    archive_path,
-    file_number,
-    merge_target,
-)
+from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again

@@ -11,12 +11,7 @@ from itertools import takewhile
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.archived import (
-    ArchiveFile,
-    archive_files,
-    archive_path,
-    merge_target,
-)
+from hudi_table.table.timeline.archived import ArchiveFile, archive_files, archive_path, merge_target
 from hudi_table.table.timeline.context import TableContext
 
 

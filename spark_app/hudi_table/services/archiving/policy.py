@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import (
-    boolean_option,
-    check_options,
-    given,
-    whole_option,
-)
+from hudi_table.model.options.known import boolean_option, check_options, given, whole_option
 from hudi_table.model.timeline.instants import Instant, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 

@@ -15,12 +15,7 @@ from hudi_table.codec.archive_entries import Entry
 from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    format_instant_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, format_instant_time
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
 from hudi_table.table.timeline.timeline import Timeline

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving.execute import archive, preview
 from hudi_table.services.base import Unplanned
 from hudi_table.table.store.ports import Engine

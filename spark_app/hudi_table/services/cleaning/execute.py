@@ -25,13 +25,7 @@ from hudi_table.metadata.delta.clean import tell_clean
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
@@ -45,12 +39,7 @@ from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.clean_plans import (
-    CleanPlan,
-    read_plan,
-    read_record,
-    record_body,
-)
+from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record, record_body
 from hudi_table.table.view.file_system_view import replaced_at
 from hudi_table.write.attempt import partition_metadata
 from hudi_table.write.checks.request import refuse_unsupported

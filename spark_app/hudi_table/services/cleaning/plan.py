@@ -33,13 +33,7 @@ from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.clean_plans import (
-    CleanPlan,
-    CleanRecord,
-    last_clean,
-    parse_clean,
-    pending_cleans,
-)
+from hudi_table.table.view.clean_plans import CleanPlan, CleanRecord, last_clean, parse_clean, pending_cleans
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_at
 from hudi_table.table.view.listing import list_data_files, partitions_in
 from hudi_table.table.view.savepoints import savepoints

@@ -19,19 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from hudi_table.model.options.known import (
-    boolean_option,
-    check_options,
-    choice_option,
-    whole_option,
-)
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    comparable_time,
-    format_instant_time,
-)
+from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
 from hudi_table.table.timeline.timeline import Timeline
 

@@ -18,21 +18,9 @@ from enum import StrEnum
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import PARTITION_METADATA, join
-from hudi_table.model.options.known import (
-    boolean_option,
-    check_options,
-    choice_option,
-    renamed,
-    whole_option,
-)
+from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE
-from hudi_table.model.service.services import (
-    DETAILS_MAX,
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import comparable_time, format_instant_time
 from hudi_table.services.base import Unplanned
 from hudi_table.table.store.ports import Engine

@@ -11,9 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from hudi_table.errors import (
-    InvalidRequestError,
-)
+from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import new_file_id
 from hudi_table.model.options.write_options import WriteOptions

@@ -19,13 +19,7 @@ from hudi_table.model.options.values import number
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.table.index_properties import BUCKETS_MAX, BUCKETS_MIN
-from hudi_table.model.table.rings import (
-    Node,
-    Ring,
-    new_prefix,
-    nodes_text,
-    parse_nodes,
-)
+from hudi_table.model.table.rings import Node, Ring, new_prefix, nodes_text, parse_nodes
 from hudi_table.services.clustering.strategy import PartitionChoice, SliceGroup
 from hudi_table.table.view.clustering_plans import ClusteringGroup
 from hudi_table.table.view.compaction_plans import PlannedSlice

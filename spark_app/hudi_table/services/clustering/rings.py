@@ -29,12 +29,7 @@ from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.table.view.hash_rings import (
-    RINGS,
-    FixedRings,
-    TableRings,
-    ring_path,
-)
+from hudi_table.table.view.hash_rings import RINGS, FixedRings, TableRings, ring_path
 from hudi_table.table.view.listing import list_data_files
 from hudi_table.write.checks.request import resolve_index
 from hudi_table.write.handles.rebucket import ResizeTask, RingRouter

@@ -17,12 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import (
-    boolean_option,
-    choice_option,
-    given,
-    whole_option,
-)
+from hudi_table.model.options.known import boolean_option, choice_option, given, whole_option
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.rows.row_order import Layout, RowOrder
 from hudi_table.table.view.file_system_view import FileSlice

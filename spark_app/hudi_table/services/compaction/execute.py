@@ -44,12 +44,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames
-from hudi_table.write.handles.compact import (
-    CompactionTask,
-    compact_file_group,
-    compact_logs,
-    log_place,
-)
+from hudi_table.write.handles.compact import CompactionTask, compact_file_group, compact_logs, log_place
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 

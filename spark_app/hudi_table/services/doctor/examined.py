@@ -14,12 +14,7 @@ from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, State, comparable_time
 from hudi_table.table.commit.undo import UNDOING, planned_undo
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine, ObjectInfo

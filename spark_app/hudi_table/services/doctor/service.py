@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.options.write_options import REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.service.findings import Finding, Severity
-from hudi_table.model.service.services import (
-    DETAILS_MAX,
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, quarantine

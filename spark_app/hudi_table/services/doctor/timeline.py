@@ -12,14 +12,7 @@ from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT, HOODIE, PROPERTIES, PROPERTIES_BACKUP, TEMP
 from hudi_table.model.service.findings import Check, Finding, Severity
-from hudi_table.model.timeline.instants import (
-    PLANNED_ACTIONS,
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-    parse_instant,
-)
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.commit.leftovers import abandoned
 from hudi_table.table.rows.staged import stale_staged

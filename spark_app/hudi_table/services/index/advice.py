@@ -13,12 +13,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from hudi_table.model.metadata_table import ShardLimits
-from hudi_table.model.service.index_facts import (
-    FileFact,
-    IndexAdvice,
-    IndexFacts,
-    LookupCost,
-)
+from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, LookupCost
 from hudi_table.model.table.config import IndexType
 from hudi_table.read.output.human import number, size
 

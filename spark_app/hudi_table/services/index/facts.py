@@ -14,12 +14,7 @@ import pyarrow.parquet as pq
 from hudi_table.codec.parquet import read_footer
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation, WriteOptions
-from hudi_table.model.service.index_facts import (
-    FileFact,
-    IndexAdvice,
-    IndexFacts,
-    UpsertFact,
-)
+from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, UpsertFact
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.services.index.advice import LOOKED_UP, advise

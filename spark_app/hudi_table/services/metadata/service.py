@@ -7,12 +7,7 @@ from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import parse_data_file
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, METADATA_ENABLE
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.services.metadata.building import build, wanted_partitions
 from hudi_table.services.metadata.report import report

@@ -11,19 +11,12 @@ from collections.abc import Mapping
 from functools import partial
 from math import gcd
 
-from hudi_table.errors import (
-    InvalidRequestError,
-)
+from hudi_table.errors import InvalidRequestError
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options.write_options import WriteOptions
-from hudi_table.model.service.resizes import (
-    CHANGE,
-    STRATEGY,
-    Resize,
-    parse_change,
-)
+from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State

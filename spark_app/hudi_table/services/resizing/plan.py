@@ -16,12 +16,7 @@ from math import gcd
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.digits import whole
-from hudi_table.model.service.resizes import (
-    CHANGE,
-    STRATEGY,
-    Resize,
-    parse_change,
-)
+from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import BUCKETS
@@ -33,12 +28,7 @@ from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.timeline.bucket_count import refresh_buckets
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.clustering_plans import (
-    ClusteringGroup,
-    ClusteringPlan,
-    clustering_body,
-    parse_clustering,
-)
+from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import refuse_unsupported, resolve_index

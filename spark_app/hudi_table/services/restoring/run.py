@@ -6,13 +6,7 @@ from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
-from hudi_table.model.timeline.instants import (
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.services.planning import Choose, Draft, digest_of, publish
 from hudi_table.services.restoring.checks import check_savepoint
 from hudi_table.services.restoring.losing import give_up

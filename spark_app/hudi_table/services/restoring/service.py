@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.options.write_options import WRITERS_STOPPED
-from hudi_table.model.service.services import (
-    ServicePlan,
-    ServiceRequest,
-    ServiceResult,
-    ServiceType,
-)
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import Unplanned
 from hudi_table.services.planning import preview
 from hudi_table.services.restoring.plan import restore_choice, rollback_choice

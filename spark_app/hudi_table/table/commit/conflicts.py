@@ -13,13 +13,7 @@ from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, parse_instant
-from hudi_table.model.timeline.touches import (
-    TABLE,
-    bucket_touch,
-    file_touch,
-    meet,
-    moves_metadata,
-)
+from hudi_table.model.timeline.touches import TABLE, bucket_touch, file_touch, meet, moves_metadata
 
 CLUSTER = "CLUSTER"
 """Hudi's name of the operation of a clustering's commit."""

@@ -16,14 +16,7 @@ from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import touches
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import (
-    PLANNED_ACTIONS,
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-    parse_instant,
-)
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_touches
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo

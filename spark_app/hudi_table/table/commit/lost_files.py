@@ -25,12 +25,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.view.compaction_plans import (
-    PlannedSlice,
-    parse_plan,
-    plan_body,
-    planned_slices,
-)
+from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body, planned_slices
 
 ATTEMPTS_MAX = 1_000
 _GIVEN_UP = "given-up-"

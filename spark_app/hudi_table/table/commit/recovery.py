@@ -15,27 +15,11 @@ from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.timeline.instants import (
-    PLANNED_ACTIONS,
-    WRITE_ACTIONS,
-    Action,
-    Instant,
-    State,
-)
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
-from hudi_table.table.commit.rollback import (
-    PendingRollback,
-    delete_claim,
-    open_rollbacks,
-    roll_back,
-)
-from hudi_table.table.commit.undo import (
-    UNDOING,
-    Undo,
-    carry_out,
-    finish_undos,
-)
+from hudi_table.table.commit.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
+from hudi_table.table.commit.undo import UNDOING, Undo, carry_out, finish_undos
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline

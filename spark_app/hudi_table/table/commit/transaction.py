@@ -28,13 +28,7 @@ from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-    planner_claim,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
 from hudi_table.model.timeline.touches import METADATA
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed

@@ -19,12 +19,7 @@ from hudi_table.codec.avro.container import write_container
 from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
 from hudi_table.model.timeline.chain import Kind
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.commit.rollback import (
     complete,
     delete_claim,

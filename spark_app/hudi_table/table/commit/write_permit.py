@@ -12,12 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
-from hudi_table.errors import (
-    ObjectNotFoundError,
-    OutcomeUnknownError,
-    UnavailableError,
-    WriteAbortedError,
-)
+from hudi_table.errors import ObjectNotFoundError, OutcomeUnknownError, UnavailableError, WriteAbortedError
 from hudi_table.model.names import CHAIN, HOODIE, MarkerType, join, marker_path
 from hudi_table.model.timeline.chain import ChainEntry as Entry
 from hudi_table.model.timeline.chain import Kind, entry_path, sequence_of

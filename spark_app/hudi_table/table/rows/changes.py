@@ -9,13 +9,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvariantError
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.model.table.cdc import (
-    AFTER,
-    BEFORE,
-    KEY,
-    OP,
-    TIME,
-)
+from hudi_table.model.table.cdc import AFTER, BEFORE, KEY, OP, TIME
 from hudi_table.table.rows.merge import one_chunk
 
 

@@ -14,16 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_table.model.names import ALL_META_COLUMNS
-from hudi_table.table.rows.merge import (
-    ALWAYS_DELETE,
-    FLAGGED,
-    Mask,
-    Rows,
-    deleted,
-    dense_ranks,
-    key_groups,
-    one_chunk,
-)
+from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, Rows, deleted, dense_ranks, key_groups, one_chunk
 
 _NOT_FILLED = frozenset({*ALL_META_COLUMNS, ALWAYS_DELETE, FLAGGED})
 

@@ -14,12 +14,7 @@ from hudi_table.codec.log.blocks import BlockType, LogBlock
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.view.file_groups import LogFile

@@ -15,12 +15,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.hashes.javahash import java_string_hash
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.merge import MergeCounts, Merger, one_chunk
-from hudi_table.table.rows.spill import (
-    Codes,
-    GroupedRows,
-    give_back,
-    joined,
-)
+from hudi_table.table.rows.spill import Codes, GroupedRows, give_back, joined
 
 PARTS_MAX = 256
 

@@ -17,20 +17,9 @@ from typing import Any, BinaryIO
 
 from hudi_table.errors import CorruptTableError, InvalidRequestError, OutcomeUnknownError
 from hudi_table.table.store.errors import local_error
-from hudi_table.table.store.local_files import (
-    NewFile,
-    delete_file,
-    replace_file,
-    sync_folder,
-    write_all,
-)
+from hudi_table.table.store.local_files import NewFile, delete_file, replace_file, sync_folder, write_all
 from hudi_table.table.store.paths import STAGING_SUFFIX, check_folder, check_path
-from hudi_table.table.store.ports import (
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 _BUFFER = 1 << 20
 

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from hudi_table.model.names import join
-from hudi_table.table.store.ports import (
-    Names,
-    ObjectInfo,
-    Objects,
-    Storage,
-)
+from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 
 @dataclass(frozen=True, slots=True)

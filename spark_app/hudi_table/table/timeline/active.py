@@ -14,13 +14,7 @@ from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-    placed_instant,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again

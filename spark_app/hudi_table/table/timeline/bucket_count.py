@@ -10,14 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hudi_table.model.digits import whole
-from hudi_table.model.service.resizes import (
-    CHANGE,
-    HISTORY,
-    Resize,
-    parse_change,
-    parse_history,
-    render_history,
-)
+from hudi_table.model.service.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.model.timeline.instants import Action, comparable_time

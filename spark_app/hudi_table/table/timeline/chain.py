@@ -10,12 +10,7 @@ from collections.abc import Iterable
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.digits import whole
 from hudi_table.model.names import CHAIN
-from hudi_table.model.timeline.chain import (
-    ChainEntry,
-    Kind,
-    entry_path,
-    sequence_of,
-)
+from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path, sequence_of
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TAIL_AGE_SECONDS_MAX, ChainTail, TableContext

@@ -14,12 +14,7 @@ from dataclasses import dataclass, field
 from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import join
-from hudi_table.model.timeline.instants import (
-    Action,
-    Instant,
-    State,
-    comparable_time,
-)
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

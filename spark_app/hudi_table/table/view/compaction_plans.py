@@ -14,12 +14,7 @@ from typing import Any
 from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import join
-from hudi_table.model.timeline.instants import (
-    PLANNED_ACTIONS,
-    Action,
-    Instant,
-    State,
-)
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

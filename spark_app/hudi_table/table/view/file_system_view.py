@@ -18,15 +18,7 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import taken_files
-from hudi_table.table.view.file_groups import (
-    BaseFile,
-    BaseName,
-    FileGroup,
-    FileSlice,
-    LogFile,
-    StoredFile,
-    groups_of,
-)
+from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
 from hudi_table.table.view.listing import list_data_files, list_partitions, partitions_in
 
 __all__ = [

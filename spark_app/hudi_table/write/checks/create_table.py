@@ -23,13 +23,7 @@ from hudi_table.errors import (
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
 from hudi_table.model.options.known import admit, given
-from hudi_table.model.options.write_options import (
-    COLON_RULE,
-    CUSTOM_KEYS,
-    CUSTOM_MERGER,
-    QUARANTINE,
-    SUSPECT,
-)
+from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import (
     IndexSpec,
@@ -42,19 +36,9 @@ from hudi_table.model.table.config import (
     TableType,
 )
 from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
-from hudi_table.model.table.merging import (
-    PartialUpdates,
-    Payload,
-    payload_named,
-    payload_of,
-)
+from hudi_table.model.table.merging import PartialUpdates, Payload, payload_named, payload_of
 from hudi_table.model.table.partition_buckets import checked
-from hudi_table.model.table.properties import (
-    PAYLOAD,
-    one_complex_field,
-    stored_class,
-    table_payload,
-)
+from hudi_table.model.table.properties import PAYLOAD, one_complex_field, stored_class, table_payload
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings

@@ -30,13 +30,7 @@ from hudi_table.model.options.write_options import (
     operation_asked,
 )
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
-from hudi_table.model.table.config import (
-    IndexSpec,
-    IndexType,
-    MergeMode,
-    TableConfig,
-    TableType,
-)
+from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
 from hudi_table.model.table.index_properties import (
     BUCKETS,
     ENGINE,

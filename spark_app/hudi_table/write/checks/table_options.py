@@ -14,14 +14,7 @@ from hudi_table.model.options import values
 from hudi_table.model.options.known import given, renamed
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.config import IndexSpec, TableConfig, TableType
-from hudi_table.model.table.index_properties import (
-    ENGINE,
-    INDEX_CLASS,
-    INDEX_NAMES,
-    INDEX_TYPE,
-    index_spec,
-    names_in,
-)
+from hudi_table.model.table.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
 from hudi_table.model.table.merging import payload_named
 from hudi_table.model.table.properties import (
     GENERATOR_TYPES,

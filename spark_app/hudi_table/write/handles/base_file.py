@@ -20,27 +20,12 @@ from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import BaseFileFooter, BaseFileWriter, constant_column, read_batches, read_footer
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.model.names import (
-    COMMIT_SEQNO,
-    COMMIT_TIME,
-    META_COLUMNS,
-    RECORD_KEY,
-    BaseFileName,
-    MarkerType,
-    join,
-)
+from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY, BaseFileName, MarkerType, join
 from hudi_table.model.table.cdc import INSERT
 from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.combine import combined_per_key
-from hudi_table.table.rows.merge import (
-    ALWAYS_DELETE,
-    FLAGGED,
-    MergeCounts,
-    Merger,
-    deleted,
-    newest_per_key,
-)
+from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log

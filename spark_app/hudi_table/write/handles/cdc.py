@@ -20,12 +20,7 @@ from hudi_table.codec.log.blocks import BlockType
 from hudi_table.codec.log.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log.rows import avro_block
 from hudi_table.model.names import LogFileName, MarkerType, join
-from hudi_table.model.table.cdc import (
-    DELETE,
-    INSERT,
-    UPDATE,
-    Images,
-)
+from hudi_table.model.table.cdc import DELETE, INSERT, UPDATE, Images
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.changes import change_rows, change_schema
 from hudi_table.table.rows.merge import Merger, MergeRule

@@ -23,12 +23,7 @@ from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import MergeCounts
 from hudi_table.table.rows.row_order import RowOrder
 from hudi_table.table.rows.sorted_rows import PIECE_ROWS, SortedRows
-from hudi_table.write.handles.base_file import (
-    FileWork,
-    base_rows,
-    row_schema,
-    write_one,
-)
+from hudi_table.write.handles.base_file import FileWork, base_rows, row_schema, write_one
 from hudi_table.write.handles.compact import CompactionTask, slice_rows
 from hudi_table.write.workload import FileGroupTask
 

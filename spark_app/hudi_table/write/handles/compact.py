@@ -34,12 +34,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import ALWAYS_DELETE, MergeCounts, flags
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import LogFile
-from hudi_table.write.handles.base_file import (
-    FileWork,
-    base_rows,
-    row_schema,
-    write_one,
-)
+from hudi_table.write.handles.base_file import FileWork, base_rows, row_schema, write_one
 from hudi_table.write.handles.log import log_stat
 from hudi_table.write.handles.log_file import LogWriter
 from hudi_table.write.workload import FileGroupTask, LogPlace

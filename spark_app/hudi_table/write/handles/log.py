@@ -18,12 +18,7 @@ from hudi_table.codec.avro.schema import with_meta
 from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
-from hudi_table.table.rows.merge import (
-    ALWAYS_DELETE,
-    deleted,
-    flags,
-    one_chunk,
-)
+from hudi_table.table.rows.merge import ALWAYS_DELETE, deleted, flags, one_chunk
 from hudi_table.write.handles.log_file import LogWriter
 from hudi_table.write.workload import FileGroupTask
 
