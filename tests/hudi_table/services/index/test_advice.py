@@ -22,7 +22,7 @@ from hudi_table.services.index.advice import advice_words, advise, expected_erro
 from hudi_table.services.index.facts import COMMITS_SEEN_MAX, FILES_SEEN_MAX, index_facts
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
-from tests.hudi_table.codec.test_bloom_claims import numbered
+from tests.hudi_table.codec.bloom.test_claims import numbered
 from tests.support.recording import RecordingStorage, Trace
 from tests.support.written import SCHEMA, new_table, rows
 

@@ -24,7 +24,7 @@ from hudi_table.errors import (
 from hudi_table.table.store import local_files
 from hudi_table.table.store.opening import open_storage
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 
 
 def test_opening_a_base_makes_nothing(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from hudi_table.table.store.ports import Storage
 from tests.support.s3 import ACCESS, Replies, S3Server, running_s3, s3_replies
 
 pytestmark = pytest.mark.s3
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 
 
 def stream(storage: Storage) -> None:
