@@ -25,10 +25,12 @@ RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target
 COPY image/install-locked /usr/local/bin/
 
 FROM builder AS wheel
-COPY pyproject.toml README.md LICENSE NOTICE /src/
+COPY LICENSE NOTICE /src/
+COPY distributions /src/distributions
 COPY spark_app /src/spark_app
 COPY operator /src/operator
-RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels /src
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir /wheels \
+    /src/distributions/hudi-table /src/distributions/hudi-spark /src/distributions/hudi-operator
 
 FROM builder AS operator-packages
 COPY requirements/operator.txt /src/requirements/
@@ -47,14 +49,14 @@ COPY image/finish /usr/local/bin/
 RUN finish
 
 FROM operator-packages AS operator-app
-COPY image/install-wheel /usr/local/bin/
+COPY image/install-wheels /usr/local/bin/
 COPY --from=wheel /wheels /wheels
-RUN install-wheel hudi_operator.cli.run
+RUN install-wheels hudi_operator.cli.run hudi_table hudi_operator
 
 FROM spark-packages AS spark-app
-COPY image/install-wheel /usr/local/bin/
+COPY image/install-wheels /usr/local/bin/
 COPY --from=wheel /wheels /wheels
-RUN install-wheel hudi_spark.jobs.ingest_spark
+RUN install-wheels hudi_spark.jobs.ingest_spark hudi_table hudi_spark
 
 FROM python AS operator
 COPY --from=operator-packages /opt/hudi /opt/hudi

@@ -77,6 +77,11 @@ sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom, and hol
 e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
 	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)
 
+##@ Publish
+.PHONY: dist
+dist: setup ## Build what is published, dist/: a source archive and a wheel of each distribution (TAG=v1.2.3 compares the version)
+	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag $(TAG))
+
 ##@ Keep
 .PHONY: manifests options lock clean
 manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+VERSION = "spark_app/hudi_table/version.py"
 TARGETS = {"operator": "localhost/hudi-operator", "spark": "localhost/hudi-spark"}
 PULL_SECONDS = 120
 AUTHORITY = "/run/secrets/authority.crt"
@@ -87,7 +87,7 @@ def build(tool: str, target: str, base: str, tag: str) -> str:
     """One image; its name."""
     name = f"{TARGETS[target]}:{tag}"
     began = time.monotonic()
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = re.findall(r'^__version__ = "(.+)"$', (ROOT / VERSION).read_text(), re.MULTILINE)[0]
     seen = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     told = {"BASE": base, "VERSION": version, "REVISION": seen.stdout.strip() or "unknown"}
     arguments = [part for key, value in told.items() for part in ("--build-arg", f"{key}={value}")]

@@ -11,13 +11,14 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ROOT / "requirements" / "floors.toml"
-OWN = "hudi-operator"
+OWN = {"operator": {"hudi-table", "hudi-operator"}, "spark": {"hudi-table", "hudi-spark"}}
+"""The distributions of ours that an image holds, by the name of its lock."""
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)([^\\\n]*)", re.MULTILINE)
 
 
@@ -46,8 +47,8 @@ def too_old(kind: str, parts: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def judged(bill: Mapping[str, Any], lock: str) -> list[str]:
-    """What is wrong with an image, by its bill."""
+def judged(bill: Mapping[str, Any], lock: str, own: Set[str]) -> list[str]:
+    """What is wrong with an image, by its bill. `own`: the distributions of ours that it holds."""
     found: dict[str, list[tuple[str, str]]] = {"pypi": [], "maven": [], "deb": []}
     for part in bill["components"]:
         kind = part["purl"].partition(":")[2].partition("/")[0]
@@ -56,14 +57,14 @@ def judged(bill: Mapping[str, Any], lock: str) -> list[str]:
     wrong = [
         f"{name} {version} is in no lock"
         for name, version in found["pypi"]
-        if name != OWN and locked.get(name, ("",))[0] != version
+        if name not in own and locked.get(name, ("",))[0] != version
     ]
     wrong += [
         f"{name} {version} is locked and not there"
         for name, (version, always) in locked.items()
         if always and name not in here
     ]
-    wrong += [] if OWN in here else [f"{OWN} itself is not there"]
+    wrong += [f"{name} itself is not there" for name in sorted(own - set(here))]
     wrong += [] if found["deb"] else ["no package of Debian is there"]
     hashes = [part for part in bill["components"] if part["purl"].startswith("pkg:maven/")]
     wrong += [f"{part['name']} has no hash" for part in hashes if not part.get("hashes")]
@@ -71,9 +72,9 @@ def judged(bill: Mapping[str, Any], lock: str) -> list[str]:
 
 
 def main() -> None:
-    bill, lock = (Path(name).read_text() for name in sys.argv[1:3])
-    if wrong := judged(json.loads(bill), lock):
-        sys.exit("\n".join([f"{sys.argv[1]}:", *wrong]))
+    bill, lock = (Path(name) for name in sys.argv[1:3])
+    if wrong := judged(json.loads(bill.read_text()), lock.read_text(), OWN[lock.stem]):
+        sys.exit("\n".join([f"{bill}:", *wrong]))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ MAIN_LOCK = ROOT / "requirements" / "dev.txt"
 HUDI_LOCK = ROOT / "requirements" / "hudi.txt"
 JAR_PINS = ROOT / "requirements" / "jars.sha256"
 IVY = ROOT / ".cache" / "ivy"
+OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 
@@ -81,7 +82,8 @@ def make_environment(venv: Path, lock: Path) -> Path:
     env = installer_environment(python)
     run(*uv, "--compile-bytecode", "--require-hashes", "--no-deps", "-r", lock, env=env)
     if venv.name == ".venv":
-        run(*uv, "--quiet", "--no-deps", "--editable", ROOT, env=env)
+        ours = [part for folder in OWN for part in ("--editable", folder)]
+        run(*uv, "--quiet", "--no-deps", *ours, env=env)
     return python
 
 
@@ -129,7 +131,8 @@ def main() -> None:
     parser.add_argument("which", choices=["main", "hudi"])
     which = parser.parse_args().which
     if which == "main":
-        venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, ROOT / "pyproject.toml"], MAIN_LOCK
+        declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]
+        venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, *declared], MAIN_LOCK
     else:
         venv, sources, lock = ROOT / ".venv-hudi", [BUILD_LOCK, HUDI_LOCK, JAR_PINS], HUDI_LOCK
     wanted = digest([*sources, Path(__file__)])

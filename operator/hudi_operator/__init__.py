@@ -5,3 +5,7 @@ I/O and read no clock. Nothing here imports pyspark or `hudi_spark`: operator an
 
 Begin with `runtime/reconcile.py`, then `plan/table.py`.
 """
+
+from hudi_table.version import __version__
+
+__all__ = ["__version__"]

@@ -16,6 +16,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from hudi_table.version import __version__
+
 if TYPE_CHECKING:
     from hudi_spark.engine import SparkEngine
     from hudi_spark.frames import read, register
@@ -30,7 +32,7 @@ _HOMES = {
     "register": "hudi_spark.frames",
     "write": "hudi_spark.writer",
 }
-__all__ = ["SparkEngine", "read", "register", "write"]
+__all__ = ["SparkEngine", "__version__", "read", "register", "write"]
 
 
 def __getattr__(name: str) -> Any:
@@ -40,3 +42,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

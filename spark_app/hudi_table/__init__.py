@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hudi_table.version import __version__
+
 if TYPE_CHECKING:
     from hudi_table.api import (
         CommitResult,
@@ -21,10 +23,43 @@ if TYPE_CHECKING:
         register_merger,
         write_hudi,
     )
+    from hudi_table.errors import (
+        AccessDeniedError,
+        CommitStateUnknownError,
+        CorruptTableError,
+        ExpiredError,
+        HudiError,
+        InvalidDataError,
+        InvalidOptionError,
+        InvalidRequestError,
+        InvalidSchemaError,
+        InvariantError,
+        TableNotFoundError,
+        UnavailableError,
+        UnsupportedTableError,
+        WriteAbortedError,
+        WriteConflictError,
+    )
 
 __all__ = [
+    "AccessDeniedError",
     "CommitResult",
+    "CommitStateUnknownError",
+    "CorruptTableError",
+    "ExpiredError",
+    "HudiError",
     "HudiTable",
+    "InvalidDataError",
+    "InvalidOptionError",
+    "InvalidRequestError",
+    "InvalidSchemaError",
+    "InvariantError",
+    "TableNotFoundError",
+    "UnavailableError",
+    "UnsupportedTableError",
+    "WriteAbortedError",
+    "WriteConflictError",
+    "__version__",
     "create_table",
     "open_table",
     "register_key_generator",
@@ -36,6 +71,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'hudi_table' has no attribute {name!r}")
+    if name.endswith("Error"):
+        from hudi_table import errors
+
+        return getattr(errors, name)
     from hudi_table import api
 
     return getattr(api, name)

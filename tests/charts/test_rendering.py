@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import yaml
 from hudi_operator.api import crd
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.policies import read_policies
+from hudi_table.version import __version__
 from scripts import render_manifests
 from tests.support.api_server import ROOT
 from tests.support.audit import granted
@@ -107,11 +107,10 @@ def test_every_value_that_the_page_names_exists() -> None:
 
 
 def test_the_charts_have_the_version_of_the_project() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     for chart in (CHART, CRDS):
         said = yaml.safe_load((chart / "Chart.yaml").read_text())
-        assert said["appVersion"] == version
-        assert said["version"].replace("-dev.", ".dev") == version
+        assert said["appVersion"] == __version__
+        assert said["version"].replace("-dev.", ".dev") == __version__
 
 
 def test_what_is_derived_is_as_it_was_written() -> None:

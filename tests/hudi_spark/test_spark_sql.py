@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hudi_table import HudiTable, create_table, open_table
 from hudi_table.cli import main
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.services.sql_query import QueriedTable
+from tests.support.distributions import entry_points
 from tests.support.page_blocks import sections
 
 pytestmark = pytest.mark.spark
@@ -132,10 +132,8 @@ class TestSelect:
     ) -> None:
         installed = tmp_path / "site" / "ours-1.dist-info"
         installed.mkdir(parents=True)
-        project = (PAGE.parents[1] / "pyproject.toml").read_text()
-        value = re.search(r'"hudictl.engines"\]\nspark = "([\w.:]+)[^"]*"', project)
-        assert value is not None
-        (installed / "entry_points.txt").write_text(f"[hudictl.engines]\nspark = {value[1]}\n")
+        value = entry_points()["hudictl.engines"]["spark"]
+        (installed / "entry_points.txt").write_text(f"[hudictl.engines]\nspark = {value}\n")
         monkeypatch.syspath_prepend(str(installed.parent))
         query = "select city, count(*) n from this_table group by city order by city"
         assert main(["query", table.base_path, query, "--engine", "spark", "--format", "jsonl"]) == 0

@@ -1,4 +1,4 @@
-"""The wheel, installed into fresh environments: alone, and with each of its extras.
+"""The distributions as `make dist` builds them, installed into fresh environments: each alone, and with each of its extras.
 
 An environment gets what the wheel asks for, as it is locked, and nothing else.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata
@@ -18,24 +17,36 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hudi_table.cli.added_verbs import ENGINES_ELSEWHERE, VERBS_ELSEWHERE
 from hudi_table.cli.program import VERBS
+from hudi_table.version import __version__
+from scripts.build_dist import build
 from scripts.setup_env import installer_environment
+from tests.support.distributions import PROJECTS, entry_points, extras, needs
 
 ROOT = Path(__file__).parents[2]
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = {name: needed for name, needed in PROJECT["optional-dependencies"].items() if name != "dev"}
-WITH_EXTRA = {
-    "spark": "import hudi_spark.writer, hudi_spark.jobs.service, pyspark_hudi",
-    "query": "import duckdb; print(scan().to_duckdb().fetchall())",
-    "pandas": "scan().to_pandas()",
-    "polars": "scan().to_polars().collect()",
-    "operator": "import hudi_operator.cli.run, hudi_operator.handlers, hudi_operator.cli.kubectl.verb_status",
-    "aws": "import boto3",
-    "postgres": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
-    "bar": "from rich.progress import Progress",
+WITH = {
+    "hudi-table[query]": "import duckdb; print(scan().to_duckdb().fetchall())",
+    "hudi-table[pandas]": "scan().to_pandas()",
+    "hudi-table[polars]": "scan().to_polars().collect()",
+    "hudi-table[aws]": "import boto3",
+    "hudi-table[postgres]": "import hudi_table.index.keystore.postgres, adbc_driver_postgresql.dbapi",
+    "hudi-table[bar]": "from rich.progress import Progress",
+    "hudi-operator": "import hudi_operator.cli.run, hudi_operator.handlers, hudi_operator.cli.kubectl.verb_status",
+    "hudi-spark": "import hudi_spark.writer, hudi_spark.jobs.service, pyspark_hudi",
+    "hudi-operator[local]": "import hudi_operator.cli.local, hudi_spark.jobs.service",
 }
-"""What each extra is for."""
+"""What each distribution and each extra is for; the base install of hudi-table has tests of its own."""
+LARGE = {"hudi-spark", "hudi-operator[local]"}
+"""300 MB of Spark, and built from source where that was not kept."""
+BRINGS = {
+    "hudi-table[query]": {"query"},
+    "hudi-operator": {"status"},
+    "hudi-spark": {"query"},
+    "hudi-operator[local]": {"status", "local", "query"},
+}
+"""Verbs that hudictl shows then."""
 SETTINGS = installer_environment(Path(sys.executable))
 ARGUMENTS = {
     "read": ["--limit", "1"],
@@ -74,7 +85,7 @@ UV = Path(sys.executable).with_name("uv")
 
 
 def needed(requirements: list[str]) -> set[str]:
-    """The distributions that these requirements bring, their own requirements too."""
+    """The distributions that these requirements bring, their own requirements too; the project's own among them."""
     found: set[str] = set()
     left = [Requirement(text) for text in requirements]
     while left:
@@ -85,6 +96,9 @@ def needed(requirements: list[str]) -> set[str]:
         if name in found:
             continue
         found.add(name)
+        if name in PROJECTS:
+            left += [Requirement(text) for extra in one.extras or {""} for text in needs(name, extra)]
+            continue
         for text in metadata.requires(name) or ():
             inner = Requirement(text)
             extras = one.extras or {""}
@@ -114,22 +128,27 @@ def install(place: Path, *what: str | Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The interpreter of a fresh environment by extra ("" for the base install), made when it is first asked for: the wheel, and what
-    it declares that it needs."""
-    folder: Path = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files that `make dist` writes."""
+    folder: Path = tmp_path_factory.mktemp("dist")
+    return build(folder)
+
+
+@pytest.fixture(scope="module")
+def environment(built: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The interpreter of a fresh environment by what is asked for (`hudi-table[query]`), made when it is first asked for: our wheels,
+    and what they declare that they need."""
+    wheels = {path.name.split("-")[0].replace("_", "-"): path for path in built if path.suffix == ".whl"}
     locks = [(ROOT / "requirements" / f"{name}.txt").read_text() for name in ("build", "dev")]
     pins = {found[1]: found[0] for text in locks for found in LOCKED.finditer(text)}
 
     @cache
-    def made(extra: str) -> Path:
+    def made(asked: str) -> Path:
         place: Path = tmp_path_factory.mktemp("environment")
         subprocess.run([UV, "venv", "--quiet", "--clear", "--python", sys.executable, place], check=True)
         python = place / "bin" / "python"
-        names = sorted(needed([*PROJECT["dependencies"], *EXTRAS.get(extra, ())]))
+        brought = needed([asked])
+        names = sorted(brought - set(PROJECTS))
         listed = place / "locked.txt"
         # pyspark comes as a source: what builds it goes again.
         for group in (["setuptools"], names) if "pyspark" in names else (names,):
@@ -137,7 +156,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
             install(python, "--require-hashes", "-r", listed)
         if "pyspark" in names:
             subprocess.run([UV, "pip", "uninstall", "--quiet", "--python", python, "setuptools"], check=True)
-        install(python, wheel)
+        install(python, *(wheels[name] for name in sorted(brought & set(PROJECTS))))
         subprocess.run([UV, "pip", "check", "--quiet", "--python", python], check=True)
         return python
 
@@ -155,7 +174,7 @@ def listed(python: Path) -> set[str]:
 
 
 def test_the_base_install_lists_no_verb_that_cannot_run(environment: Callable[[str], Path], tmp_path: Path) -> None:
-    python = environment("")
+    python = environment("hudi-table")
     verbs = listed(python)
     assert verbs >= set(VERBS) - {"query"}
     assert not verbs & {"query", "status", "local", "approve", "why"}
@@ -170,31 +189,56 @@ def test_the_base_install_lists_no_verb_that_cannot_run(environment: Callable[[s
     assert set(ended) == {call[0] for call in calls}, done.stderr
     assert "not installed" not in done.stderr
     assert "Invariant" not in done.stderr
-    asked = ran(python, "-m", "hudi_table", "status")
-    assert asked.returncode != 0
-    assert "pip install 'hudi-operator[operator]' brings it" in asked.stderr
 
 
 def test_the_base_install_names_what_installs_a_library_that_is_missing(environment: Callable[[str], Path]) -> None:
+    python = environment("hudi-table")
     for method, extra in (("to_pandas", "pandas"), ("to_polars", "polars"), ("to_duckdb", "query")):
-        done = ran(environment(""), "-c", f"{SCAN}scan().{method}()")
-        assert f"pip install 'hudi-operator[{extra}]' brings it" in done.stderr
-    for engine, extra in (("duckdb", "query"), ("spark", "spark")):
-        asked = ran(environment(""), "-m", "hudi_table", "query", "select 1", "--table", "t=x", "--engine", engine)
-        assert f"pip install 'hudi-operator[{extra}]'" in asked.stderr
+        done = ran(python, "-c", f"{SCAN}scan().{method}()")
+        assert f"pip install 'hudi-table[{extra}]' brings it" in done.stderr
+    for engine, name in (("duckdb", "hudi-table[query]"), ("spark", "hudi-spark")):
+        asked = ran(python, "-m", "hudi_table", "query", "select 1", "--table", "t=x", "--engine", engine)
+        assert f"pip install '{name}'" in asked.stderr
+    for verb, name in (("status", "hudi-operator"), ("local", "hudi-operator[local]")):
+        asked = ran(python, "-m", "hudi_table", verb)
+        assert asked.returncode != 0
+        assert f"pip install '{name}' brings it" in asked.stderr
 
 
-def test_every_extra_is_tried() -> None:
-    assert set(WITH_EXTRA) == set(EXTRAS)
+def test_the_operator_without_spark_names_what_brings_it(environment: Callable[[str], Path]) -> None:
+    python = environment("hudi-operator")
+    assert "local" not in listed(python)
+    asked = ran(python, "-m", "hudi_table", "local")
+    assert "pip install 'hudi-operator[local]' brings it" in asked.stderr
+
+
+def test_verbs_and_engines_of_other_distributions_are_known_to_the_base_install() -> None:
+    groups = entry_points()
+    assert set(VERBS_ELSEWHERE) == set(groups["hudictl.verbs"])
+    assert set(ENGINES_ELSEWHERE) == set(groups["hudictl.engines"])
+
+
+def test_the_example_of_the_package_s_page_runs_on_the_base_install(
+    environment: Callable[[str], Path], tmp_path: Path
+) -> None:
+    page = (ROOT / "distributions" / "hudi-table" / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    shown = f"{example}print(late.to_pylist())\nimport hudi_table; print(hudi_table.__version__)"
+    done = subprocess.run(
+        [environment("hudi-table"), "-I", "-c", shown], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["[{'flight_id': 'AA-1141'}]", __version__], done.stderr
+
+
+def test_every_distribution_and_every_extra_is_tried() -> None:
+    every = {f"{name}[{extra}]" for name in PROJECTS for extra in extras(name)} | set(PROJECTS)
+    assert set(WITH) == every - {"hudi-table"}
 
 
 @pytest.mark.parametrize(
-    "extra",
-    # 300 MB, and built from source where that was not kept.
-    [pytest.param(extra, marks=pytest.mark.at_scale(2) if extra == "spark" else ()) for extra in WITH_EXTRA],
+    "asked", [pytest.param(asked, marks=pytest.mark.at_scale(2) if asked in LARGE else ()) for asked in WITH]
 )
-def test_an_extra_brings_all_that_its_part_imports(environment: Callable[[str], Path], extra: str) -> None:
-    done = ran(environment(extra), "-c", f"{SCAN}{WITH_EXTRA[extra]}")
+def test_what_is_installed_brings_all_that_its_part_imports(environment: Callable[[str], Path], asked: str) -> None:
+    done = ran(environment(asked), "-c", f"{SCAN}{WITH[asked]}")
     assert done.returncode == 0, done.stderr
-    brings = {"operator": {"status", "local"}, "query": {"query"}, "spark": {"query"}}
-    assert listed(environment(extra)) >= brings.get(extra, set())
+    assert listed(environment(asked)) >= BRINGS.get(asked, set())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 
 from tests.pages.test_stories import ON_SPARK, SPARK_BLOCKS, told
+from tests.support.distributions import entry_points
 from tests.support.page_blocks import Block, every_block
-from tests.tidy.sources import ROOT
 
 NOT_RUN = {
     "docs/architecture.md#1": "a drawing",
@@ -32,7 +32,7 @@ def test_every_block_is_taken_by_a_test() -> None:
 
 def test_entry_points_that_a_page_shows_are_ours_or_its_own() -> None:
     shown = [tomllib.loads(block.text) for block in every_block() if block.kind == "toml"]
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    groups = entry_points()
     assert len(shown) == 2
     for each in shown:
         ((group, entries),) = each["project"]["entry-points"].items()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.distributions import entry_points
 from tests.tidy.sources import ROOT, Source, production_sources, project_files
 
 # Where the one clock of a table lives, and the few other places that may look at a clock, each with its reason.
@@ -165,13 +166,13 @@ def test_no_module_is_dead() -> None:
     sources = production_sources()
     used = {module for source in sources for module in imported_modules(source)}
     prefixes = tuple(prefix for source in sources for prefix in started_by_prefix(source))
-    entry_points = re.findall(r'= "([a-z_.]+):[a-z_]+(?: \[[a-z]+\])?"', (ROOT / "pyproject.toml").read_text())
+    started = {value.partition(":")[0] for group in entry_points().values() for value in group.values()}
     dead = [
         source.path
         for source in sources
         if not source.path.endswith("__init__.py")
         and source.module not in used
-        and source.module not in entry_points
+        and source.module not in started
         and not source.module.startswith(prefixes)
         and not STARTED_BY_NAME.search(source.module)
     ]

@@ -5,15 +5,31 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
 from hudi_operator import errors as operator_errors
 from hudi_table import errors
+from tests.support.distributions import PROJECTS
 from tests.tidy.sources import ROOT, project_files
 
-TEXT = (".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".in", ".cfg", ".json", ".sh", "Makefile", "run", ".sha256")
+TEXT = (
+    ".py",
+    ".md",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".txt",
+    ".in",
+    ".cfg",
+    ".json",
+    ".sh",
+    "Makefile",
+    "run",
+    ".sha256",
+    ".cff",
+    ".editorconfig",
+)
 
 # `hudictl explain` prints these, so they are part of the package.
 PAGES = ROOT / "spark_app" / "hudi_table" / "cli" / "pages"
@@ -55,7 +71,7 @@ def test_the_locks_name_no_package_index() -> None:
 
 
 def test_every_locked_package_carries_a_hash() -> None:
-    for name in ("build", "dev", "hudi"):
+    for name in ("build", "dev", "hudi", "operator", "spark", "sbom"):
         packages = re.split(r"\n(?=[a-z0-9])", (ROOT / "requirements" / f"{name}.txt").read_text())
         pinned = [package for package in packages if "==" in package]
         assert pinned
@@ -63,8 +79,7 @@ def test_every_locked_package_carries_a_hash() -> None:
 
 
 def test_the_base_install_is_small() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[<>=\[]", need)[0] for need in project["dependencies"]}
+    names = {re.split(r"[<>=\[]", need)[0] for need in PROJECTS["hudi-table"]["dependencies"]}
     assert names == {"pyarrow", "numpy", "fastavro", "obstore", "pyyaml"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts.check_sbom import judged, pins, too_old
+from scripts.check_sbom import OWN, judged, pins, too_old
 from tests.tidy.sources import ROOT
 
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -73,6 +73,7 @@ def bill(**changes: Any) -> dict[str, Any]:
     """Of a little image that is right."""
     parts = {
         "a": ("pypi", "1.0"),
+        "hudi-table": ("pypi", "0.1"),
         "hudi-operator": ("pypi", "0.1"),
         "dpkg": ("deb/debian", "1"),
         "avro": ("maven/x", "1.12.1"),
@@ -101,4 +102,4 @@ LOCK = "a==1.0 \\\n    --hash=sha256:0\nwin==2 ; sys_platform == 'win32' \\\n   
     ],
 )  # fmt: skip
 def test_what_an_image_holds_is_held_against_its_lock_and_the_floors(changes: dict[str, Any], said: list[str]) -> None:
-    assert judged(bill(**changes), LOCK) == said
+    assert judged(bill(**changes), LOCK, OWN["operator"]) == said

@@ -19,6 +19,13 @@ GROUP = "hudictl.verbs"
 ENGINES = "hudictl.engines"
 """Entry points of engines of `query`: name = engine, value = a function of the statement, the tables by name and the most rows
 that are needed (None: all), which returns a context manager that gives a `pyarrow.RecordBatchReader`."""
+VERBS_ELSEWHERE = {
+    **dict.fromkeys(("status", "plan", "approve", "run", "why", "logs", "report"), "hudi-operator"),
+    "local": "hudi-operator[local]",
+}
+"""The project's own verbs that are not in this package, and what installs them; `--help` lists them where they are installed."""
+ENGINES_ELSEWHERE = {"spark": "hudi-spark"}
+"""The same of engines."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

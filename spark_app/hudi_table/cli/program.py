@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from hudi_table.cli import exits
-from hudi_table.cli.added_verbs import ENGINES, AddedVerb, added_verbs, entry_points
+from hudi_table.cli.added_verbs import ENGINES, VERBS_ELSEWHERE, AddedVerb, added_verbs, entry_points
 from hudi_table.cli.output import FORMATS, note
 from hudi_table.cli.service_verbs import SERVICE_VERBS
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError
 from hudi_table.model.queries import QUERIES
 from hudi_table.model.table.cdc import Images
+from hudi_table.version import __version__
 
 VERBS = {
     "info": "what a table is: key, partitions, index, size, newest commit",
@@ -81,6 +82,9 @@ def _run(arguments: list[str]) -> int:
             )
         verb: Callable[[list[str]], int] = added[arguments[0]].load()
         return verb(arguments[1:])
+    if arguments and arguments[0] in VERBS_ELSEWHERE and arguments[0] not in added:
+        brings = VERBS_ELSEWHERE[arguments[0]]
+        raise InvalidRequestError(f"hudictl {arguments[0]} is not installed here: pip install '{brings}' brings it")
     parser = _parser(added)
     try:
         parsed = parser.parse_args(arguments)
@@ -111,7 +115,9 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument(
+        "--version", action="version", version=f"hudictl {__version__}", help="show the version and exit"
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     # A verb that has no help is not listed: asked for all the same, it names what it lacks.
     listed: dict[str, dict[str, Any]] = {name: {"help": text} for name, text in VERBS.items()}
@@ -230,19 +236,6 @@ def _count(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"{value} is negative")
     return value
-
-
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for: that import is slow."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib import metadata
-
-        try:
-            version = metadata.version("hudi-operator")
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        parser.exit(0, f"hudictl {version}\n")
 
 
 def _first_line(entry: AddedVerb) -> str:

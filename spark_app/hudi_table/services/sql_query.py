@@ -61,7 +61,7 @@ def duckdb_rows(sql: str, tables: Mapping[str, QueriedTable]) -> Iterator[pa.Rec
         import duckdb
     except ImportError as error:
         raise InvalidRequestError(
-            "SQL needs DuckDB, which is not installed: pip install 'hudi-operator[query]'"
+            "SQL needs DuckDB, which is not installed: pip install 'hudi-table[query]'"
         ) from error
 
     with TemporaryDirectory(prefix="hudi-query-") as scratch:

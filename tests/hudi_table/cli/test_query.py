@@ -152,7 +152,7 @@ def test_without_duckdb_it_says_what_to_install(lake: Path, tmp_path: Path) -> N
     (tmp_path / "duckdb.py").write_text("raise ModuleNotFoundError('duckdb')")
     done = hudictl("query", str(lake / "flights"), "select 1", path=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'hudi-operator[query]'" in done.stderr
+    assert "pip install 'hudi-table[query]'" in done.stderr
 
 
 def test_in_a_process_of_its_own_it_says_nothing_else(lake: Path) -> None:

@@ -299,7 +299,7 @@ def test_a_library_that_is_missing_is_named_with_what_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     name = {"duckdb": "query"}.get(module, module)
-    with pytest.raises(InvalidRequestError, match=rf"{module} is not installed: pip install 'hudi-operator\[{name}\]'"):
+    with pytest.raises(InvalidRequestError, match=rf"{module} is not installed: pip install 'hudi-table\[{name}\]'"):
         getattr(table.scan(), method)()
 
 

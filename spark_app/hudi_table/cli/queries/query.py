@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 
 from hudi_table.cli import exits
-from hudi_table.cli.added_verbs import ENGINES, entry_points
+from hudi_table.cli.added_verbs import ENGINES, ENGINES_ELSEWHERE, entry_points
 from hudi_table.cli.opened import read_arguments
 from hudi_table.cli.program import storage_options
 from hudi_table.cli.rows import Shown
@@ -60,6 +60,9 @@ def _engine(name: str) -> Engine:
     if name == "duckdb":
         return lambda sql, tables, _: duckdb_rows(sql, tables)
     known = entry_points(ENGINES)
+    if name not in known and name in ENGINES_ELSEWHERE:
+        brings = ENGINES_ELSEWHERE[name]
+        raise InvalidRequestError(f"the engine {name} is not installed here: pip install '{brings}' brings it")
     if name not in known:
         raise InvalidRequestError(f"there is no engine {name!r}: there is {', '.join(['duckdb', *known])}")
     if missing := known[name].missing():

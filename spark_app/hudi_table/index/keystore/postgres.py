@@ -51,7 +51,7 @@ def open_postgres(variable: str, namespace: str, secret: str = "") -> Iterator[P
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise InvalidRequestError(
-            "the index postgres needs the driver adbc-driver-postgresql; install hudi-operator[postgres]"
+            "the index postgres needs the driver adbc-driver-postgresql: pip install 'hudi-table[postgres]' brings it"
         ) from None
     given = secret or os.environ.get(variable)
     if not given:

@@ -21,9 +21,7 @@ def extra(module: str, name: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise InvalidRequestError(
-            f"{module} is not installed: pip install 'hudi-operator[{name}]' brings it"
-        ) from error
+        raise InvalidRequestError(f"{module} is not installed: pip install 'hudi-table[{name}]' brings it") from error
 
 
 class ArrowResult(ABC):

@@ -146,7 +146,7 @@ def _profile_provider() -> Any:
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError as error:
         raise InvalidOptionError(
-            "the AWS profile can only be read with boto3: install hudi-operator[aws], or set AWS_ACCESS_KEY_ID and "
+            "the AWS profile can only be read with boto3: pip install 'hudi-table[aws]' brings it, or set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY",
         ) from error
     return Boto3CredentialProvider()

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from hudi_operator.api.fields.sections import MetadataPartition
 from hudi_operator.cli.kubectl.program import INDEXES, TYPES, VERBS, main
 from hudi_table.model.service.services import ServiceType
+from tests.support.distributions import PROJECTS, entry_points
 
 ROOT = Path(__file__).resolve().parents[4]
 FOLDER = ROOT / "operator" / "hudi_operator" / "cli" / "kubectl"
@@ -70,11 +70,10 @@ def test_every_type_of_service_can_be_asked_for() -> None:
 
 
 def test_hudictl_has_the_verbs_but_those_of_its_own() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    verbs = project["entry-points"]["hudictl.verbs"]
-    added = {name for name in VERBS if verbs.get(name) == f"hudi_operator.cli.kubectl.verb_{name}:main [operator]"}
+    verbs = entry_points()["hudictl.verbs"]
+    added = {name for name in VERBS if verbs.get(name) == f"hudi_operator.cli.kubectl.verb_{name}:main"}
     assert set(VERBS) - added == {"timeline"}
-    assert project["scripts"]["kubectl-hudi"] == "hudi_operator.cli.kubectl.program:main"
+    assert PROJECTS["hudi-operator"]["scripts"]["kubectl-hudi"] == "hudi_operator.cli.kubectl.program:main"
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ class TestSecrets:
         with pytest.raises(InvalidOptionError, match="set the environment variable NO_SUCH_VARIABLE"):
             table.upsert(rows(("a", "x", 1)))
         monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-        with pytest.raises(InvalidRequestError, match=r"install hudi-operator\[postgres\]"):
+        with pytest.raises(InvalidRequestError, match=r"pip install 'hudi-table\[postgres\]'"):
             table.upsert(rows(("a", "x", 1)))
         assert contents(open_table(table.base_path)) == []
 

@@ -1,0 +1,1 @@
+../pinned.py

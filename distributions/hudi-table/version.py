@@ -1,0 +1,1 @@
+../../spark_app/hudi_table/version.py
