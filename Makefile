@@ -80,7 +80,7 @@ e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBE
 ##@ Publish
 .PHONY: dist
 dist: setup ## Build what is published, dist/: a source archive and a wheel of each distribution (TAG=v1.2.3 compares the version)
-	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag $(TAG))
+	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag "$(TAG)")
 
 ##@ Keep
 .PHONY: manifests options lock clean

@@ -93,7 +93,7 @@ def test_a_package_index_would_take_them(built: list[Path]) -> None:
 
 
 def test_a_tag_of_another_version_is_not_built(tmp_path: Path) -> None:
-    command = [sys.executable, "scripts/build_dist.py", "--tag", "v9.9.9", "--out", tmp_path]
+    command = [sys.executable, "scripts/build_dist.py", "--tag", "v9.9.9", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert f"v{__version__}" in done.stderr
