@@ -64,6 +64,8 @@ def test_the_server_takes_every_object_and_the_pods_are_restricted(server: ApiSe
         eventually(lambda: len(pods(server)) == count, f"{count} pods are not admitted")
         notes = helm.done("get", "notes", RELEASE, "--namespace", NAMESPACE)
         assert "helm test hudi-operator --namespace hudi-operator" in notes
+        knows_namespaces = values.get("watchNamespaces") or values.get("jobs", {}).get("namespaces")
+        assert ("They start no executors" in notes) == (not knows_namespaces)
     eventually(lambda: not pods(server), "the pods stay")
 
 

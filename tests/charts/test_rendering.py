@@ -33,6 +33,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"workers": 0}, "workers"),
     ({"metrics": {"port": 80}}, "metrics.port"),
     ({"metrics": {"podMonitor": {"interval": "often"}}}, "metrics.podMonitor.interval"),
+    ({"metrics": {"prometheusRule": {"thresholds": {"logs": 1}}}}, "metrics.prometheusRule.thresholds"),
+    (
+        {"metrics": {"prometheusRule": {"thresholds": {"logBytes": "1 GB"}}}},
+        "metrics.prometheusRule.thresholds.logBytes",
+    ),
+    ({"metrics": {"prometheusRule": {"runbookUrl": "https://wiki.example"}}}, "metrics.prometheusRule.runbookUrl"),
+    (
+        {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
+        "metrics.podMonitor and metrics.serviceMonitor",
+    ),
     ({"networkPolicy": {"enable": False}}, "networkPolicy"),
     ({"launchers": {"sparkOperator": True}}, "launchers.sparkOperator"),
     ({"jobs": {"driverServiceAccount": {"name": ""}}}, "jobs.driverServiceAccount"),
@@ -269,6 +279,11 @@ def test_what_needs_other_definitions_is_off_until_it_is_asked_for(helm: Helm) -
     assert "monitoring.coreos.com" not in groups
     kinds = [each["kind"] for each in helm.template(MATRIX["monitored"])]
     assert {"PodMonitor", "PrometheusRule"} <= set(kinds)
+    assert "Service" not in kinds
+    by_service = helm.template(MATRIX["monitored-by-service"])
+    service, monitor = only(by_service, "Service"), only(by_service, "ServiceMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
 
 
 def test_nothing_but_one_port_is_reached(helm: Helm) -> None:

@@ -25,8 +25,11 @@ from hudi_operator.cli.kubectl.verb_status import columns
 from tests.support.page_blocks import Block, every_block
 from tests.tidy.sources import ROOT
 
-BUILTIN = {"secret", "service", "deployment", "job", "jobs", "configmap"}
-VERBS = {"apply", "create", "get", "wait", "port-forward", "annotate", "delete", "describe", "hudi"}
+BUILTIN = {
+    "secret", "service", "deployment", "job", "jobs", "configmap", "pods", "lease",
+    "role", "rolebinding", "clusterrole", "clusterrolebinding",
+}  # fmt: skip
+VERBS = {"apply", "create", "get", "wait", "port-forward", "annotate", "delete", "describe", "logs", "hudi"}
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
 
 
@@ -90,8 +93,8 @@ def values_of(chart: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.parametrize(("block", "words"), called("helm"), ids=str)
 def test_helm_is_given_charts_and_values_that_are_there(block: Block, words: list[str]) -> None:
-    assert words[0] in ("install", "upgrade", "test")
-    if words[0] == "test":
+    assert words[0] in ("install", "upgrade", "test", "history", "rollback")
+    if words[0] not in ("install", "upgrade"):
         return
     assert (ROOT / words[2] / "Chart.yaml").exists()
     values, schema = values_of(words[2])

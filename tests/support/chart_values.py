@@ -10,6 +10,10 @@ MONITORING: dict[str, Any] = {
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "dashboard": {"enabled": True},
 }
+BY_SERVICE: dict[str, Any] = {
+    "serviceMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True, "thresholds": {"queueSeconds": 60}},
+}
 CLOSED: dict[str, Any] = {
     "enabled": True,
     "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
@@ -61,6 +65,7 @@ MATRIX: dict[str, dict[str, Any]] = {
                   "pullPolicy": "Always", "pullSecrets": ["registry", "mirror"]},
     },
     "monitored": {"metrics": MONITORING | {"port": 9090}},
+    "monitored-by-service": {"metrics": BY_SERVICE},
     "closed-network": {"networkPolicy": CLOSED},
     "closed-jobs": {"jobs": {"networkPolicy": {"egress": CLOSED["egress"]}}, "watchNamespaces": ["lake-a"]},
     "spark-operators": {
