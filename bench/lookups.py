@@ -26,6 +26,7 @@ from bench.process import Contender
 from bench.race import Times
 from bench.rows import Workload, read
 from bench.settings import KEY
+from hudi_table.arguments import SortModeName
 
 SECONDS_MAX = 0.3
 COUNTS = (100, 1)
@@ -91,7 +92,7 @@ def _table(load: Workload, base: Path, way: str) -> int:
             "hoodie.parquet.max.file.size": str(1 << 30),
             "hoodie.copyonwrite.record.size.estimate": str((1 << 30) // each),
         }
-        order = "none" if way == "record index" else "global"
+        order: SortModeName = "none" if way == "record index" else "global"
         table.write(read(load.base), operation="bulk_insert", sort_mode=order, options=options | small)
     if way == "statistics":
         table.build_metadata(["column_stats"])

@@ -20,7 +20,7 @@ BUCKET_INDEX = {"type": "Bucket", "buckets": BUCKETS}
 
 
 def created(
-    rows: Path, base: Path, bloom: bool, table_type: str, index: str | Mapping[str, Any] = BUCKET_INDEX
+    rows: Path, base: Path, bloom: bool, table_type, index: str | Mapping[str, Any] = BUCKET_INDEX
 ) -> HudiTable:
     """A table for these rows, without any."""
     return create_table(

@@ -35,13 +35,15 @@ _HOMES = {
 __all__ = ["SparkEngine", "__version__", "read", "register", "write"]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name at its first use: importing this package starts no JVM and imports no pyspark."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # or a name that is misspelt would pass for one of any type
 
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        """Load a public name at its first use: importing this package starts no JVM and imports no pyspark."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
@@ -29,6 +30,7 @@ from hudi_spark.in_driver import small_rows
 from hudi_spark.routing.routes import Profile, Routing, profile, route
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable, open_table
+from hudi_table.arguments import OperationName
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
@@ -67,8 +69,8 @@ _RESULT = "ordinal int, payload binary"
 
 def write(
     df: DataFrame | None,
-    table: HudiTable | str,
-    operation: str | None = None,
+    table: HudiTable | str | Path,
+    operation: OperationName | None = None,
     *,
     options: Mapping[str, str] | None = None,
     extra_metadata: Mapping[str, str] | None = None,
@@ -83,10 +85,10 @@ def write(
     once or more, so it must give the same rows each time; persist it if it does not. `progress` hears the beginning and the end of
     each step, since tasks end in other processes. Raises what `write_hudi` raises.
     """
-    opened = open_table(table) if isinstance(table, str) else table
+    opened = table if isinstance(table, HudiTable) else open_table(table)
     given = dict(options or {})
-    operation, partitions = operation_asked(operation, given), partitions_asked(partitions, given)
-    request = WriteRequest(operation, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
+    asked, partitions = operation_asked(operation, given), partitions_asked(partitions, given)
+    request = WriteRequest(asked, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
     if df is None:
         return opened.write(
             None, operation=operation, partitions=partitions, options=options, batch=batch, progress=progress
@@ -94,7 +96,7 @@ def write(
     ctx = opened.context
     check_inline(ctx, request.options)
     result = _write(ctx, df, request, progress)
-    engine = reporting(SparkEngine(df.sparkSession), operation, progress)
+    engine = reporting(SparkEngine(df.sparkSession), asked, progress)
     if not result.replayed:
         run_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
     return result

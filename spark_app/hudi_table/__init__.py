@@ -68,16 +68,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'hudi_table' has no attribute {name!r}")
-    if name.endswith("Error"):
-        from hudi_table import errors
+if not TYPE_CHECKING:  # or a name that is misspelt would pass for one of any type
 
-        return getattr(errors, name)
-    from hudi_table import api
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'hudi_table' has no attribute {name!r}")
+        if name.endswith("Error"):
+            from hudi_table import errors
 
-    return getattr(api, name)
+            return getattr(errors, name)
+        from hudi_table import api
+
+        return getattr(api, name)
 
 
 def __dir__() -> list[str]:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import pyarrow as pa
-
+from hudi_table.arguments import (
+    ArrowStream,
+    IfExists,
+    MergeModeName,
+    OperationName,
+    PartialUpdatesName,
+    SchemaLike,
+    SortModeName,
+    TableTypeName,
+    WriteOptions,
+    schema_of,
+)
 from hudi_table.metadata.port import open_context
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
 from hudi_table.model.progress import ProgressFunction
@@ -22,6 +32,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.checks.create_table import TableSpec, create
 from hudi_table.write.functions import register_key_generator, register_merger
@@ -45,16 +56,26 @@ __all__ = [
 class HudiTable(Rewrites, Upkeep):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        """The fields of the record key; none in a table of inserts alone."""
+        return self.context.config.record_key
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's `hoodie.properties` as they are now: one request. Changing what is returned changes nothing."""
+        return read_properties(self.context.storage, self.context.clock)
+
     def write(
         self,
-        data: Any,
+        data: ArrowStream | None,
         *,
-        operation: str | None = None,
+        operation: OperationName | None = None,
         max_memory: int = DEFAULT_MEMORY,
         options: Mapping[str, str] | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         batch: str | None = None,
-        sort_mode: str | None = None,
+        sort_mode: SortModeName | None = None,
         partitions: Sequence[str] = (),
         engine: Engine | None = None,
         progress: ProgressFunction | None = None,
@@ -78,20 +99,22 @@ class HudiTable(Rewrites, Upkeep):
         run_inline(self.context, result.instant, chosen, engine, max_memory=max_memory)
         return result
 
-    def upsert(self, data: Any, **more: Any) -> CommitResult:
+    def upsert(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
         """Insert new keys, update known ones."""
         return self.write(data, operation="upsert", **more)
 
-    def insert(self, data: Any, **more: Any) -> CommitResult:
+    def insert(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
         """Insert rows without looking for their keys."""
         return self.write(data, operation="insert", **more)
 
-    def delete(self, data: Any, **more: Any) -> CommitResult:
+    def delete(self, data: ArrowStream, **more: Unpack[WriteOptions]) -> CommitResult:
         """Delete the rows of the given keys; `data` needs the record key and partition columns only."""
         return self.write(data, operation="delete", **more)
 
 
-def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None) -> HudiTable:
+def open_table(
+    uri: str | Path, *, as_of: Moment | None = None, storage_options: Mapping[str, str] | None = None
+) -> HudiTable:
     """Open the Hudi table at `uri` (a path, or a URI of local disk, memory or an object store).
 
     `as_of` (17 digits or a shorter prefix, an ISO date or time, a datetime) fixes the moment that reads see.
@@ -103,14 +126,14 @@ def open_table(uri: str, *, as_of: Moment | None = None, storage_options: Mappin
 
 def create_table(
     uri: str | Path,
-    schema: pa.Schema,
+    schema: SchemaLike,
     *,
     record_key: str | Sequence[str] | None = None,
     partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] | None = None,
     ordering_fields: str | Sequence[str] | None = None,
-    type: str | None = None,  # noqa: A002 - the name of the resource's field
-    merge_mode: str | None = None,
-    partial_updates: str | None = None,
+    type: TableTypeName | None = None,  # noqa: A002 - the name of the resource's field
+    merge_mode: MergeModeName | None = None,
+    partial_updates: PartialUpdatesName | None = None,
     merger: str | None = None,
     key_generator: str | None = None,
     index: str | Mapping[str, Any] | IndexSpec | None = None,
@@ -118,11 +141,13 @@ def create_table(
     database: str | None = None,
     hive_style: bool | None = None,
     url_encode: bool | None = None,
-    if_exists: str = "error",
+    if_exists: IfExists = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Create an empty Hudi table (version 6) at `uri` and open it. Names and values are those of the resource.
+
+    `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow types.
 
     `partition_by`: field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
     `"GlobalSimple"`, `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
@@ -135,7 +160,7 @@ def create_table(
     """
     own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
     spec = TableSpec(
-        schema=schema,
+        schema=schema_of(schema),
         record_key=record_key,
         partition_by=partition_by,
         ordering_fields=ordering_fields,
@@ -154,14 +179,14 @@ def create_table(
 
 def write_hudi(
     table_or_uri: HudiTable | str | Path,
-    data: Any,
+    data: ArrowStream | None,
     *,
-    operation: str | None = None,
+    operation: OperationName | None = None,
     max_memory: int = DEFAULT_MEMORY,
     options: Mapping[str, str] | None = None,
     extra_metadata: Mapping[str, str] | None = None,
     batch: str | None = None,
-    sort_mode: str | None = None,
+    sort_mode: SortModeName | None = None,
     partitions: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,

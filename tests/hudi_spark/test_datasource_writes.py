@@ -78,7 +78,7 @@ class TestWriter:
 
     def test_every_operation_does_what_write_hudi_does(self, tmp_path: Path) -> None:
         ours, theirs = tmp_path / "format", tmp_path / "write"
-        steps: list[tuple[str, list[Row]]] = [
+        steps: list[tuple[Any, list[Row]]] = [
             ("insert", [(f"k{n:02d}", f"c{n % 3}", n) for n in range(20)]),
             ("upsert", [("k03", "c0", 100), ("k04", "c1", -5), ("n1", "c0", 1), ("n1", "c0", 3)]),
             ("delete", [("k00", "c0", 0), ("unknown", "c1", 0)]),

@@ -66,7 +66,7 @@ def held(path: str) -> list[dict[str, Any]]:
 
 
 def test_the_driver_writes_what_tasks_write(frames, told, tmp_path, monkeypatch):
-    steps: list[tuple[str, Rows]] = [
+    steps: list[tuple[Any, Rows]] = [
         ("insert", [(f"k{n:03d}", f"c{n % 3}", n) for n in range(60)]),
         ("upsert", [("k003", "c0", 1000), ("k004", "c1", -5), ("n1", "c0", 1), ("n1", "c0", 3)]),
         ("delete", [("k000", "c0", 0), ("unknown", "c1", 0)]),

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 import hudi_spark
 from hudi_table.api import open_table
+from hudi_table.arguments import OperationName
 from hudi_table.model.table.config import TableType
 from hudi_table.table.store.opening import open_storage
 from tests.support.crashes import read
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 WITHOUT = {"hoodie.metadata.enable": "false"}
 """What leaves a table without an index to ask."""
-STEPS: tuple[tuple[str, list[tuple[str, str, int]]], ...] = (
+STEPS: tuple[tuple[OperationName, list[tuple[str, str, int]]], ...] = (
     ("insert", [("a", "x", 1), ("b", "x", 2), ("c", "y", 3), ("a:b", "x", 4), ("é,中", "y", 5)]),
     ("upsert", [("a", "x", 10), ("a:b", "x", 11), ("n", "z", 12), ("é,中", "y", 13)]),
     ("upsert", [("a", "y", 20), ("c", "new", 21), ("m", "x", 22)]),

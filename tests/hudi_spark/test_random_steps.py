@@ -15,7 +15,7 @@ from tests.support.scale import scaled
 pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
-OPERATIONS = ("upsert", "upsert", "delete", "insert", "insert_overwrite")
+OPERATIONS: tuple[Any, ...] = ("upsert", "upsert", "delete", "insert", "insert_overwrite")
 
 
 def test_random_steps_agree_with_a_dictionary(spark, tmp_path, figure):

@@ -32,7 +32,7 @@ def rows(ts: int, *keys: int) -> pa.Table:
     return pa.table(data, SCHEMA)
 
 
-def new_table(folder: Path, kind: str = "CopyOnWrite", **more: Any) -> HudiTable:
+def new_table(folder: Path, kind="CopyOnWrite", **more: Any) -> HudiTable:
     index = {"type": "Bucket", "buckets": 2}
     return create_table(str(folder / "t"), SCHEMA, record_key="id", partition_by="city", index=index, type=kind, **more)
 

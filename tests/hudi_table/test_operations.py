@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table, write_hudi
+from hudi_table.arguments import SortModeName
 from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.names import bucket_of_file_id
 from tests.support.written import INDEXES, contents, keys, last_commit, meta_rows, new_table, rows, slices
@@ -88,7 +89,8 @@ def test_rows_of_one_key_in_an_upsert_become_the_last_one(table: HudiTable) -> N
 
 
 def test_bulk_insert_adds_rows_in_every_sort_mode(table: HudiTable) -> None:
-    for number, mode in enumerate(("none", "global", "partition")):
+    modes: tuple[SortModeName, ...] = ("none", "global", "partition")
+    for number, mode in enumerate(modes):
         table.write(rows((f"{mode}2", "x", number), (f"{mode}1", "x", number)), operation="bulk_insert", sort_mode=mode)
     assert {row[0] for row in contents(table)} == {
         "a",
@@ -299,7 +301,7 @@ def test_options_that_describe_the_table_as_it_is_change_nothing(table: HudiTabl
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
-def test_rows_of_one_key_in_an_insert_become_one_on_request(table: HudiTable, operation: str) -> None:
+def test_rows_of_one_key_in_an_insert_become_one_on_request(table: HudiTable, operation) -> None:
     double = rows(("d", "x", 4), ("e", "x", 5), ("d", "x", 6))
     table.write(double, operation=operation, options={"hoodie.combine.before.insert": "true"})
     assert [row for row in contents(table) if row[0] in "de"] == [("d", "x", 6), ("e", "x", 5)]

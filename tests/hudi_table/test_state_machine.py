@@ -152,7 +152,7 @@ class TableMachine(RuleBasedStateMachine):
         numbered = enumerate(cities, self.fresh - len(cities))
         return [self.row((f"f{number}", city, number % 9, 2, None)) for number, city in numbered]
 
-    def write(self, operation: str, batch: list[Row], **more: Any) -> None:
+    def write(self, operation, batch: list[Row], **more: Any) -> None:
         data = pa.Table.from_pylist(batch, schema=self.schema())
         self.agree(self.table.write(data, operation=operation, engine=ENGINE, **more).instant)
 

@@ -33,7 +33,7 @@ def create(base: Path, *, index: str, partitioned: bool, schema: pa.Schema = SCH
     create_table(base, schema, **(options | {"index": INDEXES[index]} | more))
 
 
-def write(base: Path, operation: str, data: pa.Table, *, options: Mapping[str, str] | None = None) -> None:
+def write(base: Path, operation, data: pa.Table, *, options: Mapping[str, str] | None = None) -> None:
     """One write of ours. `delete_partition` drops the partitions of the rows in `data`."""
     if operation == "delete_partition":
         partitioned = bool(open_table(str(base)).context.config.partition_by)

@@ -42,7 +42,7 @@ def rows(numbers: Any, version: int, *, gone: Any = ()) -> pa.Table:
     return pa.Table.from_pylist(listed, SCHEMA)
 
 
-HISTORY: list[tuple[str, pa.Table]] = [
+HISTORY: list[tuple[Any, pa.Table]] = [
     ("upsert", rows(range(12), 1)),
     ("upsert", rows([0, 1, 2, 30, 31], 2)),
     ("upsert", rows([40, 41], 3)),
@@ -130,7 +130,7 @@ def assert_replays(base: Path) -> None:
     ids=[*Images, "merge-on-read"],
 )
 def test_hudi_tells_the_changes_of_our_writes_as_we_do(
-    hudis: Hudis, tmp_path: Path, kind: str, images: Images, index: Any
+    hudis: Hudis, tmp_path: Path, kind, images: Images, index: Any
 ) -> None:
     base = tmp_path / "table"
     options = {CDC_ENABLED: "true", CDC_MODE: images}

@@ -118,7 +118,7 @@ def of_hudi(oracle: HudiOracle, base: Path, payload: str, kind: str, *, without:
         oracle.write(base, batch(step, without=without), told(payload, kind) | operation)
 
 
-def of_ours(base: Path, payload: str, kind: str, *, without: str = "") -> None:
+def of_ours(base: Path, payload: str, kind, *, without: str = "") -> None:
     create_table(
         base, SCHEMA, record_key="id", ordering_fields=ordering_of(payload), type=kind,
         index={"type": "Bucket", "buckets": 1}, options={"hoodie.datasource.write.payload.class": NAMES[payload]},

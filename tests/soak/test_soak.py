@@ -173,7 +173,7 @@ def test_what_is_acknowledged_beside_others_stays_and_nothing_else_comes(
         assert differences(table.context) == []
 
 
-def _create(uri: str, storage: Mapping[str, str], kind: str, index: str) -> None:
+def _create(uri: str, storage: Mapping[str, str], kind, index: str) -> None:
     times = {
         "hoodie.lakeops.txn.suspect.seconds": str(SUSPECT_SECONDS),
         "hoodie.lakeops.txn.quarantine.seconds": str(QUARANTINE_SECONDS),

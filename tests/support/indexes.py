@@ -114,7 +114,7 @@ class Case:
         create(used, self.spec())
         return opened(used)
 
-    def write(self, table: HudiTable, operation: str, *items: tuple[str, str, int], **more: Any) -> CommitResult:
+    def write(self, table: HudiTable, operation, *items: tuple[str, str, int], **more: Any) -> CommitResult:
         """Write rows of (id, city, value)."""
         options = dict(self.subject.written) | more.pop("options", {})
         return table.write(rows(*items), operation=operation, options=options, **more)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hudi_spark.jobs.target import storage_options
 from hudi_table.api import HudiTable
+from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
 from hudi_table.model.job.jobspec import JobSpec
@@ -18,7 +19,7 @@ from hudi_table.services.file_ingest import current_checkpoint, list_source, set
 from hudi_table.services.select_check import check_select
 from hudi_table.table.store.opening import open_storage
 
-OPERATIONS = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
+OPERATIONS: dict[str, OperationName] = {"Upsert": "upsert", "Insert": "insert", "BulkInsert": "bulk_insert"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Batch:
     format: str
     csv: dict[str, object]
     files: tuple[SourceFile, ...]
-    operation: str
+    operation: OperationName
     sql: str | None
     checkpoint: Checkpoint
     extra_metadata: dict[str, str]

@@ -85,7 +85,7 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         record_key=list(table["recordKey"]),
         partition_by=list(table.get("partitionBy", ())),
         ordering_fields=list(table.get("orderingFields", ())),
-        type=str(table.get("type", "CopyOnWrite")),
+        type=table.get("type", "CopyOnWrite"),
         merge_mode=table.get("mergeMode"),
         index=table.get("index"),
         name=str(table["name"]),

@@ -229,7 +229,7 @@ def test_both_names_of_hudi_mean_it_and_it_may_replace_a_global_simple_index() -
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
-def test_an_inserted_key_that_is_in_another_file_already_ends_the_index_and_no_row_is_lost(operation: str) -> None:
+def test_an_inserted_key_that_is_in_another_file_already_ends_the_index_and_no_row_is_lost(operation) -> None:
     store = begun(options=MOVES)
     with pytest.warns(MetadataDroppedWarning, match="record key 'k00' was written and is in two file groups now"):
         opened(store).write(rows(("k00", "y", 7), ("n", "z", 1)), operation=operation, options=APART)

@@ -44,7 +44,7 @@ table.build_metadata(["column_stats", "bloom_filters"])
 """
 
 
-def new_table(base: Path, kind: str) -> HudiTable:
+def new_table(base: Path, kind) -> HudiTable:
     table = create_table(str(base), SCHEMA, record_key="id", partition_by="city", index="Simple", type=kind)
     table.upsert(rows(("a", "x", 0), ("b", "y", 0)))
     return table

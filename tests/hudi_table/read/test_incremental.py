@@ -25,7 +25,7 @@ STEP = st.tuples(
 KINDS = [("CopyOnWrite", "Simple"), ("CopyOnWrite", "Bucket"), ("MergeOnRead", "Bucket"), ("MergeOnRead", "Simple")]
 
 
-def new_table(kind: str, index: str) -> HudiTable:
+def new_table(kind, index: str) -> HudiTable:
     given_index: Any = {"type": "Bucket", "buckets": 2} if index == "Bucket" else index
     return create_table(
         f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by="city", type=kind, index=given_index
@@ -40,7 +40,7 @@ def rows_of(keys: set[str], value: int) -> pa.Table:
 @settings(max_examples=scaled(8))
 @given(steps=st.lists(STEP, min_size=1, max_size=6))
 def test_every_range_gives_the_rows_that_changed_in_it_in_their_latest_state(
-    kind: str, index: str, steps: list[tuple[str, set[str]]]
+    kind: str, index: str, steps: list[tuple[Any, set[str]]]
 ) -> None:
     table = new_table(kind, index)
     states: list[tuple[str, dict[str, tuple[int, str]]]] = []

@@ -131,7 +131,7 @@ def test_new_rows_beside_a_pending_clustering_go_to_files_of_their_own(files: Hu
 
 
 @pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partition"])
-def test_what_a_clustering_has_planned_cannot_be_replaced_meanwhile(files: HudiTable, operation: str) -> None:
+def test_what_a_clustering_has_planned_cannot_be_replaced_meanwhile(files: HudiTable, operation) -> None:
     plan_clustering(files, "x")
     data, partitions = (None, ("x",)) if operation == "delete_partition" else (rows(("z", "x", 9)), ())
     with pytest.raises(WriteConflictError, match="is being clustered"):

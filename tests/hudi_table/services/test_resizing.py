@@ -39,7 +39,7 @@ def rows(first: int, last: int, plus: int = 0) -> pa.Table:
     )
 
 
-def made(buckets: int, type_: str = "CopyOnWrite", uri: str = "") -> HudiTable:
+def made(buckets: int, type_="CopyOnWrite", uri: str = "") -> HudiTable:
     """Rows 20 to 299; of those up to 99 the value is 1,000 more."""
     index = {"type": "Bucket", "buckets": buckets}
     base = uri or new_store().base_path

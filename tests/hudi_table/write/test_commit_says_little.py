@@ -20,7 +20,7 @@ DOCUMENT = {"partitionToWriteStats", "compacted", "extraMetadata", "operationTyp
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
-def test_a_commit_holds_no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_a_commit_holds_no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-of-the-environment")
     create_table(tmp_path / "t", ROWS.schema, record_key="id")
     write_hudi(tmp_path / "t", ROWS, operation=operation, options=OPTIONS)

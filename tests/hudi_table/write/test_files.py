@@ -45,7 +45,7 @@ def small(target: int, limit: int = 0) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert", "insert_overwrite"])
-def test_new_files_end_near_the_target_size(operation: str) -> None:
+def test_new_files_end_near_the_target_size(operation) -> None:
     table = new_table()
     table.write(noise(10_000), operation=operation, options=small(100_000))
     assert len(contents(table)) == 10_000
@@ -100,7 +100,7 @@ def test_a_bulk_insert_packs_nothing() -> None:
 
 
 @pytest.mark.parametrize("mode", ["global", "partition"])
-def test_a_sorted_bulk_insert_orders_the_rows_of_every_file(mode: str) -> None:
+def test_a_sorted_bulk_insert_orders_the_rows_of_every_file(mode) -> None:
     table = new_table()
     table.write(noise(5_000), operation="bulk_insert", sort_mode=mode, options=small(60_000))
     assert len(slices(table)) > 2

@@ -29,7 +29,7 @@ NEW = rows(("a", "x", 9), ("d", "x", 4), ("e", "y", 5))
     ids=["looked up", "compared", "sorted"],
 )  # fmt: skip
 def test_a_disk_full_at_any_moment_keeps_no_file_of_the_write(
-    index: IndexType, operation: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    index: IndexType, operation, options: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store, put_aside = prepared(Layout(index, True)), pa.ipc.new_file

@@ -104,7 +104,7 @@ def test_a_write_that_names_no_operation_is_then_an_insert() -> None:
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete", "bulk_insert", "insert_overwrite"])
-def test_another_operation_is_refused(operation: str) -> None:
+def test_another_operation_is_refused(operation) -> None:
     table = new_table()
     with pytest.raises(InvalidOptionError, match=rf"=drop .* of operation insert, and this is {operation}"):
         table.write(rows(("a", "x", 2)), operation=operation, options=DROP)

@@ -95,7 +95,7 @@ def test_a_payload_class_is_stored_and_found_again(name: str) -> None:
     context = open_table(table.base_path).context
     assert read_properties(context.storage, context.clock)["hoodie.compaction.payload.class"] == name
     assert context.config.merge_mode is PAYLOADS[name].mode
-    other = "EventTime" if PAYLOADS[name].mode == "CommitTime" else "CommitTime"
+    other: Any = "EventTime" if PAYLOADS[name].mode == "CommitTime" else "CommitTime"
     with pytest.raises(InvalidRequestError, match="it cannot be changed"):
         create_table(
             table.base_path, schema, record_key="id", ordering_fields=ordering, merge_mode=other, if_exists="open"

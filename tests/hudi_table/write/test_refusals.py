@@ -42,7 +42,7 @@ def nulled(column: str) -> pa.Table:
     return GOOD.set_column(SCHEMA.get_field_index(column), column, pa.nulls(1, kind))
 
 
-BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[HudiTable], object]]] = {
+BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[Any], object]]] = {
     "unknown option": (
         InvalidOptionError, "hoodie.parquet.max.file.size", lambda t: t.upsert(GOOD, options={"hoodie.parquet.max.filesize": "1"}),
     ),

@@ -69,7 +69,7 @@ class History:
         ]
         return pa.Table.from_pylist(given_rows, SCHEMA)
 
-    def write(self, operation: str, data: pa.Table | None, **more: Any) -> None:
+    def write(self, operation, data: pa.Table | None, **more: Any) -> None:
         found = self.table.write(data, operation=operation, **more)
         if found.instant:
             self.instants.append(found.instant)
@@ -163,7 +163,7 @@ def play(table: HudiTable, steps: list[tuple[str, set[str]]]) -> History:
     return history
 
 
-def new_table(kind: str, index: str, logged: str | None = None, **more: Any) -> HudiTable:
+def new_table(kind, index: str, logged: str | None = None, **more: Any) -> HudiTable:
     options = {} if logged is None else {CDC_ENABLED: "true", CDC_MODE: logged}
     given_options: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering_fields": "ts"}
     return create_table(

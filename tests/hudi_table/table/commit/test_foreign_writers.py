@@ -40,7 +40,7 @@ def rows(*items: tuple[str, str, int]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, item, strict=True)) for item in items], schema=SCHEMA)
 
 
-def new_table(index: str, kind: str = "CopyOnWrite") -> HudiTable:
+def new_table(index: str, kind="CopyOnWrite") -> HudiTable:
     asked: Any = {"type": "Bucket", "buckets": 2} if index == "bucket" else "Simple"
     table = create_table(
         f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p"], index=asked, type=kind

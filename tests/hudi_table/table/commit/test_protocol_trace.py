@@ -76,7 +76,7 @@ def upsert(store: Storage, *items: tuple[str, str, int], suspect: float = 900.0)
     opened(store, suspect=suspect).write(rows(*items), operation="upsert", engine=LocalEngine(1))
 
 
-def run(store: Storage, operation: str) -> None:
+def run(store: Storage, operation) -> None:
     table, engine = opened(store), LocalEngine(1)
     if operation == "delete_partition":
         table.write(None, operation=operation, partitions=["x"], engine=engine)

@@ -30,7 +30,7 @@ def rows(*keys: str, v: int = 1) -> pa.Table:
     return pa.Table.from_pylist([{"id": key, "p": "x", "q": "y", "v": v} for key in keys], schema=SCHEMA)
 
 
-def table_of(encoding: str, *, kind: str = "CopyOnWrite", index: Any = "Simple", release: str = "1.x") -> HudiTable:
+def table_of(encoding: str, *, kind="CopyOnWrite", index: Any = "Simple", release: str = "1.x") -> HudiTable:
     """A table as a release of Hudi leaves it: nothing tells how its keys are written, but the generator's class or type."""
     table = create_table(
         f"memory://{uuid.uuid4().hex}/t", SCHEMA, record_key="id", partition_by=["p", "q"], type=kind, index=index,

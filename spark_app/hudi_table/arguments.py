@@ -1,0 +1,81 @@
+"""What public calls take: the words of their arguments, the options of a write, rows, and the schema of a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict
+
+import pyarrow as pa
+
+from hudi_table.errors import InvalidSchemaError
+from hudi_table.model.options import Operation
+from hudi_table.model.progress import ProgressFunction
+from hudi_table.table.ports import Engine
+
+OperationWord = Literal[
+    "insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"
+]
+OperationName = OperationWord | Operation
+SortModeName = Literal["none", "global", "partition"]
+TableTypeName = Literal["CopyOnWrite", "MergeOnRead"]
+MergeModeName = Literal["CommitTime", "EventTime"]
+PartialUpdatesName = Literal["IgnoreDefaults", "FillUnavailable"]
+IfExists = Literal["error", "open"]
+
+
+class ArrowStream(Protocol):
+    """Rows, as pyarrow, Polars and pandas have them: whatever exports an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a capsule of Arrow's C interface."""
+        ...
+
+
+class ArrowSchema(Protocol):
+    """A schema, as pyarrow and Polars have it."""
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema as a capsule of Arrow's C interface."""
+        ...
+
+
+SchemaLike = ArrowSchema | ArrowStream | Mapping[str, pa.DataType]
+"""A schema of pyarrow or Polars; rows, of which the schema is taken; or Arrow types by column name."""
+
+
+class WriteOptions(TypedDict, total=False):
+    """What a write takes beside its rows and its operation; see `write_hudi`."""
+
+    max_memory: int
+    options: Mapping[str, str] | None
+    extra_metadata: Mapping[str, str] | None
+    batch: str | None
+    sort_mode: SortModeName | None
+    partitions: Sequence[str]
+    engine: Engine | None
+    progress: ProgressFunction | None
+
+
+def schema_of(given: Any) -> pa.Schema:
+    """The Arrow schema that is meant by a `SchemaLike`. Raises InvalidSchemaError, which names what it cannot take."""
+    if isinstance(given, pa.Schema):
+        return given
+    # A schema of Polars is a dict, too: it is asked before dicts are.
+    if hasattr(given, "__arrow_c_schema__"):
+        return pa.schema(given)
+    if isinstance(given, pa.RecordBatchReader):
+        return given.schema
+    if hasattr(given, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(given).schema
+    if isinstance(given, Mapping):
+        for name, kind in given.items():
+            if not isinstance(kind, pa.DataType):
+                raise InvalidSchemaError(
+                    f"the type of column {name!r} is {kind!r}: give a type of pyarrow, such as pyarrow.string() or pyarrow.int64()"
+                )
+        return pa.schema(dict(given))
+    hint = "; call .collect_schema() first" if hasattr(given, "collect_schema") else ""
+    raise InvalidSchemaError(
+        f"a {type(given).__name__} is no schema{hint}; give a pyarrow or Polars schema, rows of that schema, or a dict of "
+        "column names and pyarrow types"
+    )
