@@ -132,6 +132,7 @@ def main() -> None:
     which = parser.parse_args().which
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]
+        declared.append(ROOT / "distributions" / "pinned.py")
         venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, *declared], MAIN_LOCK
     else:
         venv, sources, lock = ROOT / ".venv-hudi", [BUILD_LOCK, HUDI_LOCK, JAR_PINS], HUDI_LOCK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def register(spark: SparkSession) -> str:
 
 def read(
     spark: SparkSession,
-    uri: str,
+    uri: str | Path,
     *,
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 - the name that `scan` uses

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -22,6 +23,7 @@ from hudi_operator.api.resources import SPECS
 from hudi_operator.cli import local, run
 from hudi_operator.cli.kubectl import program
 from hudi_operator.cli.kubectl.verb_status import columns
+from tests.support.distributions import extras
 from tests.support.page_blocks import Block, every_block
 from tests.tidy.sources import ROOT
 
@@ -178,6 +180,11 @@ def test_commands_of_the_checkout_name_what_is_in_it() -> None:
     assert asked <= targets
     for _, words in called(".venv/bin/python"):
         assert (ROOT / words[0]).exists()
+    for _, words in called("pip"):
+        for word in words[1:]:
+            path, _, extra = word.removesuffix("]").partition("[")
+            assert (ROOT / path / "pyproject.toml").exists()
+            assert not extra or extra in extras(Path(path).name)
     assert (ROOT / "charts/hudi-operator/files/argocd-health.lua").exists()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.distributions import extras
 from tests.tidy.sources import ROOT, project_files
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
@@ -135,3 +136,15 @@ def test_the_citation_has_what_its_format_requires() -> None:
     cited = loaded(ROOT / "CITATION.cff")
     assert {"cff-version", "message", "title", "authors"} <= set(cited)
     assert cited["license"] == "Apache-2.0"
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """In messages, docstrings and pages."""
+    named = {
+        found
+        for name in project_files()
+        if name.endswith((".py", ".md")) and not name.startswith(("tests/", "docs/results/"))
+        for found in re.findall(r"(hudi-(?:table|spark|operator))\[(\w+)\]", (ROOT / name).read_text("utf-8"))
+    }
+    assert len(named) > 5
+    assert not {(name, extra) for name, extra in named if extra not in extras(name)}
