@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol, TypedDict
 import pyarrow as pa
 
 from hudi_table.errors import InvalidSchemaError
-from hudi_table.model.options import Operation
+from hudi_table.model.options.write_options import Operation
 from hudi_table.model.progress import ProgressFunction
-from hudi_table.table.ports import Engine
+from hudi_table.table.store.ports import Engine
 
 OperationWord = Literal[
     "insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"

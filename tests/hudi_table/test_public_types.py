@@ -18,9 +18,9 @@ import hudi_operator
 import hudi_spark
 import hudi_table
 from hudi_table import InvalidSchemaError, arguments, create_table, errors
-from hudi_table.model.merging import PartialUpdates
-from hudi_table.model.options import Operation, SortMode
-from hudi_table.model.table_config import MergeMode, TableType
+from hudi_table.model.options.write_options import Operation, SortMode
+from hudi_table.model.table.config import MergeMode, TableType
+from hudi_table.model.table.merging import PartialUpdates
 
 RIGHT = """
 from collections.abc import Mapping
