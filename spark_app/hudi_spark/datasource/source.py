@@ -6,7 +6,7 @@ option `pushFilters`; a table of Spark's catalog gives a reader the catalog's co
 `errorifexists` are refused by Spark before a source hears of them, see `save_modes`.
 
 Options, beside those of Hudi (`format_options`): `path`; `columns` (comma list), `filter` (SQL-like text), `asOf`, `meta` (false leaves Hudi's
-five columns out), `query` with `since`, `until`, `fullScan`, and `pushFilters`; those of writes (`datasource_writes`); and storage
+five columns out), `query` with `since`, `until`, `fullScan`, and `pushFilters`; those of writes (`writes`); and storage
 options as `storage.<name>`, whose credentials are better left to the environment.
 """
 

@@ -1,4 +1,4 @@
-"""Composite record keys whose text is one though their values differ, refused before any row is moved (`write.composite_keys` tells why).
+"""Composite record keys whose text is one though their values differ, refused before any row is moved (`write.keygen.composite_keys` tells why).
 
 Rows of one key are made one by Spark itself where an index is global, so tasks would come too late. Without such text it is two more
 counts in a pass that is made anyhow; only rows whose text may be another's too are grouped by their keys.

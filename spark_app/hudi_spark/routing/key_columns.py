@@ -1,6 +1,6 @@
 """Record keys, partition paths and buckets as Spark columns.
 
-Computed in the JVM where Spark's own expressions give exactly what `write.keygen` gives: string and integer key fields,
+Computed in the JVM where Spark's own expressions give exactly what `write.keygen.columns` gives: string and integer key fields,
 partition fields taken as they are, the Java hash of buckets. For everything else only the key columns cross to
 Python, never whole rows: sending rows merely to compute a bucket costs as much as writing them (measured).
 """

@@ -1,6 +1,6 @@
 """The consistent hashing bucket index: the place of a key's hash on its partition's ring is the file group.
 
-Facts (measured on Hudi 0.15.0): see `model.rings` and `codec.xxhash`. A partition's ring is stored beside the timeline, and a clustering
+Facts (measured on Hudi 0.15.0): see `model.table.rings` and `codec.hashes.xxhash`. A partition's ring is stored beside the timeline, and a clustering
 splits and merges its nodes one by one, so that the other file groups stay as they are.
 """
 

@@ -1,7 +1,7 @@
 """Avro binary records to Arrow, column by column: all records advance field by field in numpy.
 
 The starts of the records are known from the frame around them, so no record has to wait for the one before. Flat fields
-and records of them only (see `avro_types.flat_fields`); everything else is fastavro's. Nine times fastavro's speed (measured).
+and records of them only (see `types.flat_fields`); everything else is fastavro's. Nine times fastavro's speed (measured).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arrow to Avro binary records, column by column: each column becomes its bytes, and one join makes the records.
 
-Flat fields and records of them only (see `avro_types.flat_fields`); the bytes are those of fastavro, 26 times as fast (measured).
+Flat fields and records of them only (see `types.flat_fields`); the bytes are those of fastavro, 26 times as fast (measured).
 """
 
 from __future__ import annotations

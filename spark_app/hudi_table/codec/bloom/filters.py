@@ -1,6 +1,6 @@
 """Hudi's bloom filters over record keys, SIMPLE and DYNAMIC_V0.
 
-Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)` hashes (`bloom_hash.py`),
+Facts (measured on Hudi 0.15.0). `m = ceil(n * -ln(p) / ln(2)^2)` bits, `k = ceil(ln(2) * m / n)` hashes (`hashing.py`),
 bits stored least significant first.
 Serialised big-endian, then base64: SIMPLE is int -1, int k, byte 1 (murmur), int m, bits; DYNAMIC_V0 is int -1,
 int k, byte 1, int m, int n, int count, int rows, then a SIMPLE filter per row. A key goes to the last row until that

@@ -1,4 +1,4 @@
-"""Log blocks: the frames of a log file, with their headers; contents belong to `log_rows`.
+"""Log blocks: the frames of a log file, with their headers; contents belong to `rows`.
 
 Facts (table version 6, measured on Hudi 0.15.0), all numbers big-endian: magic `#HUDI#`; size (8 bytes) of all that follows
 it, trailer included; format version (4), 1; type (4); header: count (4), then ordinal (4), length (4), UTF-8 text each;

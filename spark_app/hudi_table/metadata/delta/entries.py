@@ -84,7 +84,7 @@ def entries_of_deletion(ctx: TableContext, deleted: Mapping[str, Iterable[str]],
 
 
 def entries_of_table(ctx: TableContext, timeline: Timeline) -> Derive:
-    """What everything that is committed now says to each partition but the record index, which `recording` makes piece by piece."""
+    """What everything that is committed now says to each partition but the record index, which `record_index.build` makes piece by piece."""
     infos = list_data_files(ctx.storage)
     sizes = committed_files(infos, timeline)
 

@@ -44,7 +44,7 @@ class IgnoredOptionWarning(UserWarning):
 class KnownOption:
     """One line of the table.
 
-    `default`: what holds without it, "" for nothing. `values`: the kind of its values (see `option_values`); of a refused key the
+    `default`: what holds without it, "" for nothing. `values`: the kind of its values (see `values.py`); of a refused key the
     values that are taken beside its default, since they ask for what is done anyhow. `note`: of a key that acts the test that proves it, of
     a refused one why and what to do instead, of advice why it does nothing, of an alias the key that it stands for.
     """

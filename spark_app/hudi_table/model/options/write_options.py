@@ -1,4 +1,4 @@
-"""Options that a write acts on: their keys, and their values as Python types. `known_options` has what becomes of each key."""
+"""Options that a write acts on: their keys, and their values as Python types. `known` has what becomes of each key."""
 
 from __future__ import annotations
 

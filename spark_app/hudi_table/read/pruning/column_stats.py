@@ -55,7 +55,7 @@ def with_matching_files(
 
 
 def _compares(schema: pa.Schema, name: str) -> bool:
-    """Whether statistics of a column say anything: see `skipping` of floating point columns."""
+    """Whether statistics of a column say anything: see `column_ranges` of floating point columns."""
     return name in schema.names and has_stats(schema.field(name).type) and not pt.is_floating(schema.field(name).type)
 
 

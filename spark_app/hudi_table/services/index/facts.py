@@ -1,4 +1,4 @@
-"""Measures what `index_advice` judges: footers of a sample of files, and the newest commits. Nothing else is read.
+"""Measures what `advice` judges: footers of a sample of files, and the newest commits. Nothing else is read.
 
 Of more files than `FILES_SEEN_MAX` some are looked at, the same ones when asked again: evenly spread, and in runs of neighbours,
 since how far ranges overlap shows only among files of one partition. A footer with a default filter takes about 430 KB.

@@ -2,7 +2,7 @@
 
 obstore's local store is not used, for three measured reasons (0.12.1): it never syncs, it follows symbolic links out of
 the base, and it can neither write nor list names ending in `#` and digits, which Hudi can. How files appear: see
-`storage_files`. Folders are kept as long as they hold something, as on object stores.
+`local_files`. Folders are kept as long as they hold something, as on object stores.
 """
 
 from __future__ import annotations
