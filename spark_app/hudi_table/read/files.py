@@ -14,16 +14,16 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
-from hudi_table.model.instants import WRITE_ACTIONS, comparable_time
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning.partitions import matching_row_groups
-from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
 from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.view.clean_plans import clean_of
