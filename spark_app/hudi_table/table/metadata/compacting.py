@@ -39,6 +39,7 @@ from hudi_table.table import settle
 from hudi_table.table.compactions import PlannedSlice, plan_body, planned_slices
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_scan import rows_of
+from hudi_table.table.materialise import withdraw_if_late
 from hudi_table.table.metadata.merging import listed
 from hudi_table.table.metadata.reading import latest_of, slice_parts
 from hudi_table.table.metadata.records import file_records
@@ -162,7 +163,9 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
             f"compacting the metadata table took longer than {table.ctx.settings.fresh_seconds:.0f} s; the next write goes on",
             base_path=table.ctx.base_path,
         )
-    settle.put(storage, f"{HOODIE}/{instant.with_state(State.COMPLETED).file_name}", done)
+    name = instant.with_state(State.COMPLETED).file_name
+    settle.put(storage, f"{HOODIE}/{name}", done)
+    withdraw_if_late(table.ctx, instant.time, name, begun)
 
 
 def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:
