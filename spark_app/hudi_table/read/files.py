@@ -14,12 +14,12 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
-from hudi_table.model.instants import WRITE_ACTIONS, comparable_time
+from hudi_table.model.instants import comparable_time
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.predicates import Bound
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning import matching_row_groups
-from hudi_table.table.archive import archived_entries, commit_of, instant_of
+from hudi_table.table.archive import archived_commits
 from hudi_table.table.cleans import clean_of
 from hudi_table.table.context import TableContext
 from hudi_table.table.log_merge import merged_rows
@@ -104,13 +104,10 @@ def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
     if any(path in commit_metadata(ctx, instant).paths for instant in asked):
         return True
     left = set(times).difference(instant.time for instant in asked)
-    for entries in archived_entries(ctx) if left else ():
-        for entry in entries:
-            instant = instant_of(entry)
-            if instant is not None and instant.completed and instant.action in WRITE_ACTIONS and instant.time in times:
-                if path in commit_of(entry).paths:
-                    return True
-                left.discard(instant.time)
+    for time, metadata in archived_commits(ctx) if left else ():
+        if time in times and path in metadata.paths:
+            return True
+        left.discard(time)
         if not left:
             break
     return bool(left)

@@ -32,9 +32,9 @@ from hudi_table.table.properties import open_context
 from hudi_table.table.rollback import rollback_plan
 from hudi_table.table.timeline import commit_metadata, load_timeline
 from hudi_table.table.undo import restore_plan
-from tests.support.aged import HOURS, AgedStorage
+from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
-from tests.support.meanwhile import AfterPut, AtCall, BeforePut, Sleeper
+from tests.support.meanwhile import AfterPut, AtCall
 from tests.support.scale import scaled
 
 ENABLE = {"hoodie.metadata.enable": "true"}
@@ -375,30 +375,3 @@ def test_compaction_and_clustering_of_the_data_are_told_too(layout):
         assert agrees(store)
     keep_metadata(table.context, 1)
     assert agrees(store)
-
-
-def completed_commits(store: Storage) -> list[Instant]:
-    """Completed commits, which are compactions, of the metadata table."""
-    ctx = opened(store).context
-    table = MetadataTable.load(ctx, load_timeline(ctx))
-    assert table is not None
-    return [i for i in table.timeline.instants if i.completed and i.action is Action.COMMIT]
-
-
-def test_a_compaction_that_slept_over_its_end_does_not_bring_back_its_archived_commit() -> None:
-    store = with_metadata(LAYOUTS[0], 3)
-    clock = Sleeper()
-
-    def executed_and_archived() -> None:
-        compact_metadata(opened(store).context)
-        (done,) = completed_commits(store)
-        for info in store.list(".hoodie/metadata/.hoodie"):
-            if info.path.rpartition("/")[2].startswith(f"{done.time}."):
-                store.delete(info.path)
-        clock.slept += HOURS
-
-    table = opened(BeforePut(store, ".commit", executed_and_archived))
-    table.context.clock = clock
-    assert compact_metadata(table.context, 1)
-    assert clock.slept
-    assert not completed_commits(store)
