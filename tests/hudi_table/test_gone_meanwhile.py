@@ -20,12 +20,11 @@ from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.read.files import may_name
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import Transaction
-from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from tests.support.aged import AgedStorage
+from tests.support.aged import HOURS, AgedStorage
 from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
-from tests.support.meanwhile import AtCall, BeforeGet
+from tests.support.meanwhile import AtCall, BeforeGet, Sleeper
 from tests.support.scale import scaled
 
 ONE_GROUP = Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)
@@ -40,15 +39,6 @@ INTERLEAVINGS = 3
 
 class Killed(BaseException):
     """The process is no more."""
-
-
-class Sleeper(SystemClock):
-    """The clock of a process that stood still while others worked."""
-
-    slept = 0.0
-
-    def boot_seconds(self) -> float:
-        return super().boot_seconds() + self.slept
 
 
 def with_undecided(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Storage:
@@ -87,6 +77,8 @@ def rewritten(store: Storage) -> None:
 
 
 EVENTS: dict[str, Callable[[Storage], None]] = {"given up": given_up, "rewritten": rewritten}
+LASTS: dict[Callable[[Storage], None], float] = {given_up: 60.0, rewritten: HOURS}
+"""Seconds that an event takes by the clock of who sleeps through it."""
 
 
 def _tuples(found: Any) -> Rows:
@@ -167,7 +159,7 @@ def interleaved(
 
 def _slept_through(clock: Sleeper, event: Callable[[Storage], None], store: Storage) -> None:
     event(store)
-    clock.slept += 60.0
+    clock.slept += LASTS[event]
 
 
 CASES = [

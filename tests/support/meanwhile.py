@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Storage
 
 CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "open_read"])
+
+
+class Sleeper(SystemClock):
+    """The clock of a process that stood still while others worked."""
+
+    slept = 0.0
+
+    def boot_seconds(self) -> float:
+        return super().boot_seconds() + self.slept
 
 
 class AtCall:
@@ -45,6 +55,16 @@ class AfterPut:
 
     def reopen(self) -> Callable[[], Storage]:
         return lambda: self
+
+
+class BeforePut(AfterPut):
+    """The same, right before that write."""
+
+    def put(self, path: str, data: bytes) -> None:
+        if self.part in path and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+        self.inner.put(path, data)
 
 
 class BeforeGet:

@@ -40,6 +40,7 @@ from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.model.timeline.touches import metadata_touch
+from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
@@ -163,7 +164,9 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
             f"compacting the metadata table took longer than {table.ctx.settings.fresh_seconds:.0f} s; the next write goes on",
             base_path=table.ctx.base_path,
         )
-    retry.put(storage, f"{HOODIE}/{instant.with_state(State.COMPLETED).file_name}", done)
+    name = instant.with_state(State.COMPLETED).file_name
+    retry.put(storage, f"{HOODIE}/{name}", done)
+    withdraw_if_late(table.ctx, instant.time, name, begun)
 
 
 def _merge(table: MetadataTable, planned: PlannedSlice, time: str) -> WriteStat:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, comparable_time
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
@@ -23,7 +23,7 @@ from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
+from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.view.clean_plans import clean_of
@@ -104,13 +104,10 @@ def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
     if any(path in commit_metadata(ctx, instant).paths for instant in asked):
         return True
     left = set(times).difference(instant.time for instant in asked)
-    for entries in archived_entries(ctx) if left else ():
-        for entry in entries:
-            instant = instant_of(entry)
-            if instant is not None and instant.completed and instant.action in WRITE_ACTIONS and instant.time in times:
-                if path in commit_of(entry).paths:
-                    return True
-                left.discard(instant.time)
+    for time, metadata in archived_commits(ctx) if left else ():
+        if time in times and path in metadata.paths:
+            return True
+        left.discard(time)
         if not left:
             break
     return bool(left)

@@ -5,6 +5,7 @@ Aspects: each kind of damage on each kind of table it can befall; writers at wor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,11 +23,13 @@ from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.properties import drop_metadata_table
 from tests.support import golden
+from tests.support.aged import AgedStorage
 from tests.support.damaged import after_start, base_of, found, logged, orphan_of, written
 from tests.support.faults import FaultPlan, FaultyStorage
 from tests.support.tables import reopen, write_file
 from tests.support.written import contents, new_table, rows, slices
 
+KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 OLD = "20200101000000000"
 
 
@@ -52,6 +55,29 @@ def test_a_file_of_an_instant_that_is_nowhere_is_an_orphan():
     table = written()
     path = orphan_of(table, after_start(table))
     assert [(f.path, f.severity) for f in found(table)] == [(path, Severity.ERROR)]
+
+
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_files_that_an_archived_instant_hides_by_coming_back_count_and_are_never_put_aside(kind):
+    table = written(type=kind)
+    storage = table.context.storage
+    before = {info.path: storage.get(info.path) for info in storage.list_dir(".hoodie")[1]}
+    for value in range(4):
+        table.upsert(rows((f"k{value}", f"p{value}", value)))
+    expected = contents(table)
+    aged = HudiTable(open_context(AgedStorage(storage)))
+    assert aged.archive(KEEP, force=True)
+    start = min(path for path in before if path.endswith("commit"))
+    storage.put(start, before[start])
+    assert contents(table) != expected
+    (finding,) = found(table)
+    assert (finding.check, finding.path) == (Check.ARCHIVED_INSTANT, start)
+    assert not table.quarantine(
+        [finding, *(replace(finding, check=Check.ORPHAN_FILE, path=f.path) for f in storage.list())]
+    )
+    assert aged.archive(KEEP, force=True)
+    assert not found(table)
+    assert contents(table) == expected
 
 
 def test_a_log_of_an_instant_that_is_nowhere_is_an_orphan_whatever_its_token_says():

@@ -30,6 +30,7 @@ class Check(StrEnum):
     WRONG_KEY = "WrongKey"
     UNREADABLE_INSTANT = "UnreadableInstant"
     PENDING_INSTANT = "PendingInstant"
+    ARCHIVED_INSTANT = "ArchivedInstant"
     PROPERTIES = "Properties"
     LEFTOVER = "Leftover"
     METADATA_TABLE = "MetadataTable"

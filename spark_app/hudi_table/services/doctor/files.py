@@ -15,13 +15,14 @@ from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.bucket import BucketIndex
 from hudi_table.index.consistent import ConsistentIndex
-from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join, parse_base_file, parse_log_file
+from hudi_table.model.names import HOODIE, PARTITION_METADATA, bucket_of_file_id, join, parse_base_file, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.services.doctor.examined import Examined, Group
 from hudi_table.services.doctor.rings import foreign_nodes, ring_finding
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.archived import archived_paths
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, LogFile
@@ -35,9 +36,10 @@ def orphan_files(seen: Examined) -> Iterator[Finding]:
     named = {path for metadata in seen.commits.values() for path in metadata.paths}
     # What completed since the files were listed may have deleted stray attempts of tasks after that.
     writers = {instant.time for instant in seen.commits} & {instant.time for instant in seen.before.commits}
+    unknown: dict[str, set[str]] = {}
     for base in seen.bases():
         if not seen.known(base.instant):
-            yield _orphan(seen, base.path, base.instant)
+            unknown[base.path] = {base.instant}
         elif base.instant in writers and base.path not in named:
             yield _unnamed(base.path, base.instant, "base file")
     for log in seen.logs():
@@ -48,9 +50,14 @@ def orphan_files(seen: Examined) -> Iterator[Finding]:
             continue
         if not any(seen.known(instant) for instant in instants):
             if not instants <= seen.taken_back(log):
-                yield _orphan(seen, log.path, max(instants))
+                unknown[log.path] = instants
         elif instants <= writers:
             yield _unnamed(log.path, max(instants), "log")
+    archived = archived_paths(seen.ctx, {time for times in unknown.values() for time in times})
+    if archived.keys() & unknown.keys():
+        yield _came_back(seen, sorted(archived[path] for path in archived.keys() & unknown.keys()))
+    for path in unknown.keys() - archived.keys():
+        yield _orphan(seen, path, max(unknown[path]))
 
 
 def missing_files(seen: Examined) -> Iterator[Finding]:
@@ -215,6 +222,19 @@ def _orphan(seen: Examined, path: str, instant: str) -> Finding:
         path,
         f"{info.size:,} bytes of instant {instant}, which is not on the timeline: its rows appear once the timeline starts later",
         "put it aside (--quarantine)",
+    )
+
+
+def _came_back(seen: Examined, times: list[str]) -> Finding:
+    """`times`: the archived instants of files that count and that no reader sees."""
+    start = seen.timeline.commits[0]
+    return Finding(
+        Check.ARCHIVED_INSTANT,
+        Severity.ERROR,
+        f"{HOODIE}/{start.file_name}",
+        f"{start.action.value} {start.time} is on the timeline although instants that follow it are archived: readers see no row of their "
+        f"{len(times):,} files, of {times[0]} to {times[-1]}",
+        "hudictl archive --now --yes takes it off the timeline; let nothing write before",
     )
 
 

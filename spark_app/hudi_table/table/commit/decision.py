@@ -107,7 +107,7 @@ class Decider:
         slept = self.ctx.clock.boot_seconds() - asked
         try:
             if slept <= self.ctx.settings.quarantine_seconds / 2:
-                create_file_of(self.ctx, entry)
+                create_file_of(self.ctx, entry, asked)
             else:
                 materialise(self.ctx, entry)
         except (UnavailableError, ObjectNotFoundError) as error:

@@ -41,7 +41,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
             # Archived meanwhile, perhaps: who slept looks again.
             continue
-        create_file_of(ctx, entry)
+        create_file_of(ctx, entry, listed)
         if entry.kind is Kind.PLAN:
             drop_claim(ctx, entry.instant)
         return True
@@ -66,13 +66,29 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     return any(done)
 
 
-def create_file_of(ctx: TableContext, entry: ChainEntry) -> None:
-    """Create the entry's timeline file exclusively; a file that is there already is a helper's success."""
+def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
+    """Create the entry's timeline file exclusively; a file that is there already is a helper's success.
+
+    `seen`: the boot-clock second of what shows that the instant was not archived.
+    """
     path, data = f"{HOODIE}/{entry.name}", entry.data
     try:
         retry.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return
+    withdraw_if_late(ctx, entry.instant, entry.name, seen)
+
+
+def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> None:
+    """Delete the timeline file `name` of the instant `time`, just created, if it came back after the instant was archived.
+
+    A process cannot look at its clock and send a request in one step. Who slept in between finds by his clock that H has passed
+    since `seen`, and by a new listing that no other file of the instant is left: archiving takes the completed one last.
+    """
+    if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
+        return
+    if not set(load_timeline(ctx).claim_names(time)) - {name}:
+        retry.delete(ctx.storage, f"{HOODIE}/{name}")
 
 
 def drop_claim(ctx: TableContext, time: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from hudi_table.codec.archive_entries import Entry, read_entries
@@ -17,7 +17,7 @@ from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 
@@ -116,3 +116,25 @@ def commit_of(entry: Entry) -> CommitMetadata:
     """The commit metadata of a completed write's entry, as far as the archive keeps it; empty for other entries."""
     payload = entry.get("hoodieCommitMetadata") or entry.get("hoodieReplaceCommitMetadata") or {}
     return CommitMetadata.from_json(json.dumps(payload).encode())
+
+
+def archived_commits(ctx: TableContext) -> Iterator[tuple[str, CommitMetadata]]:
+    """(instant time, metadata) of the completed writes of the archive, the newest file first. Raises CorruptTableError."""
+    for entries in archived_entries(ctx):
+        for entry in entries:
+            instant = instant_of(entry)
+            if instant is not None and instant.completed and instant.action in WRITE_ACTIONS:
+                yield instant.time, commit_of(entry)
+
+
+def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:
+    """The files that archived writes of the instants `times` name, each with its instant. Of none, nothing is read."""
+    found: dict[str, str] = {}
+    left = set(times)
+    for time, metadata in archived_commits(ctx) if times else ():
+        if time in times:
+            found |= dict.fromkeys(metadata.paths, time)
+            left.discard(time)
+        if not left:
+            break
+    return found

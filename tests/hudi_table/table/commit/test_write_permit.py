@@ -25,13 +25,17 @@ HOUR = 3600.0
 
 
 class SleepyStorage(FaultyStorage):
-    """A storage whose process sleeps right after its first write of a chain entry; the rest of the world goes on."""
+    """A storage whose process sleeps right after its first write of a chain entry, or right before it sends a completed commit; the rest
+    of the world goes on."""
 
     def __init__(self, inner, plan):
         super().__init__(inner, plan)
-        self.sleep = None
+        self.sleep = self.sleep_over_commit = None
 
     def put_if_absent(self, path, data):
+        if path.endswith(".commit") and self.sleep_over_commit is not None:
+            sleep, self.sleep_over_commit = self.sleep_over_commit, None
+            sleep()
         try:
             super().put_if_absent(path, data)
         finally:
@@ -157,22 +161,50 @@ def test_a_lost_decision_is_read_back_and_published():
     assert txn.time in {i.time for i in load_timeline(ctx).commits}
 
 
-def test_a_writer_that_slept_after_its_decision_does_not_bring_back_an_archived_commit():
-    ctx, store = troubled()
-    txn, stats = started(ctx)
+def archived_while_asleep(ctx, store, time, seconds=HOUR + 1):
+    """What others do while the process sleeps: they publish its commit, add one, and archive its own."""
 
-    def archived_meanwhile():
-        ctx.clock.sleep(HOUR)
+    def sleep():
+        ctx.clock.sleep(seconds)
         helper = reopen(store.inner)
         commit_buckets(helper, [1])
-        names = load_timeline(helper).claim_names(txn.time)
-        assert f"{txn.time}.commit" in load_timeline(helper).files
-        for name in [*names, f"{txn.time}.commit"]:
+        names = load_timeline(helper).claim_names(time)
+        assert f"{time}.commit" in load_timeline(helper).files
+        for name in [*names, f"{time}.commit"]:
             store.inner.delete(f".hoodie/{name}")
 
-    store.sleep = archived_meanwhile
+    return sleep
+
+
+@pytest.mark.parametrize("over", ["sleep", "sleep_over_commit"])
+def test_a_writer_that_slept_before_its_publication_does_not_bring_back_an_archived_commit(over):
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+    setattr(store, over, archived_while_asleep(ctx, store, txn.time))
     finish(txn, stats, [0])
+    assert store.sleep is store.sleep_over_commit is None
     assert txn.time not in {i.time for i in load_timeline(reopen(store.inner)).instants}
+
+
+def test_a_helper_that_slept_over_the_publication_of_another_does_not_bring_back_an_archived_commit():
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+    finish(txn, stats, [0])
+    store.inner.delete(f".hoodie/{txn.time}.commit")
+    helper = reopen(store.inner)
+    helper.storage = SleepyStorage(store.inner, FaultPlan())
+    helper.storage.sleep_over_commit = archived_while_asleep(helper, store, txn.time)
+    commit_buckets(helper, [2])
+    assert helper.storage.sleep_over_commit is None
+    assert txn.time not in {i.time for i in load_timeline(reopen(store.inner)).instants}
+
+
+def test_a_writer_that_slept_over_its_publication_publishes_what_nobody_archived():
+    ctx, store = troubled()
+    txn, stats = started(ctx)
+    store.sleep_over_commit = lambda: ctx.clock.sleep(HOUR + 1)
+    finish(txn, stats, [0])
+    assert txn.time in {i.time for i in load_timeline(ctx).commits}
 
 
 def test_a_rollback_that_another_engine_planned_is_aborted_in_the_chain_first():
