@@ -21,7 +21,7 @@ from hudi_operator.api.fields.patterns import (
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
-from hudi_table.model.table.config import IndexType, MergeMode, PartitionType, TableType
+from hudi_table.model.table.config import MergeMode, PartitionType, TableType
 
 
 class IngestOperation(StrEnum):
@@ -227,9 +227,7 @@ class HudiTableSpec:
             "!has(self.index) || self.index.type != 'ConsistentBucket' || self.type == 'MergeOnRead'",
             "a ConsistentBucket index goes with type MergeOnRead alone, as in Hudi",
             "index",
-            lambda t: (
-                t.index is None or t.index.type is not IndexType.CONSISTENT_BUCKET or t.type is TableType.MERGE_ON_READ
-            ),
+            lambda t: t.index is None or not t.index.type.has_rings or t.type is TableType.MERGE_ON_READ,
         ),
         Rule(
             f"self.ingest.all(i, !has(i.source.path) || (!{_within('i.source.path', 'self.location')} &&"
@@ -250,7 +248,7 @@ class HudiTableSpec:
             "maintenance",
             lambda t: (
                 t.index is None
-                or t.index.type is not IndexType.BUCKET
+                or not t.index.type.has_fixed_buckets
                 or t.maintenance.clustering.mode is ServiceMode.DISABLED
             ),
         ),

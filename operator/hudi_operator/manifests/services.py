@@ -24,7 +24,7 @@ from hudi_operator.manifests.quantities import bytes_of
 from hudi_table.model.options.known import renamed
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS, REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import IndexType, TableConfig
+from hudi_table.model.table.config import TableConfig
 
 BUCKETS = "hoodie.bucket.index.num.buckets"
 COMMITS_RETAINED = "hoodie.clean.commits.retained"
@@ -208,6 +208,6 @@ def resize_wanted(spec: HudiTableSpec, config: TableConfig) -> tuple[int, int] |
     wanted, there = spec.index, config.index
     if wanted is None or there is None or wanted.buckets is None or there.buckets is None:
         return None
-    if wanted.type is not IndexType.BUCKET:
+    if not wanted.type.has_fixed_buckets:
         return None
     return None if wanted.buckets == there.buckets else (there.buckets, wanted.buckets)

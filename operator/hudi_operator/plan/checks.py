@@ -11,7 +11,7 @@ from hudi_operator.errors import InvalidSpecError
 from hudi_operator.plan.observed import Problem, TableObservation
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import IndexType, PartitionField, PartitionType, TableConfig, TableType
+from hudi_table.model.table.config import PartitionField, PartitionType, TableConfig, TableType
 from hudi_table.services.select_check import check_select
 
 
@@ -34,7 +34,7 @@ def _problem(reason: str, errors: tuple[FieldError, ...]) -> Problem:
 
 def service_contradictions(spec: TableServiceSpec, table: HudiTableSpec) -> tuple[FieldError, ...]:
     """Where a service cannot be of its table: by what the table is, or by what its own `maintenance` keeps."""
-    bucketed = table.index is not None and table.index.type is IndexType.BUCKET
+    bucketed = table.index is not None and table.index.type.has_fixed_buckets
     logs = (ServiceType.COMPACTION, ServiceType.LOG_COMPACTION)
     found = []
     if spec.type in logs and table.type is TableType.COPY_ON_WRITE:
@@ -96,7 +96,7 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
         return ()  # the next run exchanges them
     if wanted.type is not there.type:
         return (_contradiction("index.type", wanted.type.value, there.type.value),)
-    if wanted.type is IndexType.CUSTOM and there.class_name and wanted.class_name != there.class_name:
+    if wanted.type.is_custom and there.class_name and wanted.class_name != there.class_name:
         return (_contradiction("index.className", wanted.class_name, there.class_name),)
     if not wanted.type.hashes:
         return ()
@@ -109,7 +109,7 @@ def _index_contradictions(spec: HudiTableSpec, config: TableConfig) -> tuple[Fie
             [f"{expression}: {number}" for expression, number in there.partition_buckets],
         ),
     ]
-    if wanted.type is IndexType.CONSISTENT_BUCKET:
+    if wanted.type.has_rings:
         pairs.append(("buckets", wanted.buckets, there.buckets))
     return tuple(_contradiction(f"index.{name}", want, have) for name, want, have in pairs if want != have)
 

@@ -12,17 +12,12 @@ from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedT
 from hudi_table.metadata.indexing import prepare_metadata
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.write_options import METADATA_INDEXES, WriteOptions
-from hudi_table.model.table.config import IndexType
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from hudi_table.write.checks.request import Prepared
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX
-_IMPLIED = {
-    IndexType.RECORD_INDEX: str(_RECORD_INDEX),
-    IndexType.PARTITIONED_RECORD_INDEX: PARTITIONED_RECORD_INDEX,
-}
-"""What a table asks for by the index that it stores."""
+_RECORD_INDEXES = {str(_RECORD_INDEX), PARTITIONED_RECORD_INDEX}
 _ENABLED = {name: key for key, name in METADATA_INDEXES.items()}
 
 
@@ -34,8 +29,8 @@ def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
     """
     options = prepared.options
     wanted, indexes = options.metadata, options.metadata_indexes
-    stored = None if ctx.config.index is None else _IMPLIED.get(ctx.config.index.type)
-    asked = {*_IMPLIED.values()}.intersection(indexes)
+    stored = None if ctx.config.index is None else ctx.config.index.type.metadata_partition
+    asked = _RECORD_INDEXES.intersection(indexes)
     if stored is not None and asked - {stored}:
         (other,) = asked
         raise InvalidOptionError(

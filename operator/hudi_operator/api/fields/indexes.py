@@ -49,7 +49,7 @@ class TableIndexSpec:
             "self.type == 'ConsistentBucket' || (!has(self.minBuckets) && !has(self.maxBuckets))",
             "minBuckets and maxBuckets belong to type ConsistentBucket",
             "type",
-            lambda i: i.type is IndexType.CONSISTENT_BUCKET or (i.min_buckets is None and i.max_buckets is None),
+            lambda i: i.type.has_rings or (i.min_buckets is None and i.max_buckets is None),
         ),
         Rule(
             "!has(self.buckets) || ((!has(self.minBuckets) || self.minBuckets <= self.buckets) && "
@@ -62,13 +62,13 @@ class TableIndexSpec:
             "self.type == 'Bucket' || size(self.partitionBuckets) == 0",
             "partitionBuckets belong to type Bucket",
             "type",
-            lambda i: i.type is IndexType.BUCKET or not i.partition_buckets,
+            lambda i: i.type.has_fixed_buckets or not i.partition_buckets,
         ),
         Rule(
             "self.type == 'Custom' ? has(self.className) : (!has(self.className) && !has(self.settings))",
             "className and settings belong to type Custom, which needs className: the name under which a package offers the index",
             "className",
-            lambda i: i.class_name is not None if i.type is IndexType.CUSTOM else not (i.class_name or i.settings),
+            lambda i: i.class_name is not None if i.type.is_custom else not (i.class_name or i.settings),
         ),
     )
 

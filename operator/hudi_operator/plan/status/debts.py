@@ -16,7 +16,7 @@ from hudi_operator.plan.schedule.due import due_now
 from hudi_operator.plan.status import predict
 from hudi_operator.plan.status.conditions import Finding, count
 from hudi_table.model.service.services import ServiceType
-from hudi_table.model.table.config import IndexType, TableType
+from hudi_table.model.table.config import TableType
 
 TIMELINE_FILES_WARN = 800
 """Every look at a table lists its timeline, and stores answer with 1,000 names a page."""
@@ -110,7 +110,7 @@ def _well_sized(spec: HudiTableSpec, table: TableObservation | None, debts: _Deb
     message = f"{small} of {count(total, 'base file')} below {spec.files.small_file_limit}, {size} on average"
     if total < SMALL_FILE_COUNT_MIN or small / total <= SMALL_FILE_RATIO_MAX:
         return Finding("WellSized", "True", "WellSized", message)
-    if spec.index is not None and spec.index.type is IndexType.BUCKET:
+    if spec.index is not None and spec.index.type.has_fixed_buckets:
         return Finding("WellSized", "False", "SmallFiles", f"{message}; fewer index.buckets make larger files")
     return Finding("WellSized", "False", "SmallFiles", message + debts.told(ServiceType.CLUSTERING))
 

@@ -25,6 +25,7 @@ _SERVICE_OF = {
     "Compacted": "Compaction", "WellSized": "Clustering", "Clean": "Cleaning", "Archived": "Archiving",
     "MetadataTable": "Indexing",
 }  # fmt: skip
+_INDEXES = {each.value: each for each in IndexType}
 
 
 class Level(StrEnum):
@@ -244,7 +245,8 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         if condition.get("status") != "False":
             continue
         verb = "plan" if service == "Clustering" else "run"
-        bucketed = (table.get("spec", {}).get("index") or {}).get("type") == "Bucket"
+        index = _INDEXES.get(str((table.get("spec", {}).get("index") or {}).get("type")))
+        bucketed = index is not None and index.has_fixed_buckets
         next_ = _hudi(table, verb, service) if not (service == "Clustering" and bucketed) else ""
         next_ = "" if condition.get("reason") == "FailedWrites" else next_
         began = condition.get("lastTransitionTime")
@@ -278,8 +280,7 @@ def _advice(table: Document) -> Iterator[Cause]:
 
 
 def _can_become(kind: str, better: str) -> bool:
-    known = {each.value: each for each in IndexType}
-    return kind in known and better in known and known[kind].can_become(known[better])
+    return kind in _INDEXES and better in _INDEXES and _INDEXES[kind].can_become(_INDEXES[better])
 
 
 def _resource(document: Document) -> str:

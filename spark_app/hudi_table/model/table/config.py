@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 
 
@@ -60,7 +61,32 @@ class IndexType(StrEnum):
     @property
     def hashes(self) -> bool:
         """Whether the hash of a key is its place, and nothing is looked up."""
-        return self in (IndexType.BUCKET, IndexType.CONSISTENT_BUCKET)
+        return self.has_fixed_buckets or self.has_rings
+
+    @property
+    def has_fixed_buckets(self) -> bool:
+        """Whether a partition has a number of buckets that only a resize changes: clustering would move the rows."""
+        return self is IndexType.BUCKET
+
+    @property
+    def has_rings(self) -> bool:
+        """Whether the buckets of a partition stand on a stored hash ring, and clustering splits and merges them."""
+        return self is IndexType.CONSISTENT_BUCKET
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether another package offers the index."""
+        return self is IndexType.CUSTOM
+
+    @property
+    def metadata_partition(self) -> str | None:
+        """What of the metadata table it finds keys in: `record_index`, `partitioned_record_index`, or None."""
+        return _LOOKED_UP_IN.get(self)
+
+    @property
+    def may_keep_partition(self) -> bool:
+        """Whether `hoodie.record.index.update.partition.path` says if a key moves to the partition of its new row."""
+        return self is IndexType.RECORD_INDEX
 
     @classmethod
     def named(cls, name: str, engine: str = "SIMPLE") -> IndexType:
@@ -90,6 +116,10 @@ _EXCHANGED = (
     frozenset({IndexType.SIMPLE, IndexType.BLOOM, IndexType.PARTITIONED_RECORD_INDEX}),
     frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX}),
 )
+_LOOKED_UP_IN: dict[IndexType, str] = {
+    IndexType.RECORD_INDEX: str(MetadataPartition.RECORD_INDEX),
+    IndexType.PARTITIONED_RECORD_INDEX: PARTITIONED_RECORD_INDEX,
+}
 _HUDI_NAMES = {IndexType.PARTITIONED_RECORD_INDEX: "RECORD_LEVEL_INDEX"}
 _LATER_NAMES = {"GLOBAL_RECORD_LEVEL_INDEX": "RECORD_INDEX"}
 """Names of Hudi 1.1 for types of 0.15."""

@@ -43,7 +43,7 @@ def index_spec(options: Mapping[str, str]) -> IndexSpec:
     buckets, hashed = _count(options, BUCKETS), names_in(options.get(HASH_FIELDS, ""))
     if buckets is None:
         raise ValueError(f"{INDEX_TYPE}=BUCKET needs {BUCKETS}, a whole number from 1")
-    if kind is IndexType.CONSISTENT_BUCKET:
+    if kind.has_rings:
         least, most = _count(options, BUCKETS_MIN), _count(options, BUCKETS_MAX)
         if not (least or 1) <= buckets <= (most or buckets):
             raise ValueError(f"{BUCKETS} is {buckets}, and not from {BUCKETS_MIN} to {BUCKETS_MAX} ({least}, {most})")
@@ -61,14 +61,14 @@ def index_properties(index: IndexSpec | None) -> dict[str, str]:
     """The inverse of `index_spec`; nothing for a table that stores no index."""
     if index is None:
         return {}
-    if index.type is IndexType.CUSTOM:
+    if index.type.is_custom:
         return {INDEX_CLASS: index.class_name} | {INDEX_SETTINGS + name: value for name, value in index.settings}
     out = {INDEX_TYPE: index.type.hudi_name}
     if index.type.hashes:
         out[BUCKETS] = str(index.buckets)
         if index.hash_fields:
             out[HASH_FIELDS] = ",".join(index.hash_fields)
-    if index.type is IndexType.CONSISTENT_BUCKET:
+    if index.type.has_rings:
         out[ENGINE] = "CONSISTENT_HASHING"
         bounds = {BUCKETS_MIN: index.buckets_min, BUCKETS_MAX: index.buckets_max}
         out |= {key: str(number) for key, number in bounds.items() if number is not None}
@@ -86,7 +86,7 @@ def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def keys_move(config: TableConfig) -> bool:
     """Whether a table's rows all lie in the partition that their columns name, whoever writes them: not where a record index leaves a
     key in the partition in which it finds it."""
-    if config.index is None or config.index.type is not IndexType.RECORD_INDEX:
+    if config.index is None or not config.index.type.may_keep_partition:
         return True
     return config.extra.get(RECORD_INDEX_MOVES, "false").strip().lower() == "true"
 

@@ -22,7 +22,7 @@ from pyarrow import types as pt
 from hudi_table.codec.hashes.javahash import bucket_of
 from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.model.names import EMPTY_KEY, NULL_KEY, bucket_of_file_id
-from hudi_table.model.table.config import IndexType, TableConfig
+from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.partition_buckets import Rules, buckets_in
 from hudi_table.model.table.properties import generator_class
 from hudi_table.model.table.rings import Ring
@@ -90,7 +90,7 @@ def pruned(
     index, kept = ctx.config.index, tuple(slices)
     if keys is None or index is None:
         return Pruned(kept)
-    if index.type is IndexType.CONSISTENT_BUCKET:
+    if index.type.has_rings:
         return Pruned(_in_nodes(kept, keys.places(), _rings(ctx, timeline, kept)) if timeline is not None else kept)
     if not count:
         return Pruned(kept)

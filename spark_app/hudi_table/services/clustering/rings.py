@@ -9,7 +9,7 @@ from itertools import groupby
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError, WriteConflictError
 from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.model.names import parse_log_file
-from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.table.index_properties import INDEX_TYPE, index_spec
 from hudi_table.model.table.rings import Ring
 from hudi_table.model.timeline.touches import ring_touch
@@ -43,11 +43,11 @@ def consistent_spec(ctx: TableContext, options: Mapping[str, str]) -> IndexSpec 
     Raises InvalidOptionError for a table with rings that stores no index, and whose index nobody tells: its rows would be moved.
     """
     if ctx.config.index is not None:
-        return ctx.config.index if ctx.config.index.type is IndexType.CONSISTENT_BUCKET else None
+        return ctx.config.index if ctx.config.index.type.has_rings else None
     if options.get(INDEX_TYPE):
         resolve_index(ctx.config, options)
         told = index_spec(options)
-        if told.type is IndexType.CONSISTENT_BUCKET:
+        if told.type.has_rings:
             return told
     if ctx.storage.list(RINGS, limit=4):
         raise InvalidOptionError(

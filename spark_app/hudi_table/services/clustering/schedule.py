@@ -14,7 +14,7 @@ from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.options.known import check_options
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table.config import IndexSpec, IndexType
+from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.ring_strategy import RingStrategy
 from hudi_table.services.clustering.rings import changes_of, consistent_spec, ring_groups, ring_plan, ring_touches
@@ -221,7 +221,7 @@ def _due(ctx: TableContext, timeline: Timeline, trigger: Trigger, *, force: bool
 
 def _refuse(ctx: TableContext) -> None:
     refuse_unsupported(ctx.config)
-    if ctx.config.index is not None and ctx.config.index.type is IndexType.BUCKET:
+    if ctx.config.index is not None and ctx.config.index.type.has_fixed_buckets:
         raise InvalidRequestError(
             f"table {ctx.config.name!r} has a bucket index: its rows belong to their buckets, and clustering would move them; "
             "compact it, or change its number of buckets",

@@ -37,7 +37,7 @@ _TINY = 1 / 32
 
 def advise(facts: IndexFacts) -> IndexAdvice:
     """What lookups cost, and what would cost less. No advice where nothing was measured."""
-    if facts.index is IndexType.BUCKET:
+    if facts.index.has_fixed_buckets:
         return IndexAdvice(facts.index, warnings=tuple(_bucket_warnings(facts)))
     warnings = tuple(_filter_warnings(facts))
     others = LOOKED_UP.get(facts.index)
@@ -105,7 +105,7 @@ class _Usual:
 
     def cost(self, kind: IndexType) -> LookupCost:
         """Of an index that looks keys up."""
-        if kind is IndexType.RECORD_INDEX:
+        if kind.metadata_partition is not None:
             return self._of_record_index()
         seen = self.facts.seen
         key_bytes = fmean(fact.key_bytes for fact in seen)
@@ -126,12 +126,12 @@ class _Usual:
         return fmean(fact.error if fact.has_filter else expected_error(fact.rows) for fact in self.facts.seen)
 
     def why_other(self, other: IndexType) -> str:
-        if other is IndexType.RECORD_INDEX:
+        if other.metadata_partition is not None:
             return (
                 f"a write opens {number(self.searched)} files to find keys in {number(round(self.updated))} of them, where the record "
                 "index knows each key's file; commits then write it too"
             )
-        if self.facts.index is IndexType.RECORD_INDEX and not other.needs_filters:
+        if self.facts.index.metadata_partition is not None and not other.needs_filters:
             return f"the key ranges of {number(round(self.met))} of {number(self.searched)} files meet a write: little is read of the files"
         if other.needs_filters:
             return (

@@ -31,5 +31,5 @@ def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
             "anew; make a new table, or exchange Simple with Bloom or PartitionedRecordIndex, GlobalSimple with GlobalBloom or RecordIndex"
         )
     # Keys moved to the partition of their new row until now, and go on doing so.
-    kept = {RECORD_INDEX_MOVES: "true"} if wanted is IndexType.RECORD_INDEX else {}
+    kept = {RECORD_INDEX_MOVES: "true"} if wanted.may_keep_partition else {}
     replace_properties(ctx, {INDEX_TYPE: wanted.hudi_name} | kept)

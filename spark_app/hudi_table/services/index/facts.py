@@ -15,7 +15,6 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation, WriteOptions
 from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, UpsertFact
-from hudi_table.model.table.config import IndexType
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.services.index.advice import LOOKED_UP, advise
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -62,7 +61,7 @@ def index_facts(
         files=len(bases),
         seen=tuple(seen),
         upserts=tuple(_upsert_fact(commit) for commit in commits if commit.operation_type in _LOOKING_UP),
-        bucket_bytes=tuple(item.size for item in slices) if kind is IndexType.BUCKET else (),
+        bucket_bytes=tuple(item.size for item in slices) if kind.has_fixed_buckets else (),
         target_bytes=WriteOptions.parse(options or {}).target_file_size,
     )
 

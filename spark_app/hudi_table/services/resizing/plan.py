@@ -18,7 +18,6 @@ from hudi_table.index.bucket import BucketIndex
 from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.model.timeline.touches import TABLE
@@ -134,14 +133,14 @@ def bucket_index(ctx: TableContext, buckets: int) -> BucketIndex:
 def _refuse(ctx: TableContext) -> None:
     refuse_unsupported(ctx.config)
     index = ctx.config.index
-    if index is not None and (index.type is IndexType.CONSISTENT_BUCKET or index.partition_buckets):
+    if index is not None and (index.type.has_rings or index.partition_buckets):
         why = (
             "has a ConsistentBucket index, whose file groups split and merge one by one: cluster it"
-            if index.type is IndexType.CONSISTENT_BUCKET
+            if index.type.has_rings
             else "has numbers of buckets by partition, and only a number for all of them can be changed; overwrite its partitions"
         )
         raise InvalidRequestError(f"table {ctx.config.name!r} {why}", base_path=ctx.base_path)
-    if index is None or index.type is not IndexType.BUCKET:
+    if index is None or not index.type.has_fixed_buckets:
         kind = "stores no index" if index is None else f"has a {index.type.value} index"
         raise InvalidRequestError(
             f"table {ctx.config.name!r} {kind}, and only the buckets of a bucket index can be resized; small files are "

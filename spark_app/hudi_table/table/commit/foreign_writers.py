@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
-from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.properties import METADATA_PARTITIONS
 from hudi_table.model.timeline import touches
 from hudi_table.model.timeline.chain import ChainEntry, Kind
@@ -119,7 +118,7 @@ class Neighbours:
             return found
         found |= {touches.partition_touch(partition) for partition in metadata.replaced or ()}
         index = self.ctx.config.index
-        if index is None or index.type is not IndexType.BUCKET:
+        if index is None or not index.type.has_fixed_buckets:
             # Which keys it inserted is told by nothing but its files.
             filled = {stat.partition_path for stat in metadata.stats if stat.num_inserts}
             found |= {touches.keys_touch(partition) for partition in filled}

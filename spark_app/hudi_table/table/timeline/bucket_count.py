@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
-from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import BUCKETS
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.timeline.active import commit_metadata
@@ -26,7 +25,7 @@ def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
     Of a past moment give `timeline.until(…)`. What was archived is known as of the context's properties: see `refresh_buckets`.
     """
     index = ctx.config.index
-    if index is None or index.type is not IndexType.BUCKET:
+    if index is None or not index.type.has_fixed_buckets:
         return None
     known = _resizes(ctx, timeline)
     count = known[0].before if known else index.buckets
@@ -38,7 +37,7 @@ def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
 def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
     """The same after a look at the properties, whose number another process may have changed; `ctx.config` has it then."""
     index = ctx.config.index
-    if index is None or index.type is not IndexType.BUCKET:
+    if index is None or not index.type.has_fixed_buckets:
         return None
     stored = read_properties(ctx.storage, ctx.clock)
     extra = {key: value for key, value in ctx.config.extra.items() if key != HISTORY}

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, OutcomeUnknownError
 from hudi_table.model.names import HOODIE, join
-from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.rings import INITIAL_INSTANT, Ring
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store import retry
@@ -161,7 +160,7 @@ def ring_path(partition: str, instant: str) -> str:
 
 def drop_rings(ctx: TableContext, times: Iterable[str]) -> None:
     """Delete the rings of instants that are taken back, in all partitions; first the marks by which Hudi 1.1.1 knows them to be committed."""
-    if ctx.config.index is not None and ctx.config.index.type is not IndexType.CONSISTENT_BUCKET:
+    if ctx.config.index is not None and not ctx.config.index.type.has_rings:
         return
     names = {f"{time}{suffix}" for time in times for suffix in (_COMMITTED, _SUFFIX)}
     for info in ctx.storage.list(RINGS):

@@ -177,7 +177,7 @@ def _stored(spec: TableSpec, index: IndexSpec) -> dict[str, str]:
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, "0.15")
-    if index.type is IndexType.RECORD_INDEX and RECORD_INDEX_MOVES in spec.options:
+    if index.type.may_keep_partition and RECORD_INDEX_MOVES in spec.options:
         stored[RECORD_INDEX_MOVES] = spec.options[RECORD_INDEX_MOVES].strip().lower()
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
@@ -247,7 +247,7 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
         spec = IndexSpec(_member(IndexType, given, "index"))
     else:
         spec = _index_document(given)
-    if (spec.type is IndexType.CUSTOM) is not bool(spec.class_name) or (spec.settings and not spec.class_name):
+    if spec.type.is_custom is not bool(spec.class_name) or (spec.settings and not spec.class_name):
         raise InvalidRequestError(
             f"index {spec.type.value} with class {spec.class_name!r}: class and settings belong to a Custom index, which needs "
             "the name under which a package offers it"
@@ -260,12 +260,12 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
         raise InvalidRequestError(
             f"buckets and hashFields belong to a Bucket index, not to {spec.type.value}; leave them out"
         )
-    if spec.type is not IndexType.BUCKET and spec.partition_buckets:
+    if not spec.type.has_fixed_buckets and spec.partition_buckets:
         raise InvalidRequestError(
             f"partitionBuckets belong to a Bucket index, not to {spec.type.value}; leave them out"
         )
     least, most = spec.buckets_min, spec.buckets_max
-    if spec.type is not IndexType.CONSISTENT_BUCKET and (least, most) != (None, None):
+    if not spec.type.has_rings and (least, most) != (None, None):
         raise InvalidRequestError(
             f"minBuckets and maxBuckets belong to a ConsistentBucket index, not to {spec.type.value}; leave them out"
         )

@@ -30,7 +30,7 @@ from hudi_table.model.options.write_options import (
     operation_asked,
 )
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
-from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, TableConfig, TableType
+from hudi_table.model.table.config import IndexSpec, MergeMode, TableConfig, TableType
 from hudi_table.model.table.index_properties import (
     BUCKETS,
     ENGINE,
@@ -190,7 +190,7 @@ def refuse_unsupported(config: TableConfig) -> None:
         ),
         (
             config.index is not None
-            and config.index.type in (IndexType.RECORD_INDEX, IndexType.PARTITIONED_RECORD_INDEX)
+            and config.index.type.metadata_partition is not None
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
@@ -202,7 +202,7 @@ def refuse_unsupported(config: TableConfig) -> None:
         (
             config.type is TableType.COPY_ON_WRITE
             and config.index is not None
-            and config.index.type is IndexType.CONSISTENT_BUCKET,
+            and config.index.type.has_rings,
             "is copy-on-write with a ConsistentBucket index, which Hudi has for merge-on-read tables alone",
         ),
         (bool(extra.get("hoodie.bootstrap.base.path")), "was bootstrapped in place (hoodie.bootstrap.base.path)"),
@@ -235,7 +235,7 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
-    if spec.type is IndexType.CUSTOM:
+    if spec.type.is_custom:
         return custom_index(config, spec), config.index is None
     if not spec.type.hashes:
         return lookup_index(spec.type, options, config.extra), config.index is None
@@ -251,20 +251,20 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
     if options.get(COLON_RULE, rule) != rule:
         raise InvalidOptionError(f"{COLON_RULE} is {options[COLON_RULE]!r}, but the table records {rule!r}")
     told, count = config.index is None, spec.buckets or 0
-    if spec.type is IndexType.CONSISTENT_BUCKET:
+    if spec.type.has_rings:
         return ConsistentIndex(FixedRings(count), config.record_key, hash_fields, rule), told
     return BucketIndex(count, config.record_key, hash_fields, rule, spec.partition_buckets), told
 
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
     spec = asked_index(options)
-    if spec is not None and spec.type is IndexType.CUSTOM and not spec.class_name:
+    if spec is not None and spec.type.is_custom and not spec.class_name:
         raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
     return spec
 
 
 def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
-    if IndexType.CUSTOM in (stored.type, given.type):
+    if stored.type.is_custom or given.type.is_custom:
         pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, given.class_name or given.type.hudi_name)]
     else:
         pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
