@@ -17,7 +17,7 @@ SIGNPOSTS = {
     "Where is a commit published?": (r"/publish\.py", "hudi_table/table/commit/publish.py"),
     "Where are conflicts decided?": (r"/conflicts\.py", "hudi_table/table/commit/conflicts.py"),
     "What does a write beside a pending compaction do?": (r"the pending compaction of", "hudi_table/write/workload.py"),
-    "Which bucket does a key go to?": (r"/bucket\.py", "hudi_table/index/bucket.py"),
+    "Which bucket does a key go to?": (r"/bucket\.py", "hudi_table/index/hashing/bucket.py"),
     "What are the bytes of a bloom filter?": (r"/bloom/filters\.py", "hudi_table/codec/bloom/filters.py"),
     "Where is the heartbeat?": (r"a heartbeat file", "hudi_table/table/commit/transaction.py"),
     "Which payload classes are known?": (r"payload classes", "hudi_table/model/table/merging.py"),

@@ -18,7 +18,7 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
 from hudi_table.index.base import Index, Keys, Slot
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table.config import PartitionType, TableConfig
 from hudi_table.write.keygen import columns as keygen

@@ -18,9 +18,9 @@ from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Index, Slot
 from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import CustomIndex
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import DuplicatePolicy, Operation

@@ -13,8 +13,8 @@ from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
 from hudi_table.index.base import Slot
 from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.index.key_hashes import key_hashes
 from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
 from hudi_table.model.options.write_options import Operation, SortMode

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteConflictError
 from hudi_table.index.base import Index, Slot
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.table.rings import REPLACE, Ring, new_prefix
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.timeline.context import TableContext

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError, WriteConflictError
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.table.index_properties import INDEX_TYPE, index_spec

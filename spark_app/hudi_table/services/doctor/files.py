@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, bucket_of_file_id, join, parse_base_file, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time

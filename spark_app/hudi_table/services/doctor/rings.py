@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hudi_table.codec.parquet import BaseFileFooter
 from hudi_table.errors import CorruptTableError
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.table.view.file_system_view import BaseFile

@@ -12,7 +12,7 @@ from functools import partial
 from math import gcd
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options.write_options import WriteOptions

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType

@@ -15,9 +15,9 @@ from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
 from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex
 from hudi_table.index.custom import custom_index
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.options.write_options import (
     COLON_RULE,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.index.base import Index
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES, bucket_of_file_id, join
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.timeline.instants import Action

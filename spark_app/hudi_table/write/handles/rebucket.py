@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from hudi_table.codec.dictionaries import SharedDictionaries
 from hudi_table.errors import CorruptTableError
-from hudi_table.index.bucket import BucketIndex
-from hudi_table.index.consistent import ConsistentIndex, nodes_of
+from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex, nodes_of
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite

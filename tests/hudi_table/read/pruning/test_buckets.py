@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_table import HudiTable, create_table
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, TableConfig, TableType
 from hudi_table.read.filter.expression_tree import Call, Constant, Reference, tree

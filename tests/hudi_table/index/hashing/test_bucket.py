@@ -8,7 +8,7 @@ import pytest
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
-from hudi_table.index.bucket import BucketIndex
+from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.table.view.file_system_view import FileSlice
 from tests.support.written import contents, new_table, rows, slices

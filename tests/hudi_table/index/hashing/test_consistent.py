@@ -14,7 +14,7 @@ from hudi_table.api import open_table
 from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError
 from hudi_table.index.base import Keys, Slot
-from hudi_table.index.consistent import ConsistentIndex
+from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.table.rings import HASH_MAX, Node, Ring
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSlice
