@@ -87,7 +87,7 @@ dist: setup ## Build what is published, dist/: a source archive and a wheel of e
 manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
 	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
 
-options: setup ## Write docs/options.md from the table of options
+options: setup ## Write docs/reference/options.md from the table of options
 	@$(BIN)/python -m scripts.render_options
 
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)

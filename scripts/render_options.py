@@ -1,4 +1,4 @@
-"""Writes `docs/options.md` from the table of known options: `python -m scripts.render_options` (`make options`). A test compares."""
+"""Writes `docs/reference/options.md` from the table of known options: `python -m scripts.render_options` (`make options`). A test compares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hudi_table.model.options.known import Fate, KnownOption, known_options
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "options.md"
 
 HEAD = """# Options
 

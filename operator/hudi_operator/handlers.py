@@ -1,6 +1,6 @@
 """kopf, for watching alone: what it hears goes into the queue. No handler of ours changes an object, so kopf writes none.
 
-Handlers that detect changes would lose some and add finalizers, see docs/operator.md; reconciling is ours.
+Handlers that detect changes would lose some and add finalizers, see docs/explanation/operator.md; reconciling is ours.
 """
 
 from __future__ import annotations

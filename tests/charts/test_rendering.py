@@ -104,7 +104,12 @@ def test_every_value_is_in_the_schema_and_has_a_word(helm: Helm) -> None:
 
 
 def test_every_value_that_the_page_names_exists() -> None:
-    page = (ROOT / "docs" / "install.md").read_text().partition("### Values that matter")[2].partition("\n## ")[0]
+    page = (
+        (ROOT / "docs" / "how-to" / "install.md")
+        .read_text()
+        .partition("### Values that matter")[2]
+        .partition("\n## ")[0]
+    )
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]

@@ -1,4 +1,4 @@
-"""`docs/coming-from-hudi.md` runs as it stands."""
+"""`docs/how-to/coming-from-hudi.md` runs as it stands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from hudi_table import open_table
 from tests.support.page_blocks import sections
 
-PAGE = Path(__file__).parents[2] / "docs" / "coming-from-hudi.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-hudi.md"
 REFUSED = "already, and the mode is errorifexists|did you mean|needs hoodie.datasource.read.begin|is refused with the value 'skip_merge'"
 
 

@@ -39,7 +39,7 @@ def test_reading_shows_a_stream_of_changes(spark: SparkSession, table: HudiTable
     def take(rows: DataFrame, batch: int) -> None:
         seen.extend(row.id for row in rows.collect())
 
-    run("docs/reading.md#5", tmp_path, spark=spark, take=take)
+    run("docs/how-to/reading.md#5", tmp_path, spark=spark, take=take)
     (query,) = spark.streams.active
     try:
         query.processAllAvailable()
@@ -53,6 +53,6 @@ def test_reading_shows_a_stream_of_changes(spark: SparkSession, table: HudiTable
 def test_compatibility_shows_an_upsert_of_a_data_frame(spark: SparkSession, table: HudiTable, tmp_path: Path) -> None:
     hudi_spark.register(spark)
     rows = spark.createDataFrame([("a", 2), ("b", 2)], "id string, ts long")
-    run("docs/compatibility.md#1", tmp_path, df=rows, path=table.base_path)
+    run("docs/reference/compatibility.md#1", tmp_path, df=rows, path=table.base_path)
     found = table.scan().to_arrow().to_pylist()
     assert {row["id"]: row["ts"] for row in found} == {"a": 2, "b": 2}

@@ -1,4 +1,4 @@
-"""`docs/spark-sql.md` runs as it stands; SELECT through `hudi_spark.sql`."""
+"""`docs/reference/spark-sql.md` runs as it stands; SELECT through `hudi_spark.sql`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.page_blocks import sections
 
 pytestmark = pytest.mark.spark
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark-sql.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "spark-sql.md"
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 START = {"t1": 12.5, "t2": 8.0}
 RIDES = START | {"t3": 30.0, "t4": 5.0, "t5": 5.0, "t6": 5.0}

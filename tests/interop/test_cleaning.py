@@ -201,7 +201,7 @@ def test_of_one_history_hudi_deletes_what_we_would_delete(
     new = [instant for instant in cleans(table) if instant not in known]
     plans = [read_plan(table.context, instant) for instant in new]
     assert {path for plan in plans for path in paths_of(plan.files)} == mine
-    # Case 31 of docs/compatibility.md: with an emptied partition go the files that a savepoint keeps there.
+    # Case 31 of docs/reference/compatibility.md: with an emptied partition go the files that a savepoint keeps there.
     kept = {path for found in table.savepoints() for path in paths_of(found.files)}
     emptied = {partition for plan in plans for partition in plan.partitions}
     more = before - data_files(base) - mine
@@ -309,7 +309,7 @@ def test_we_respect_a_savepoint_of_hudi(hudis: Hudis, tmp_path: Path, kind: str)
 
 
 def test_hudi_drops_what_a_savepoint_keeps_in_an_emptied_partition_and_we_do_not(hudis: Hudis, tmp_path: Path) -> None:
-    """Case 31 of docs/compatibility.md."""
+    """Case 31 of docs/reference/compatibility.md."""
     base = tmp_path / "table"
     ours.create(base, **TABLES["copy-on-write"])
     ours.write(base, "insert", rows(range(9), 1))

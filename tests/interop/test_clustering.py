@@ -29,7 +29,7 @@ PLAN = "hoodie.clustering.plan.strategy."
 SORTED = {PLAN + "sort.columns": "seen,name"}
 SMALL = {PLAN + "target.file.max.bytes": "6000"}
 NO_PACKING = {"hoodie.parquet.small.file.limit": "0"}
-# With its row writer 0.15.0 clusters decimals into a form that its next upsert loses the scale of (docs/compatibility.md, case 32).
+# With its row writer 0.15.0 clusters decimals into a form that its next upsert loses the scale of (docs/reference/compatibility.md, case 32).
 NO_ROW_WRITER = "hoodie.metadata.enable=false,hoodie.datasource.write.row.writer.enable=false"
 TABLES = [("CopyOnWrite", True), ("MergeOnRead", False)]
 tables = pytest.mark.parametrize(("type_", "partitioned"), TABLES, ids=["copy-partitioned", "logs-flat"])

@@ -52,7 +52,7 @@ def go_on(base: Path, model: Model, steps: tuple[tuple[str, range, int], ...]) -
 
 def assert_all_queries(base: Path, oracle: HudiOracle, model: Model, since: str, moment: str) -> None:
     """Snapshot, read-optimised, time travel and incremental: as we answer, so does Hudi. hudi-rs misses what was written
-    beside a pending plan (docs/compatibility.md, case 28)."""
+    beside a pending plan (docs/reference/compatibility.md, case 28)."""
     table = open_table(str(base))
     plans = pending(table)
     missing = table.scan(as_of=plans[0], meta=True).to_arrow() if plans else None
@@ -225,7 +225,7 @@ def test_hudi_executes_a_compaction_whose_lost_files_were_given_up_and_goes_on_a
 def test_an_index_of_hudi_that_looks_keys_up_misses_a_key_that_only_a_log_holds(
     hudis: Hudis, tmp_path: Path, index: str
 ) -> None:
-    """Case 29 of docs/compatibility.md: Hudi alone doubles such a key; our own upsert finds it."""
+    """Case 29 of docs/reference/compatibility.md: Hudi alone doubles such a key; our own upsert finds it."""
 
     def each(oracle: HudiOracle) -> None:
         base = tmp_path / oracle.version

@@ -1,4 +1,4 @@
-"""Where the engines differ among themselves: each engine's answer is pinned to the case that docs/compatibility.md names.
+"""Where the engines differ among themselves: each engine's answer is pinned to the case that docs/reference/compatibility.md names.
 
 Cases 6 and 7 are also in test_golden.py and test_layouts.py, 8 in test_types.py, 9 to 11 in test_key_generators.py.
 """

@@ -43,7 +43,7 @@ CONTINUED = {name: Continuation() for name in golden.COPY_ON_WRITE} | {
 
 
 def stored(table: golden.Golden) -> pa.Table:
-    """The manifest's rows with the values as the files hold them (docs/compatibility.md, cases 6 and 7)."""
+    """The manifest's rows with the values as the files hold them (docs/reference/compatibility.md, cases 6 and 7)."""
     rows = table.rows()
     if table.name == "tskg":
         return rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array([1000], pa.int64()))
@@ -105,7 +105,7 @@ def test_a_merge_on_read_golden_table_is_continued_compacted_and_read_again(
         assert_same_rows(mine, expected.values(), columns=before.column_names, of="ours after")
         assert_same_rows(oracle.read(table.base), mine, columns=mine.column_names, of=repr(oracle))
 
-    # 1.1.1 takes older deletes in logs for void (docs/compatibility.md, case 21), until they are compacted.
+    # 1.1.1 takes older deletes in logs for void (docs/reference/compatibility.md, case 21), until they are compacted.
     hudis.each(lambda oracle: None if name == "sem_Def_MERG" and oracle.is_1x else check(oracle))
     assert open_table(str(table.base)).compact(force=True)
     assert not any(row["log_files"] for row in open_table(str(table.base)).files().to_pylist() if row["latest"])
@@ -115,7 +115,7 @@ def test_a_merge_on_read_golden_table_is_continued_compacted_and_read_again(
 def test_a_rollback_later_than_the_newest_write_hides_it_from_0_15_0_until_the_next(
     hudis: Hudis, tmp_path: Path
 ) -> None:
-    """Case 30 of docs/compatibility.md."""
+    """Case 30 of docs/reference/compatibility.md."""
     table = golden.unpack("failmor", tmp_path)
     rows = ours.read(table.base)
     whole = hudi_rs.read(table.base).select(rows.column_names)

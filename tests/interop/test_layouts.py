@@ -53,7 +53,7 @@ class Layout:
         return pa.Table.from_pylist(found, schema=self.schema)
 
     def seen(self, oracle: HudiOracle, stored: pa.Table) -> pa.Table:
-        """The rows as `oracle` shows them (docs/compatibility.md, cases 6 and 7)."""
+        """The rows as `oracle` shows them (docs/reference/compatibility.md, cases 6 and 7)."""
         if self.generated is None:
             return stored
         at = stored.schema.get_field_index(self.generated)

@@ -150,7 +150,7 @@ def test_random_blocks_give_the_rows_that_hudi_and_hudi_rs_give(hudis: Hudis, tm
     history = "\n".join(story.log)
     assert_same_rows(hudis["0.15.0"].read(story.base), mine, columns=SCHEMA.names, of=f"Hudi 0.15.0 after\n{history}\n")
     # hudi-rs reads on otherwise after a torn block, weighs flagged deletes otherwise, and by commit time takes the later entry
-    # (docs/compatibility.md, cases 17 to 19).
+    # (docs/reference/compatibility.md, cases 17 to 19).
     if story.event_time and not any("torn" in line or "flagged" in line for line in story.log):
         assert_same_rows(hudi_rs.read(story.base), mine, columns=SCHEMA.names, of=f"hudi-rs after\n{history}\n")
 

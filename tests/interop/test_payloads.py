@@ -224,7 +224,7 @@ def test_hudi_1x_weighs_flagged_deletes_of_one_class_by_their_ordering(hudis: Hu
 
 
 def test_hudi_cannot_read_the_log_of_a_delete_of_an_unknown_key_by_this_class(hudis: Hudis, tmp_path: Path) -> None:
-    """Case 20 of docs/compatibility.md: its own logs and ours alike."""
+    """Case 20 of docs/reference/compatibility.md: its own logs and ours alike."""
     oracle = hudis["0.15.0"]
     of_hudi(oracle, tmp_path / "theirs", DMS, "MergeOnRead")
     of_ours(tmp_path / "ours", DMS, "MergeOnRead")

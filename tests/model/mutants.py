@@ -1,4 +1,4 @@
-"""Guards of the protocol and where their removal shows: section 7 of docs/commit-protocol.md.
+"""Guards of the protocol and where their removal shows: section 7 of docs/explanation/commit-protocol.md.
 
 Every guard is a name that the processes look up in `without`. `finds` is the set of violations of which a search of
 the instance without the guard must find the first.

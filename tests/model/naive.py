@@ -1,4 +1,4 @@
-"""Simpler protocols, section 6 of docs/commit-protocol.md: Hudi 0.15's own shape, leases, and decisions per instant."""
+"""Simpler protocols, section 6 of docs/explanation/commit-protocol.md: Hudi 0.15's own shape, leases, and decisions per instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery (section 2.2 of docs/commit-protocol.md): rolls forward or back any pending instant that seems dead."""
+"""Recovery (section 2.2 of docs/explanation/commit-protocol.md): rolls forward or back any pending instant that seems dead."""
 
 from __future__ import annotations
 

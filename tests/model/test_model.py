@@ -1,7 +1,7 @@
 """The commit protocol, searched: every interleaving of a few processes, pauses and lost replies without bound.
 
 Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
-`docs/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
+`docs/explanation/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
 (3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
 (instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's; (7) beside another engine (instances F) no update is lost outside two windows. The small instances run always, all of them
 with HUDI_TEST_SCALE of 10 or more.

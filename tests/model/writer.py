@@ -1,4 +1,4 @@
-"""Our writer (section 2.1 of docs/commit-protocol.md): copy-on-write, delta logs, or a replacement of one group."""
+"""Our writer (section 2.1 of docs/explanation/commit-protocol.md): copy-on-write, delta logs, or a replacement of one group."""
 
 from __future__ import annotations
 

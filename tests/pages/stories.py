@@ -163,18 +163,18 @@ def _no_lake(clock: Moments, given: Names) -> None:
 
 BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "README.md#3": _before_the_days,
-    "docs/archiving.md#1": _many_commits,
-    "docs/cleaning.md#1": _many_commits,
-    "docs/cleaning.md#3": _two_months_later,
-    "docs/cli.md#3": _carriers,
-    "docs/clustering.md#1": _small_files,
-    "docs/compaction.md#1": _merge_on_read,
-    "docs/compaction.md#2": _lost_log,
-    "docs/repair.md#1": _an_orphan,
-    "docs/repair.md#2": _an_orphan,
-    "docs/restore.md#1": _taken_back,
-    "docs/restore.md#2": _written_again,
-    "docs/writing.md#1": _no_lake,
+    "docs/explanation/archiving.md#1": _many_commits,
+    "docs/explanation/cleaning.md#1": _many_commits,
+    "docs/explanation/cleaning.md#3": _two_months_later,
+    "docs/reference/cli.md#3": _carriers,
+    "docs/explanation/clustering.md#1": _small_files,
+    "docs/explanation/compaction.md#1": _merge_on_read,
+    "docs/explanation/compaction.md#2": _lost_log,
+    "docs/how-to/repair.md#1": _an_orphan,
+    "docs/how-to/repair.md#2": _an_orphan,
+    "docs/how-to/restore.md#1": _taken_back,
+    "docs/how-to/restore.md#2": _written_again,
+    "docs/how-to/writing.md#1": _no_lake,
 }
 
 

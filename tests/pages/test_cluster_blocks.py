@@ -141,12 +141,12 @@ def described(schema: dict[str, Any]) -> set[str]:
 
 def test_what_the_plugin_and_the_probe_print_is_what_they_print_now() -> None:
     pages = {str(block): block for block in every_block()}
-    status = pages["docs/kubectl-hudi.md#1"].printed()[0][0]
+    status = pages["docs/reference/kubectl-hudi.md#1"].printed()[0][0]
     assert re.split(r" {2,}", status.strip()) == [
         each.title.upper() for each in columns(everywhere=False) if not each.wide
     ]
     health = (ROOT / "operator/hudi_operator/metrics/health.py").read_text()
-    for line in pages["docs/metrics.md#1"].printed()[0][:-1]:
+    for line in pages["docs/reference/metrics.md#1"].printed()[0][:-1]:
         name, said = re.fullmatch(r"\[\+\] (\w+): (.*)", line).groups()  # type: ignore[union-attr] # an odd line fails here
         assert f'"{name}"' in health
         assert said.split(" ")[0].isdigit() or said.split(" ")[0] in health
@@ -194,7 +194,7 @@ def test_manifests_are_taken_by_the_definitions(block: Block) -> None:
         whole = document.get("kind") in SPECS
         for part in ("spec", "status"):
             if part in document:
-                kind = document["kind"] if whole else "TableService"  # the fragments of docs/services.md
+                kind = document["kind"] if whole else "TableService"  # the fragments of docs/reference/services.md
                 if part == "spec":
                     _, errors = parse(SPECS[kind], document[part], part)
                     assert not errors, block

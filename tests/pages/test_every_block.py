@@ -10,7 +10,7 @@ from tests.support.page_blocks import Block, every_block
 
 NOT_RUN = {
     "docs/architecture.md#1": "a drawing",
-    "docs/e2e.md#2": "packages of Debian, installed before the suite",
+    "docs/explanation/e2e.md#2": "packages of Debian, installed before the suite",
     "docs/results/acceptance-clustering.md#1": "figures that `make acceptance-clustering` wrote",
 }
 PROGRAMS = ("kubectl ", "helm ", "make ", "hudictl local ", "python -m hudi_operator run ", "curl ")

@@ -21,9 +21,9 @@ from tests.support.page_blocks import Block, every_block
 from tests.support.postgres import running_postgres
 from tests.support.s3 import ACCESS, running_s3
 
-ON_SPARK = {"docs/spark-sql.md", "docs/coming-from-hudi.md"}
+ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md"}
 """Pages that tests/hudi_spark runs as a whole."""
-SPARK_BLOCKS = {"docs/reading.md#5", "docs/compatibility.md#1"}
+SPARK_BLOCKS = {"docs/how-to/reading.md#5", "docs/reference/compatibility.md#1"}
 """Blocks that tests/hudi_spark/test_page_blocks.py runs."""
 FINDINGS = {"hudictl doctor lake/flights": 3}
 """Commands that end with another exit code than 0."""
@@ -62,7 +62,7 @@ def bucket(clock: Moments, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A database, and the package whose module and entry point the page shows."""
     source, entry = (
-        next(block.text for block in every_block() if block.page == "docs/writing.md" and word in block.text)
+        next(block.text for block in every_block() if block.page == "docs/how-to/writing.md" and word in block.text)
         for word in ("class Recent", "hudi_table.indexes")
     )
     points = tomllib.loads(entry)["project"]["entry-points"]["hudi_table.indexes"]
@@ -72,7 +72,7 @@ def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-FIXTURES = {"docs/reading.md": "bucket", "docs/writing.md": "indexes"}
+FIXTURES = {"docs/how-to/reading.md": "bucket", "docs/how-to/writing.md": "indexes"}
 """What a page needs to be running."""
 
 

@@ -1,4 +1,4 @@
-"""A monitor that holds a recorded trace against the steps of `docs/commit-protocol.md`.
+"""A monitor that holds a recorded trace against the steps of `docs/explanation/commit-protocol.md`.
 
 It maps each mutating call to the step that it must be and requires the step to be enabled by what its process has seen
 and done before. Reads are always allowed, they are what enables steps. Chain entries are immutable, so their content is

@@ -1,4 +1,4 @@
-"""docs/security.md is no promise: every row of its table names tests that exist, or says why there is none."""
+"""docs/explanation/security.md is no promise: every row of its table names tests that exist, or says why there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.sources import ROOT
 
-PAGE = (ROOT / "docs" / "security.md").read_text()
+PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if re.match(r"\| \d+ \|", line)
 ]

@@ -3,7 +3,7 @@
 Facts: a Hudi schema is an Avro record, so names must be Avro names and types Avro types; Spark, the engine
 that most tables are written with, widens 8 and 16 bit integers to `int` and stores every timestamp as
 `timestamp-micros` in UTC. Hudi 0.15 itself labels `timestamp-millis` columns as micros on some paths (values
-wrong by a factor of 1000), so new columns never use it. `docs/format.md` has the table for users.
+wrong by a factor of 1000), so new columns never use it. `docs/reference/format.md` has the table for users.
 """
 
 from __future__ import annotations

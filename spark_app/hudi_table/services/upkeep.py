@@ -77,7 +77,7 @@ class Upkeep(TableReader):
     ) -> ServiceResult | ServicePlan | None:
         """Move the oldest instants to the archived timeline, as `hoodie.keep.min.commits` and `hoodie.keep.max.commits` say
         (`force`: down to the former in any case), and trim the decision chain. `dry_run`: only say what would leave. None if
-        nothing is due. See `docs/archiving.md`."""
+        nothing is due. See `docs/explanation/archiving.md`."""
         self._check_writable()
         check_asked(self.context, options)
         return (preview_archiving if dry_run else archive)(self.context, options, force=force)
@@ -87,7 +87,7 @@ class Upkeep(TableReader):
         building that was begun, while writers go on. Whether there was anything to do. Every later write keeps it.
 
         `options`: those of Hudi for the file groups of a record index. Raises InvalidDataError where a key is in two places, so that
-        no record index can be. See `docs/metadata-table.md`."""
+        no record index can be. See `docs/explanation/metadata-table.md`."""
         self._check_writable()
         check_asked(self.context, options)
         return build(self.context, indexes, options)
@@ -153,7 +153,7 @@ class Upkeep(TableReader):
         return examine(self.context, keys=keys, max_memory=max_memory, progress=progress)
 
     def mend(self) -> tuple[str, ...]:
-        """Put the properties back that another engine has dropped or changed; returns their keys. See `docs/repair.md`."""
+        """Put the properties back that another engine has dropped or changed; returns their keys. See `docs/how-to/repair.md`."""
         self._check_writable()
         return mend_properties(self.context)
 

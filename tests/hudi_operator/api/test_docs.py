@@ -1,4 +1,4 @@
-"""`docs/resources.md` and `docs/services.md` speak of every field, condition and reason that a person may meet."""
+"""`docs/reference/resources.md` and `docs/reference/services.md` speak of every field, condition and reason that a person may meet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.plan.schedule.runs import RETRYABLE
 from hudi_table.model.service.services import ServiceType
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference"
 TEXT = (DOCS / "resources.md").read_text()
 SERVICES = (DOCS / "services.md").read_text()
 

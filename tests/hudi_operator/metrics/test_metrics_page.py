@@ -1,4 +1,4 @@
-"""`docs/metrics.md` says of each metric what the catalog says, and what is exported is what stands in both."""
+"""`docs/reference/metrics.md` says of each metric what the catalog says, and what is exported is what stands in both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hudi_operator.metrics import catalog
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md").read_text()
 LINE = re.compile(r"^\| `((?:hudi)_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
 
 

@@ -27,7 +27,7 @@ def test_the_last_commit_of_another_engine_and_the_page_are_named() -> None:
     found = told(replace(table(*FILES), foreign=(COMMIT,)))["ForeignWriters"]
     assert (found.status, found.reason) == ("True", "Seen")
     assert found.message.startswith("1 recent commit of other engines, the last at 20260101000000000; ")
-    assert found.message.endswith("docs/foreign-writers.md")
+    assert found.message.endswith("docs/explanation/foreign-writers.md")
 
 
 def test_the_properties_that_were_dropped_and_what_brings_them_back_are_named() -> None:

@@ -1,7 +1,7 @@
 """Bytes of a store that somebody else may write to: whatever they are, they are read or refused by a typed error, within bounds.
 
 Aspects: bytes made to do harm, in a process of 256 MiB and 5 s; whole files of ours with any of their bytes changed, cut or
-repeated. Not here: Parquet, which Arrow reads (docs/security.md).
+repeated. Not here: Parquet, which Arrow reads (docs/explanation/security.md).
 """
 
 from __future__ import annotations

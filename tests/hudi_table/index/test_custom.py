@@ -21,7 +21,7 @@ from hudi_table.table.timeline.kept_properties import KEPT
 from tests.support.index_package import installed_package, written_package
 from tests.support.written import contents, new_table, rows
 
-PAGE = Path(__file__).parents[3] / "docs" / "writing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "writing.md"
 CLASS = "hoodie.index.class"
 
 

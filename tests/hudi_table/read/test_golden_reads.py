@@ -1,6 +1,6 @@
 """Copy-on-write tables of Apache Hudi 0.15.0, read by us: rows equal to what Hudi itself returned.
 
-Two named differences (docs/compatibility.md, cases 6 and 7): Hudi's Spark reader takes partition columns from the path, we
+Two named differences (docs/reference/compatibility.md, cases 6 and 7): Hudi's Spark reader takes partition columns from the path, we
 return what the file stores. Merge-on-read tables are refused by name.
 """
 

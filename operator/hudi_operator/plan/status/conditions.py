@@ -100,7 +100,7 @@ def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
     found = []
     if table.foreign:
         made = f"{count(len(table.foreign), 'recent commit')} of other engines, the last at {table.foreign[-1].time}; "
-        message = made + "beside them a row that both write at once can be lost: docs/foreign-writers.md"
+        message = made + "beside them a row that both write at once can be lost: docs/explanation/foreign-writers.md"
         found.append(Finding(FOREIGN_WRITERS, "True", "Seen", message))
     if table.lost:
         rest = "; nothing is written until they are back: hudictl doctor --mend"

@@ -134,7 +134,7 @@ def notes(spec: HudiTableSpec | None, table: TableObservation | None) -> tuple[N
 
 
 def _colons(table: TableObservation | None) -> tuple[Note, ...]:
-    """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/compatibility.md)."""
+    """Which Hudi generation must not write a bucket table whose single record key holds ':' (docs/reference/compatibility.md)."""
     if table is None or table.config.index is None or not table.config.index.type.hashes:
         return ()
     if len(table.config.record_key) != 1 or table.colon_keys is False:

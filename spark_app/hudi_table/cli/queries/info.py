@@ -135,7 +135,7 @@ def _facts(table: HudiTable) -> dict[str, Any]:
 
 
 def _foreign(table: HudiTable, timeline: Timeline) -> dict[str, Any] | None:
-    """How many of the newest commits other engines made (docs/foreign-writers.md); None if none."""
+    """How many of the newest commits other engines made (docs/explanation/foreign-writers.md); None if none."""
     found = foreign_commits(table.context, timeline)
     among = min(len(timeline.commits), COMMITS_MAX)
     return {"commits": len(found), "among": among, "last": found[-1].time} if found else None

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hudi_table.codec.utf8 import Utf8
 
 BLOCK_KEYS: Final = 32 * 1024
-"""Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing (docs/performance.md)."""
+"""Keys of a block: arrays of 128 KiB. A quarter as many halve the speed, twice as many gain nothing (docs/explanation/performance.md)."""
 _FEW: Final = 8
 _PIECE: Final = 1 << 18
 _MIX: Final = np.uint32(0x5BD1E995)

@@ -1,6 +1,6 @@
 """Where a delta's logs go: the base instant and the version of each file group's next log.
 
-As in the data table (`docs/commit-protocol.md` step 4) the version is one more than that of the logs of earlier instants, and logs of one
+As in the data table (`docs/explanation/commit-protocol.md` step 4) the version is one more than that of the logs of earlier instants, and logs of one
 version apply in the order of their instants. While a compaction of a group is planned, logs carry its instant.
 """
 

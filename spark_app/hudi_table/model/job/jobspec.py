@@ -56,7 +56,7 @@ class JobResult:
 
     `instants` made by this attempt, oldest first; `figures` are numbers with their unit in the name
     (recordsInserted, recordsUpdated, recordsDeleted, filesConsumed, bytesRead, bytesWritten, fileGroups, seconds, peakBytes).
-    `plan`: what a service has planned, as `ServicePlan` (docs/services.md), else empty. `index`: what was measured of the table's
+    `plan`: what a service has planned, as `ServicePlan` (docs/reference/services.md), else empty. `index`: what was measured of the table's
     index, where that was asked for: {"type", "advice": sentences, "better": another type or None, "instant": the newest write}.
     """
 

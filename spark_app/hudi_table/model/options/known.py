@@ -1,7 +1,7 @@
 """What becomes of every known `hoodie.*` option: it acts, it is refused, it is advice that nobody here needs, or it is an alias.
 
 `data/options.tsv` has a line for each key of Apache Hudi 0.15.0, 1.1.1 and 1.2.1 (of the last: of its common, client and storage modules), read
-from the released classes by reflection, and for those of our own. `docs/options.md` is made from it (`make options`).
+from the released classes by reflection, and for those of our own. `docs/reference/options.md` is made from it (`make options`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How rows of one key become one: Apache Hudi's payload classes as modes.
 
-Facts (measured on Hudi 0.15.0, `docs/writing.md` has the table): what a class does differs between copy-on-write, rows of one
+Facts (measured on Hudi 0.15.0, `docs/how-to/writing.md` has the table): what a class does differs between copy-on-write, rows of one
 batch, log entries among each other, and logs over base rows. Table version 6 stores the class; later versions store modes.
 """
 

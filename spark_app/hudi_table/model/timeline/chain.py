@@ -1,6 +1,6 @@
 """Entries of the decision chain `.hoodie/.txn/<n>.json` (20 digits, one table-wide sequence).
 
-The chain orders all decisions of our writers: see `docs/commit-protocol.md`. Hudi ignores the folder
+The chain orders all decisions of our writers: see `docs/explanation/commit-protocol.md`. Hudi ignores the folder
 (measured through reads, writes, cleans and archiving).
 """
 

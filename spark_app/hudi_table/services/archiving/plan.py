@@ -1,6 +1,6 @@
 """Which instants leave the active timeline: pure planning over one listing.
 
-The rules are those of `docs/commit-protocol.md` section 2.3. Facts of Hudi 0.15.0's archiver: beyond `most` completed writes the oldest
+The rules are those of `docs/explanation/commit-protocol.md` section 2.3. Facts of Hudi 0.15.0's archiver: beyond `most` completed writes the oldest
 leave until `least` are left; a savepoint, the write before the oldest pending instant, what the trigger of compactions counts and a
 replacecommit whose files are not cleaned hold back what comes after them; cleans and rollbacks leave by the same two numbers.
 Savepoints, restores and indexing never leave.

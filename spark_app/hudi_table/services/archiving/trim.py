@@ -1,6 +1,6 @@
 """Trimming the decision chain: its lowest entries, once their instants have left the timeline and nobody can need them.
 
-See `docs/commit-protocol.md` sections 2.3 and 2.7: whoever works from an older tail finds the gap.
+See `docs/explanation/commit-protocol.md` sections 2.3 and 2.7: whoever works from an older tail finds the gap.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ SAVING_LEAST = 16 << 20
 ERROR_MOST = 0.01
 """From this part of wrong answers on a filter is called too full."""
 _INDEXED_KEY_BYTES = 32
-"""Stored bytes of one key in a record index (measured with keys of 36 characters, docs/format.md)."""
+"""Stored bytes of one key in a record index (measured with keys of 36 characters, docs/reference/format.md)."""
 _INDEX_BLOCK_BYTES = 20 << 10
 """Stored bytes of the block that has to be read for one key."""
 _FILTER_KEYS = 60_000

@@ -1,4 +1,4 @@
-"""Steps 5 and 6 of `docs/commit-protocol.md`: deciding in the chain, and publishing what was decided.
+"""Steps 5 and 6 of `docs/explanation/commit-protocol.md`: deciding in the chain, and publishing what was decided.
 
 The decision is one exclusive create of a chain entry; everything before it can be thrown away, everything after it can
 be done by anybody.

@@ -1,6 +1,6 @@
 """Other engines on the same timeline: what they complete or plan has no entry in the decision chain.
 
-Section 2.6 of `docs/commit-protocol.md`: just before a decision the timeline is listed again, and what appeared since the snapshot
+Section 2.6 of `docs/explanation/commit-protocol.md`: just before a decision the timeline is listed again, and what appeared since the snapshot
 without an entry is held against the attempt by the rules that hold between our own. Between that listing and the decision another
 engine is not seen; only a lock that both take would close it.
 """

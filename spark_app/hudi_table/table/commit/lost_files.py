@@ -1,6 +1,6 @@
 """Planned files of a compaction that are lost for good: the plan written again without them, as a further entry of the chain.
 
-Section 2.3 of `docs/commit-protocol.md`. A compaction's plan cannot be withdrawn, for writers name their logs by it; so what is gone is taken
+Section 2.3 of `docs/explanation/commit-protocol.md`. A compaction's plan cannot be withdrawn, for writers name their logs by it; so what is gone is taken
 out of it. Whoever began by an earlier plan of the instant finds the new one by his proof or in his walk, and ends. What he sent under an older
 proof is there when the quarantine has passed: until then nobody executes the new plan.
 

@@ -1,6 +1,6 @@
 """Failed writes: abort in the chain, roll back, wait out the quarantine, finish. Any process, any time.
 
-The steps are those of `docs/commit-protocol.md` section 2.2. Every one is idempotent, and wrong suspicion is safe:
+The steps are those of `docs/explanation/commit-protocol.md` section 2.2. Every one is idempotent, and wrong suspicion is safe:
 the chain decides once. Hudi's own pending table services (compaction, clustering, …) are left to Hudi.
 """
 

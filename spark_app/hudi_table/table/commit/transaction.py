@@ -1,6 +1,6 @@
 """One attempt at one instant: claim, snapshot, files, decision, publication.
 
-The steps are those of `docs/commit-protocol.md` sections 2.1 and 2.3, and carry its numbers. A writer claims its instant
+The steps are those of `docs/explanation/commit-protocol.md` sections 2.1 and 2.3, and carry its numbers. A writer claims its instant
 by its requested file. That of a table service is its plan, and appears only when the chain has decided it: so a planner
 claims by a file of its own, which Hudi does not know, and an executor has its right from the plan.
 """

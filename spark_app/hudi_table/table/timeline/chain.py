@@ -1,6 +1,6 @@
 """The decision chain `.hoodie/.txn/<n>.json`: listing, reading and appending entries.
 
-One exclusive create decides; nobody skips a slot unread. See `docs/commit-protocol.md`.
+One exclusive create decides; nobody skips a slot unread. See `docs/explanation/commit-protocol.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The file system view: the file groups and slices that a timeline makes visible.
 
 Its files are those of the metadata table, where the table has one that can be asked, else those of the folders. Both make the same
-groups: what only a folder shows was written by no completed instant, so it counts for nothing (`docs/metadata-table.md`).
+groups: what only a folder shows was written by no completed instant, so it counts for nothing (`docs/explanation/metadata-table.md`).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_the_help_of_a_verb_is_the_first_line_of_its_module() -> None:
 
 
 def test_the_page_speaks_of_every_verb_and_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "kubectl-hudi.md").read_text()
+    page = (ROOT / "docs" / "reference" / "kubectl-hudi.md").read_text()
     for verb in VERBS:
         assert f"`kubectl hudi {verb} " in page
         main([verb, "--help"])

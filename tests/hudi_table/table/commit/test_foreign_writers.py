@@ -235,7 +235,7 @@ def test_the_command_tells_of_foreign_writers(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(("known", "listings", "gets"), [(False, 3, 1), (True, 2, 0)])
 def test_a_commit_makes_as_many_requests_as_the_protocol_says(known: bool, listings: int, gets: int) -> None:
-    """docs/commit-protocol.md section 9: the listing before the decision is one of them, beside the files and their proofs."""
+    """docs/explanation/commit-protocol.md section 9: the listing before the decision is one of them, beside the files and their proofs."""
     store, trace = new_table("bucket").context.storage, Trace()
     ctx = open_context(RecordingStorage(store, trace))
     if known:

@@ -1,4 +1,4 @@
-"""The right to write and the freshness of the tail (section 2.7 of `docs/commit-protocol.md`).
+"""The right to write and the freshness of the tail (section 2.7 of `docs/explanation/commit-protocol.md`).
 
 Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof lasts; what a process
 that slept may still decide and publish.
