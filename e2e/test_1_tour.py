@@ -1,4 +1,4 @@
-"""The tour of the README, step by step, with its manifests: rows as clients from outside see them, boto3 and hudi-rs.
+"""The tour of docs/tutorials/cluster.md and upkeep.md, step by step, with its manifests: rows as clients from outside see them, boto3 and hudi-rs.
 
 The steps build upon each other; each is a test, so that the first that fails names what is broken.
 """

@@ -33,7 +33,7 @@ SETTINGS = (
 
 
 def install(kube: Kube, *more: str) -> None:
-    """Both charts, as the README installs them, with the images of the suite and the definitions of the public Spark operators, or what
+    """Both charts, as the lesson about a cluster installs them, with the images of the suite and the definitions of the public Spark operators, or what
     has changed of them; return once the operator runs. `more`: namespaces that it watches beside that of the suite."""
     for path in sorted((ROOT / "tests" / "data" / "crds").glob("*.yaml.xz")):
         group, _, plural = path.name.removesuffix(".yaml.xz").rpartition("_")

@@ -73,7 +73,7 @@ def test_conditions_become_argos_health(
 
 
 def test_argocd_is_told_beside_what_its_configuration_already_says(server: ApiServer) -> None:
-    """The command of docs/how-to/install.md."""
+    """The command of docs/how-to/argo-cd.md."""
     before = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}}
     server.apply(namespace_of("argocd"), {**before, "data": {"url": "https://argocd.example"}})
     names = [f"resource.customizations.health.hudi.lakeops.dev_{kind}" for kind in KINDS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_spark
+from examples.flights import generate
 from hudi_table import HudiTable, create_table
 from tests.support.page_blocks import every_block
 
@@ -56,3 +58,18 @@ def test_compatibility_shows_an_upsert_of_a_data_frame(spark: SparkSession, tabl
     run("docs/reference/compatibility.md#1", tmp_path, df=rows, path=table.base_path)
     found = table.scan().to_arrow().to_pylist()
     assert {row["id"]: row["ts"] for row in found} == {"a": 2, "b": 2}
+
+
+def test_the_lesson_prints_what_it_says(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    generate.first(tmp_path / "landing")
+    names: dict[str, Any] = {}
+    # Spark's own folder is not the test's.
+    for block in every_block():
+        if block.page == "docs/tutorials/spark.md" and block.kind == "python":
+            text = re.sub(r'"(landing|lake|checkpoints)/', rf'"{tmp_path}/\1/', block.text)
+            capsys.readouterr()
+            exec(compile(text, str(block), "exec"), names)
+            block.check_output(capsys.readouterr().out)

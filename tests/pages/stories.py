@@ -161,6 +161,25 @@ def _no_lake(clock: Moments, given: Names) -> None:
     shutil.rmtree("lake", ignore_errors=True)
 
 
+def _a_delta_table(clock: Moments, given: Names) -> None:
+    from deltalake import write_deltalake
+
+    _no_lake(clock, given)
+    write_deltalake("delta/flights", rows())
+    given["rows_of_today"] = rows(20, updated_at=2)
+
+
+def _an_iceberg_table(clock: Moments, given: Names) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    _no_lake(clock, given)
+    given["warehouse"] = str(Path("warehouse").absolute())
+    catalog = SqlCatalog("home", uri="sqlite:///iceberg.db", warehouse=f"file://{given['warehouse']}")
+    catalog.create_namespace("air")
+    catalog.create_table("air.flights", SCHEMA).append(rows())
+    given["rows_of_today"] = rows(20, updated_at=2)
+
+
 BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "README.md#3": _before_the_days,
     "docs/explanation/archiving.md#1": _many_commits,
@@ -174,7 +193,10 @@ BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "docs/how-to/repair.md#2": _an_orphan,
     "docs/how-to/restore.md#1": _taken_back,
     "docs/how-to/restore.md#2": _written_again,
+    "docs/how-to/coming-from-delta.md#1": _a_delta_table,
+    "docs/how-to/coming-from-iceberg.md#1": _an_iceberg_table,
     "docs/how-to/writing.md#1": _no_lake,
+    "docs/tutorials/python.md#2": _no_lake,
 }
 
 

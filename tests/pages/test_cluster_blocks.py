@@ -1,6 +1,6 @@
 """The blocks that speak to a cluster, held against what is there: definitions, charts, manifests, folders, verbs and columns.
 
-Their steps are run by e2e/test_1_tour.py (README) and tests/charts (the installation).
+Their steps are run by e2e/test_1_tour.py (the lessons on a cluster) and tests/charts (the installation).
 """
 
 from __future__ import annotations
@@ -83,8 +83,9 @@ def test_kubectl_finds_what_it_is_told(block: Block, words: list[str]) -> None:
 
 
 def applied(block: Block) -> list[str]:
-    """The files that the commands of a block apply."""
-    return [path for other, words in CALLS if other == block for path in flag(words, "-f") if path != "-"]
+    """The files that a page has applied; those of the lesson about a cluster, too, where the next lesson goes on."""
+    pages = {block.page, *({"docs/tutorials/cluster.md"} if block.page == "docs/tutorials/upkeep.md" else ())}
+    return [path for other, words in CALLS if other.page in pages for path in flag(words, "-f") if path != "-"]
 
 
 @cache

@@ -9,7 +9,6 @@ from tests.support.distributions import entry_points
 from tests.support.page_blocks import Block, every_block
 
 NOT_RUN = {
-    "docs/architecture.md#1": "a drawing",
     "docs/explanation/e2e.md#2": "packages of Debian, installed before the suite",
     "docs/results/acceptance-clustering.md#1": "figures that `make acceptance-clustering` wrote",
 }

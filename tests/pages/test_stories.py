@@ -6,6 +6,8 @@ Pages that need a Spark session are run in tests/hudi_spark; what speaks of a cl
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -20,8 +22,9 @@ from tests.support.index_package import written_package
 from tests.support.page_blocks import Block, every_block
 from tests.support.postgres import running_postgres
 from tests.support.s3 import ACCESS, running_s3
+from tests.tidy.sources import ROOT
 
-ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md"}
+ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md", "docs/tutorials/spark.md"}
 """Pages that tests/hudi_spark runs as a whole."""
 SPARK_BLOCKS = {"docs/how-to/reading.md#5", "docs/reference/compatibility.md#1"}
 """Blocks that tests/hudi_spark/test_page_blocks.py runs."""
@@ -31,8 +34,15 @@ FINDINGS = {"hudictl doctor lake/flights": 3}
 
 def told(block: Block) -> bool:
     """Whether a block is run here."""
-    own = block.kind == "python" and block.page not in ON_SPARK and str(block) not in SPARK_BLOCKS
-    return own or any(command.startswith("hudictl ") and " local " not in command for command in block.commands())
+    if block.page in ON_SPARK:
+        return False
+    own = block.kind == "python" and str(block) not in SPARK_BLOCKS
+    return own or any(is_run(command) for command in block.commands())
+
+
+def is_run(command: str) -> bool:
+    """Whether a command is run where its block is."""
+    return command.startswith("python examples/") or (command.startswith("hudictl ") and " local " not in command)
 
 
 STORIES = {page: list(blocks) for page, blocks in groupby(filter(told, every_block()), lambda block: block.page)}
@@ -72,7 +82,7 @@ def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-FIXTURES = {"docs/how-to/reading.md": "bucket", "docs/how-to/writing.md": "indexes"}
+FIXTURES = {"docs/how-to/reading.md": "bucket", "docs/how-to/storage.md": "bucket", "docs/how-to/writing.md": "indexes"}
 """What a page needs to be running."""
 
 
@@ -86,7 +96,9 @@ def test_the_page_runs_as_it_stands(
     for block in STORIES[page]:
         before(block)(clock, given)
         if block.kind == "python":
+            capsys.readouterr()
             exec(compile(block.text, str(block), "exec"), given)
+            block.check_output(capsys.readouterr().out)
         else:
             commands_run(block, capsys, given.get("named", {}))
 
@@ -98,6 +110,9 @@ def commands_run(block: Block, capsys: pytest.CaptureFixture[str], named: Mappin
     for command, lines in zip(block.commands(), shown, strict=True):
         ours = command.partition(" | ")[0]
         words = [named.get(word, word) for word in shlex.split(ours, comments=True)[1:]]
+        if ours.startswith("python "):
+            subprocess.run([sys.executable, ROOT / words[0], *words[1:]], check=True)
+            continue
         assert hudictl(words) == FINDINGS.get(ours, 0), f"{block}: {command}"
         printed = capsys.readouterr().out.splitlines()
         if lines and lines[0].isupper():

@@ -13,6 +13,8 @@ Blocks = list[tuple[str, str]]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
+_SAID = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -43,6 +45,12 @@ class Block:
             elif found:
                 found[-1].append(line)
         return found
+
+    def check_output(self, printed: str) -> None:
+        """Assert that what a block in Python has printed is what the comments behind its `print(…)` say, where it has such."""
+        said = _SAID.findall(self.text)
+        if said:
+            assert printed.splitlines() == said, str(self)
 
 
 def every_block() -> Iterator[Block]:
