@@ -31,13 +31,11 @@ def _gauge(name: str, labels: tuple[str, ...], says: str) -> Metric:
     return Metric(name, "gauge", labels, says)
 
 
-RECONCILE_SECONDS = Metric(
-    "hudi_operator_reconcile_seconds", "histogram", ("kind",), "how long a look at one resource took"
-)
+RECONCILE_SECONDS = Metric("hudi_operator_reconcile_seconds", "histogram", ("kind",), "how long one reconcile took")
 RECONCILE_ERRORS = _counter(
     "hudi_operator_reconcile_errors_total",
     ("kind", "error"),
-    "looks that ended in an error and are repeated, by its name",
+    "reconciles that ended in an error and are repeated, by its name",
 )
 API_REQUESTS = _counter(
     "hudi_operator_api_requests_total",
@@ -61,13 +59,13 @@ COUNTED = (
 )  # fmt: skip
 
 PROCESS = (
-    _gauge("hudi_operator_leader", (), "1 if this process leads, 0 if it waits for the lead"),
+    _gauge("hudi_operator_leader", (), "1 if this process is the leader, 0 if it waits to become it"),
     _gauge("hudi_operator_resources", ("kind",), "resources that are known"),
-    _gauge("hudi_operator_queue_depth", (), "resources that are due to be looked at"),
+    _gauge("hudi_operator_queue_depth", (), "resources that are due to be reconciled"),
     _gauge("hudi_operator_queue_oldest_seconds", (), "for how long the first of them has been due"),
-    _gauge("hudi_operator_workers", (), "workers that are free, or whose look has not lasted too long"),
-    _gauge("hudi_operator_workers_busy", (), "workers that look at a resource now"),
-    _gauge("hudi_operator_look_oldest_seconds", (), "for how long the longest look of now has lasted"),
+    _gauge("hudi_operator_workers", (), "workers that are free, or whose reconcile has not lasted too long"),
+    _gauge("hudi_operator_workers_busy", (), "workers that reconcile a resource now"),
+    _gauge("hudi_operator_look_oldest_seconds", (), "how long the longest reconcile of now has lasted"),
     _gauge("hudi_operator_watch_behind_seconds", (), "for how long the watch has not brought something that is there"),
     _gauge("hudi_operator_namespaces_missing", (), "namespaces of which nothing is heard: deleted, or without rights"),
     _gauge("hudi_operator_tables_left_out", (), "tables without series of their own, for there are too many"),
@@ -81,7 +79,9 @@ TABLES = (
     _gauge("hudi_table_last_commit_timestamp_seconds", TABLE, "when the newest write was completed, Unix time"),
     _gauge("hudi_table_freshness_seconds", TABLE, "time since then, as of the scrape"),
     _gauge(
-        "hudi_table_ingest_lag_seconds", (*TABLE, "ingest"), "age of the oldest file that waits, as of the last look"
+        "hudi_table_ingest_lag_seconds",
+        (*TABLE, "ingest"),
+        "age of the oldest file that waits, as of the last reconcile",
     ),
     _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
     _gauge("hudi_table_ingest_pending_bytes", (*TABLE, "ingest"), "their size"),

@@ -1,0 +1,89 @@
+"""The words of the pages: each term of the glossary is used, its banned synonyms are not, and sentences for newcomers are short."""
+
+from __future__ import annotations
+
+import re
+
+from tests.tidy.sources import ROOT, project_files
+
+GLOSSARY = "docs/glossary.md"
+ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ?([^|]*) ?\|$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+WRITTEN_BY_PROGRAMS = (
+    "docs/results/",
+    "docs/reference/options.md",
+    "docs/reference/commands.md",
+    "docs/reference/fields.md",
+    "docs/reference/modules.md",
+)
+"""Pages whose words come from elsewhere: figures of runs, and texts of the code."""
+FOR_NEWCOMERS = ("README.md", "docs/index.md", "docs/tutorials/", GLOSSARY)
+WORDS_MOST = 30
+"""Words of a sentence, on the pages that a newcomer reads first."""
+
+
+def prose(page: str) -> str:
+    """The text of a page without code, and of links their words alone."""
+    text = FENCED.sub("", (ROOT / page).read_text("utf-8"))
+    return re.sub(r"\]\([^)\s]*\)", "]", re.sub(r"`[^`\n]*`", "`code`", text))
+
+
+def pages() -> list[str]:
+    """Every page that people write: README, docs, the pages of errors."""
+    written = [name for name in project_files() if name.endswith(".md")]
+    ours = ("docs/", "spark_app/hudi_table/cli/pages/")
+    return [
+        name
+        for name in written
+        if name == "README.md" or (name.startswith(ours) and not name.startswith(WRITTEN_BY_PROGRAMS))
+    ]
+
+
+def terms() -> dict[str, list[str]]:
+    """Term → its banned synonyms."""
+    rows = ROW.findall((ROOT / GLOSSARY).read_text("utf-8"))
+    found = {term.strip(): [each.strip() for each in banned.split(",") if each.strip()] for term, _, banned in rows}
+    return {term: banned for term, banned in found.items() if term not in ("Term", "---")}
+
+
+def spoken(phrase: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(phrase).replace(chr(92) + ' ', chr(92) + 's+')}\b", re.IGNORECASE)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of paragraphs and items; rows of tables and headings are none."""
+    kept = [line for line in text.splitlines() if not line.lstrip().startswith(("|", "#"))]
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", "\n".join(kept))
+    return [one for part in parts for one in re.split(r"(?<=[.!?:;])\s+", " ".join(part.split())) if one]
+
+
+def test_each_term_is_used_and_defined_once() -> None:
+    known = terms()
+    assert len(known) > 30
+    text = "\n".join(prose(page) for page in pages() if page != GLOSSARY)
+    assert not [term for term in known if not re.search(rf"\b{term}(?:s|es|d)?\b", text, re.IGNORECASE)]
+    assert len(ROW.findall((ROOT / GLOSSARY).read_text("utf-8"))) == len(known) + 3  # three tables, each with its head
+
+
+def test_no_page_uses_a_banned_synonym() -> None:
+    found = [
+        f"{page}: “{phrase}”, say {term}"
+        for page in pages()
+        if page != GLOSSARY
+        for text in [prose(page)]
+        for term, banned in terms().items()
+        for phrase in banned
+        if spoken(phrase).search(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_sentence_for_newcomers_is_short() -> None:
+    long = [
+        f"{page}: {len(one.split())} words: {one[:100]}"
+        for page in pages()
+        if page.startswith(FOR_NEWCOMERS)
+        for one in sentences(prose(page))
+        if len(one.split()) > WORDS_MOST
+    ]
+    assert not long, "\n".join(long)
