@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from tests.tidy.sources import ROOT, project_files
@@ -87,3 +88,24 @@ def test_a_sentence_for_newcomers_is_short() -> None:
         if len(one.split()) > WORDS_MOST
     ]
     assert not long, "\n".join(long)
+
+
+def test_pages_made_of_the_code_say_what_the_code_says() -> None:
+    from scripts import render_pictures, render_reference
+
+    for name, text in render_reference.PAGES.items():
+        assert (render_reference.DOCS / name).read_text("utf-8") == text(), "type make reference"
+    made = {f"{name}.svg": picture.svg() for name, picture in render_pictures.PICTURES.items()}
+    assert {path.name: path.read_text("utf-8") for path in render_pictures.FOLDER.iterdir()} == made, "make pictures"
+
+
+def test_the_readme_is_short_and_its_race_is_that_of_the_results() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert readme.count("\n") <= 120
+    race = json.loads((ROOT / "docs/results/bench.json").read_text())["race"]
+    walls = {name: race["contenders"][name]["upsert"]["wall"] for name in ("hudi", "spark", "local")}
+    said = re.search(r"takes\s+([\d.]+) s on Spark and ([\d.]+) s without it: (\d+) and (\d+) times less", readme)
+    assert said
+    assert f"{race['updated']:,} rows into a table of {race['rows']:,} rows" in readme
+    assert [float(said[1]), float(said[2])] == [round(walls["spark"], 1), round(walls["local"], 1)]
+    assert [int(said[3]), int(said[4])] == [int(walls["hudi"] / walls[name]) for name in ("spark", "local")]

@@ -165,6 +165,12 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     return parser
 
 
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each verb of this package, for the page that shows them all."""
+    (verbs,) = (action for action in _parser({})._actions if isinstance(action, argparse._SubParsersAction))
+    return {name: verbs.choices[name] for name in VERBS}
+
+
 def _has_engine() -> bool:
     """Whether anything is installed that answers SQL."""
     return util.find_spec("duckdb") is not None or any(not each.missing() for each in entry_points(ENGINES).values())
