@@ -83,15 +83,25 @@ dist: setup ## Build what is published, dist/: a source archive and a wheel of e
 	@$(BIN)/python scripts/build_dist.py $(if $(TAG),--tag "$(TAG)")
 
 ##@ Keep
-.PHONY: manifests options lock clean
+.PHONY: manifests options reference pictures docs lock clean
 manifests: setup setup-k8s ## Write what follows from the models and the charts: crds, the definitions' chart, config
 	@$(BIN)/python -m hudi_operator.api.crd crds && $(BIN)/python -m scripts.render_manifests
 
 options: setup ## Write docs/reference/options.md from the table of options
 	@$(BIN)/python -m scripts.render_options
 
+reference: setup ## Write the pages of the reference that follow from the code: commands, fields of the resources
+	@$(BIN)/python -m scripts.render_reference
+
+pictures: setup ## Write the drawings of the pages, docs/pictures
+	@$(BIN)/python -m scripts.render_pictures
+
+docs: ## Build the site of docs/ into build/site; a link that leads nowhere ends it
+	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py docs
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+
 lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer versions)
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-hudi .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
+	rm -rf .venv .venv-docs .venv-hudi .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo

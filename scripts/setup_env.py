@@ -2,6 +2,7 @@
 
     python scripts/setup_env.py main    .venv: everything but Apache Hudi's own Spark
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
+    python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
 interrupted run goes on where it stopped.
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD_LOCK = ROOT / "requirements" / "build.txt"
 MAIN_LOCK = ROOT / "requirements" / "dev.txt"
 HUDI_LOCK = ROOT / "requirements" / "hudi.txt"
+DOCS_LOCK = ROOT / "requirements" / "docs.txt"
 JAR_PINS = ROOT / "requirements" / "jars.sha256"
 IVY = ROOT / ".cache" / "ivy"
 OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
@@ -128,17 +130,19 @@ def fetch_jars(venv: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi"])
+    parser.add_argument("which", choices=["main", "hudi", "docs"])
     which = parser.parse_args().which
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]
         declared.append(ROOT / "distributions" / "pinned.py")
         venv, sources, lock = ROOT / ".venv", [BUILD_LOCK, MAIN_LOCK, *declared], MAIN_LOCK
+    elif which == "docs":
+        venv, sources, lock = ROOT / ".venv-docs", [BUILD_LOCK, DOCS_LOCK], DOCS_LOCK
     else:
         venv, sources, lock = ROOT / ".venv-hudi", [BUILD_LOCK, HUDI_LOCK, JAR_PINS], HUDI_LOCK
     wanted = digest([*sources, Path(__file__)])
     stamp = venv / ".made-from"
-    jars_lie_there = which == "main" or all((IVY / "jars" / name).exists() for name in pinned_jars())
+    jars_lie_there = which != "hudi" or all((IVY / "jars" / name).exists() for name in pinned_jars())
     if stamp.exists() and stamp.read_text() == wanted and jars_lie_there:
         return
     make_environment(venv, lock)
