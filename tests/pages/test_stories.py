@@ -66,6 +66,10 @@ def bucket(clock: Moments, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         server.client().create_bucket(Bucket="lake")
         flights(clock, "s3://lake/flights")
         yield
+        # The server may be one for several pages.
+        found = server.client().list_objects_v2(Bucket="lake").get("Contents", [])
+        for each in found:
+            server.client().delete_object(Bucket="lake", Key=each["Key"])
 
 
 @pytest.fixture
