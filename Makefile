@@ -90,7 +90,7 @@ manifests: setup setup-k8s ## Write what follows from the models and the charts:
 options: setup ## Write docs/reference/options.md from the table of options
 	@$(BIN)/python -m scripts.render_options
 
-reference: setup ## Write the pages of the reference that follow from the code: commands, fields of the resources
+reference: setup ## Write the pages that follow from the code: commands, fields, modules, the packages of the architecture
 	@$(BIN)/python -m scripts.render_reference
 
 pictures: setup ## Write the drawings of the pages, docs/pictures
