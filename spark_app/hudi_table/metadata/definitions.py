@@ -18,6 +18,7 @@ from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import HOODIE
+from hudi_table.model.options.values import stored_boolean
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
@@ -65,7 +66,7 @@ def noted_by_partition(ctx: TableContext) -> bool:
     """Whether the note says that a record index of the table is one of each partition. One that is not noted is global."""
     try:
         options = _read(ctx)[MetadataPartition.RECORD_INDEX]["indexOptions"]
-        return str(options.get(_BY_PARTITION, "false")).lower() == "true"
+        return stored_boolean(str(options.get(_BY_PARTITION)))
     except (KeyError, TypeError, AttributeError):
         return False
 

@@ -40,6 +40,7 @@ from hudi_table.index.keystore.postgres import open_postgres
 from hudi_table.index.keystore.store import Change, KeyStore, Numbers, Place, Recorded
 from hudi_table.index.routing import Answer, joined_pairs, no_pairs
 from hudi_table.index.slice_keys import files_of, keys_in
+from hudi_table.model.options.values import boolean
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.view.file_system_view import FileSlice
@@ -56,10 +57,9 @@ def postgres_index(_: TableConfig, settings: Mapping[str, str]) -> ExternalIndex
     unknown = sorted(settings.keys() - known)
     if unknown:
         raise InvalidOptionError(f"the index postgres has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}")
-    if settings.get("global", "false") not in ("true", "false"):
-        raise InvalidOptionError(f"the setting global is {settings['global']!r}; use true or false")
+    everywhere = boolean("global", settings.get("global", "false"))
     variable = settings.get("connection", CONNECTION)
-    return ExternalIndex(settings.get("global") == "true", open_postgres, variable, settings.get("namespace", ""))
+    return ExternalIndex(everywhere, open_postgres, variable, settings.get("namespace", ""))
 
 
 @dataclass(frozen=True, slots=True)

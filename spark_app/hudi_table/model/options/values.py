@@ -28,10 +28,14 @@ def shown(key: str, value: str) -> str:
 
 def boolean(key: str, text: str) -> bool:
     """`true` or `false`, in any case. Raises InvalidOptionError."""
-    value = text.strip().lower()
-    if value not in ("true", "false"):
+    if text.strip().lower() not in ("true", "false"):
         raise InvalidOptionError(f"option {key!r}: {shown(key, text)} is neither 'true' nor 'false'")
-    return value == "true"
+    return stored_boolean(text)
+
+
+def stored_boolean(text: str | None) -> bool:
+    """A boolean that a table stores, as Java reads it: whatever is not `true`, in any case, is false; so is what is absent."""
+    return (text or "").strip().lower() == "true"
 
 
 def whole(key: str, text: str, least: int | None = None) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
+from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 
 
@@ -212,7 +213,7 @@ class TableConfig:
     def cdc(self) -> Images | None:
         """What writes log of each change; None without change data capture, and for a mode that is not known."""
         mode = self.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).strip().lower()
-        enabled = self.extra.get(CDC_ENABLED, "false").strip().lower() == "true"
+        enabled = stored_boolean(self.extra.get(CDC_ENABLED))
         return Images(mode) if enabled and mode in set(Images) else None
 
     @property

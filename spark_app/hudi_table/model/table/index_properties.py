@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import INDEX_SETTINGS
-from hudi_table.model.options.values import whole
+from hudi_table.model.options.values import stored_boolean, whole
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig
 from hudi_table.model.table.partition_buckets import parse_rules, render_rules
 
@@ -88,7 +88,7 @@ def keys_move(config: TableConfig) -> bool:
     key in the partition in which it finds it."""
     if config.index is None or not config.index.type.may_keep_partition:
         return True
-    return config.extra.get(RECORD_INDEX_MOVES, "false").strip().lower() == "true"
+    return stored_boolean(config.extra.get(RECORD_INDEX_MOVES))
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.config import (
     IndexSpec,
     KeyEncoding,
@@ -189,9 +190,9 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         index=_index_spec(properties, base_path),
         key_generator=generator,
         key_encoding=_key_encoding(properties, generator),
-        hive_style=_is_true(properties.get(_DATASOURCE + "hive_style_partitioning")),
-        url_encode=_is_true(properties.get(_DATASOURCE + "partitionpath.urlencode")),
-        populate_meta_fields=_is_true(properties.get("hoodie.populate.meta.fields", "true")),
+        hive_style=stored_boolean(properties.get(_DATASOURCE + "hive_style_partitioning")),
+        url_encode=stored_boolean(properties.get(_DATASOURCE + "partitionpath.urlencode")),
+        populate_meta_fields=stored_boolean(properties.get("hoodie.populate.meta.fields", "true")),
         timezone=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
         archive_folder=properties.get("hoodie.archivelog.folder", "archived"),
         metadata_partitions=names_in(properties.get(METADATA_PARTITIONS, "")),
@@ -223,7 +224,7 @@ def _key_encoding(properties: Mapping[str, str], generator: str) -> KeyEncoding:
     """Told for certain by tables of ours alone; no release of Hudi stores it (`write/keygen/key_encoding.py`)."""
     stored = properties.get(KEY_ENCODING)
     if stored is not None:
-        return KeyEncoding.RAW if _is_true(stored) else KeyEncoding.FIELD_PREFIXED
+        return KeyEncoding.RAW if stored_boolean(stored) else KeyEncoding.FIELD_PREFIXED
     fields = names_in(properties.get("hoodie.table.recordkey.fields", ""))
     return KeyEncoding.UNKNOWN if generator.endswith(_COMPLEX) and len(fields) == 1 else KeyEncoding.RAW
 
@@ -368,7 +369,3 @@ def _index_spec(properties: Mapping[str, str], base_path: str) -> IndexSpec | No
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "").strip().lower() == "true"

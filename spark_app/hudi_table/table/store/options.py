@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.options.values import boolean
 from hudi_table.table.store.location import endpoint_problem
 
 _OURS = ("timeout", "connect_timeout", "retries", "allow_http")
@@ -67,10 +68,7 @@ class ClientSettings:
 
 def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     """A boolean option. Raises InvalidOptionError for anything but true and false."""
-    value = options.get(name, str(default)).strip().lower()
-    if value not in ("true", "false"):
-        raise InvalidOptionError(f"the storage option {name} is {value!r}: it must be true or false")
-    return value == "true"
+    return boolean(name, options.get(name, str(default)))
 
 
 def check_values(options: Mapping[str, str], variables: str) -> None:

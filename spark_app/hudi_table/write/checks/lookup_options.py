@@ -18,6 +18,7 @@ from hudi_table.index.record_index import RecordIndex
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
+from hudi_table.model.options.values import boolean
 from hudi_table.model.options.write_options import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE, WriteOptions
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import RECORD_INDEX_MOVES
@@ -65,12 +66,12 @@ def shards_for(index: Index, ctx: TableContext, timeline: Timeline) -> RecordSha
 
 
 def _record_index_moves(options: Mapping[str, str], stored: Mapping[str, str]) -> bool:
-    have, want = (given.get(RECORD_INDEX_MOVES, "").strip().lower() for given in (stored, options))
-    for value in (have, want):
-        if value not in ("", "true", "false"):
-            raise InvalidOptionError(f"option {RECORD_INDEX_MOVES}: {value!r} is neither 'true' nor 'false'")
-    if have and want and have != want:
+    have, want = (
+        boolean(RECORD_INDEX_MOVES, given[RECORD_INDEX_MOVES]) if given.get(RECORD_INDEX_MOVES, "").strip() else None
+        for given in (stored, options)
+    )
+    if have is not None and want is not None and have != want:
         raise InvalidOptionError(
-            f"option {RECORD_INDEX_MOVES}={want} contradicts the table, which stores {have}; remove the option"
+            f"option {RECORD_INDEX_MOVES}={str(want).lower()} contradicts the table, which stores {str(have).lower()}; remove the option"
         )
-    return (want or have) == "true"
+    return bool(have if want is None else want)

@@ -19,6 +19,7 @@ from hudi_table.index.custom import custom_index
 from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.options.write_options import (
     COLON_RULE,
     DROP_DUPLICATES,
@@ -343,4 +344,4 @@ def _key_field(path: str, table_schema: pa.Schema | None, incoming: pa.Schema) -
 
 
 def _true(extra: Mapping[str, str], key: str) -> bool:
-    return extra.get(key, "false").strip().lower() == "true"
+    return stored_boolean(extra.get(key))

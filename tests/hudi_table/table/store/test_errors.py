@@ -212,7 +212,7 @@ def test_folder_markers_of_other_tools_are_no_objects() -> None:
         ({"bogus": "1"}, "bogus"),
         ({"timeout": "soon"}, "timeout is 'soon'"),
         ({"retries": "-1"}, "retries is '-1'"),
-        ({"allow_http": "1"}, "true or false"),
+        ({"allow_http": "1"}, "'allow_http': '1' is neither 'true' nor 'false'"),
         ({"access_key_id": "only"}, "belong together"),
     ],
 )
