@@ -15,10 +15,8 @@ from hudi_table.model.table.config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.filter.predicates import Bound, Filter
 from hudi_table.read.incremental import Span, check_commit_times, touched_slices
-from hudi_table.read.pruning.buckets import Pruned, possible_keys, pruned
-from hudi_table.read.pruning.column_stats import with_matching_files
-from hudi_table.read.pruning.partitions import matching_partitions
-from hudi_table.read.pruning.record_keys import with_record_keys
+from hudi_table.read.pruning.buckets import Pruned
+from hudi_table.read.pruning.chain import Snapshot, prune
 from hudi_table.read.support import check_readable
 from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
@@ -115,20 +113,13 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         slices = touched_slices(ctx, timeline, slices, request.span)
     if ctx.config.type is TableType.COPY_ON_WRITE:
         _check_no_logs(ctx, slices)
-    partitions = sorted({s.partition for s in slices})
-    kept = set(partitions) if bound is None else matching_partitions(bound, partitions, ctx.config, everything)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
     count = refresh_buckets(ctx, timeline)
     count = count if request.as_of is None else buckets_at(ctx, visible)
-    left = pruned(
-        ctx, visible, (s for s in slices if s.partition in kept), possible_keys(bound, ctx.config, everything), count
-    )
     history = load_column_history(ctx)
     newest = timeline if request.as_of is None and request.span is None and request.query == "snapshot" else None
-    if newest is not None and history is None:
-        left = replace(left, slices=with_record_keys(ctx, newest, all_slices, left.slices, bound, everything))
-    if history is None:
-        left = replace(left, slices=with_matching_files(ctx, left.slices, bound, everything, timeline))
+    snapshot = Snapshot(all_slices, count, visible, newest, timeline, renamed=history is not None)
+    left, kept = prune(ctx, snapshot, slices, bound, everything)
     return ScanPlan(
         schema=output,
         reads=pa.schema([*output, *extra]),
@@ -137,8 +128,8 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         instant=visible.last_commit.time if visible.last_commit else "",
         columns_total=len(schema),
         slices_total=total,
-        partitions=len(kept),
-        partitions_total=len(partitions),
+        partitions=kept,
+        partitions_total=len({s.partition for s in slices}),
         history=history,
         visible=VisibleInstants.of(timeline, request.as_of),
         merge=how,
@@ -163,15 +154,8 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
     extra = [plan.reads.field(name) for name in (bound.columns if bound else ()) if name not in columns]
     left = Pruned(plan.slices)
     if bound is not None:
-        partitions = sorted({s.partition for s in plan.slices})
-        matching = matching_partitions(bound, partitions, ctx.config, plan.reads)
-        keys = possible_keys(bound, ctx.config, plan.reads)
-        timeline = None if keys is None or plan.buckets_total else load_timeline(ctx)
-        left = pruned(ctx, timeline, (s for s in plan.slices if s.partition in matching), keys, plan.buckets_total)
-        if plan.newest is not None and plan.history is None:
-            left = replace(left, slices=with_record_keys(ctx, plan.newest, plan.slices, left.slices, bound, plan.reads))
-        if plan.history is None:
-            left = replace(left, slices=with_matching_files(ctx, left.slices, bound, plan.reads))
+        snapshot = Snapshot(plan.slices, plan.buckets_total, newest=plan.newest, renamed=plan.history is not None)
+        left, _ = prune(ctx, snapshot, plan.slices, bound, plan.reads)
     return replace(
         plan,
         schema=output,

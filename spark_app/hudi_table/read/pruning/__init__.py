@@ -2,5 +2,5 @@
 
 Here belongs only what leaves files out; whatever it lets through is still filtered row by row.
 
-Begin with `partitions.py`.
+Begin with `chain.py`, which has all of it in its order.
 """
