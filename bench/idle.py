@@ -21,7 +21,6 @@ from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.options.write_options import WRITERS_STOPPED
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.index_properties import BUCKETS
-from hudi_table.services.registry import SERVICES
 
 SECONDS_MAX = 2.0
 RUNS = 3
@@ -54,7 +53,7 @@ def idle_times(folder: Path) -> dict[str, Idle]:
         ServiceType.PARTITION_TTL: {"options": {"hoodie.partition.ttl.strategy.days.retain": "36500"}},
     }
     found = {}
-    for kind in SERVICES:
+    for kind in ServiceType:
         table = tables["flat" if kind is ServiceType.CLUSTERING else "buckets"]
         if kind is ServiceType.INDEXING:
             table.build_metadata()

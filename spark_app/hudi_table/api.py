@@ -24,10 +24,8 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionField
 from hudi_table.read.reader import Moment
-from hudi_table.services.compaction.execute import CompactionResult
 from hudi_table.services.inline import check_inline, run_inline
-from hudi_table.services.rewrites import Rewrites
-from hudi_table.services.upkeep import Upkeep
+from hudi_table.services.short_calls import ShortCalls
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.opening import open_storage
@@ -40,7 +38,6 @@ from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteReque
 
 __all__ = [
     "CommitResult",
-    "CompactionResult",
     "HudiTable",
     "Savepoint",
     "ServicePlan",
@@ -53,7 +50,7 @@ __all__ = [
 ]
 
 
-class HudiTable(Rewrites, Upkeep):
+class HudiTable(ShortCalls):
     """An opened table. It holds no connection and no lock; every call sees the newest completed state."""
 
     @property

@@ -24,8 +24,8 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
 from hudi_table.model.service.findings import Check
 from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.services.base import ScheduledService
 from hudi_table.services.doctor.run import examine
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -103,11 +103,13 @@ class Life:
         self.rows.update({(row["id"], row["city"]): row["value"] for row in batch.to_pylist()})
 
     def _serve(self, type_: ServiceType) -> None:
-        service, request = SERVICES[type_], ServiceRequest(options=OPTIONS)
-        ctx = self.table.context
-        service.schedule(ctx, request)
-        for instant in service.pending(ctx) or ([""] if type_ is ServiceType.ARCHIVING else []):
-            service.execute(ctx, instant, request, ENGINE)
+        service = self.table.services.asked(type_, ServiceRequest(options=OPTIONS))
+        if isinstance(service, ScheduledService):
+            service.schedule()
+            for instant in service.pending():
+                service.execute(instant, engine=ENGINE)
+        else:
+            service.run(engine=ENGINE)
 
     def save(self) -> None:
         """The table, its clock and its model, for the part that follows."""

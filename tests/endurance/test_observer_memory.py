@@ -22,9 +22,7 @@ from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
-from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.file_ingest import settled
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.manifests import ingest, manifest, stored
@@ -64,11 +62,8 @@ class Life:
         text = {key_of("feed"): self.held.to_text()}
         self.table.upsert(rows, extra_metadata=text, options=OPTIONS, engine=ENGINE)
         if number % 5 == 4:
-            for kind in (ServiceType.CLEANING, ServiceType.ARCHIVING):
-                service, request = SERVICES[kind], ServiceRequest(options=OPTIONS)
-                service.schedule(self.table.context, request)
-                for instant in service.pending(self.table.context) or ([""] if kind is ServiceType.ARCHIVING else []):
-                    service.execute(self.table.context, instant, request, ENGINE)
+            self.table.services.cleaning(OPTIONS).run(engine=ENGINE)
+            self.table.services.archiving(OPTIONS).run(engine=ENGINE)
         self.clock.advance(3600 / COMMITS_AN_HOUR)
 
 

@@ -16,9 +16,7 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.service.findings import Severity
-from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.table.config import IndexType
-from hudi_table.services.resizing.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
@@ -32,12 +30,11 @@ from tests.support.written import slices
 FILES, LOGS = Layout(IndexType.BUCKET, True), LOG_LAYOUTS[0]
 BEFORE, WANTED = 2, 3
 NEXT = ("next", "z", 100)
-REQUEST = ServiceRequest({"hoodie.bucket.index.num.buckets": str(WANTED)})
 
 
 def schedule(table: HudiTable) -> None:
     if table.pending_resize() is None and count(table) == BEFORE:
-        SERVICE.schedule(table.context, REQUEST)
+        table.services.resize(WANTED).schedule()
 
 
 def execute(table: HudiTable) -> None:

@@ -32,8 +32,8 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.service.findings import Severity
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
+from hudi_table.services.base import ScheduledService
 from hudi_table.services.doctor.run import examine
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.opening import open_storage
@@ -130,10 +130,15 @@ class ServedTable(RuleBasedStateMachine):
 
     # Services
 
+    def _asked(self, kind: ServiceType, *, force: bool = False) -> ScheduledService:
+        service = self.table.services.asked(kind, ServiceRequest(self.options, force))
+        assert isinstance(service, ScheduledService)
+        return service
+
     @rule(service=planned)
     def plan(self, service: ServiceType) -> None:
         if self._takes(service):
-            SERVICES[service].schedule(self.table.context, ServiceRequest(self.options, force=True))
+            self._asked(service, force=True).schedule()
 
     @rule(service=planned)
     def execute(self, service: ServiceType) -> None:
@@ -141,8 +146,9 @@ class ServedTable(RuleBasedStateMachine):
             return
         needed = self._needed()
         before = self._files()
-        for instant in SERVICES[service].pending(self.table.context):
-            SERVICES[service].execute(self.table.context, instant, ServiceRequest(self.options), ENGINE)
+        asked = self._asked(service)
+        for instant in asked.pending():
+            asked.execute(instant, engine=ENGINE)
             done[service] += 1
         lost = needed & (before - self._files())
         assert not lost, f"{service} deleted what is needed: {sorted(lost)}"
@@ -163,17 +169,14 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def archive(self) -> None:
         self.clock.advance(2 * 3600)
-        result = SERVICES[ServiceType.ARCHIVING].execute(self.table.context, "", ServiceRequest(self.options), ENGINE)
-        done[ServiceType.ARCHIVING] += bool(result.figures)
+        done[ServiceType.ARCHIVING] += len(self.table.services.archiving(self.options).run(engine=ENGINE))
 
     @precondition(lambda self: self.past)
     @rule()
     def save(self) -> None:
         instant = load_timeline(self.table.context).commits[-1].time
         if instant not in self.saved:
-            SERVICES[ServiceType.SAVEPOINT].execute(
-                self.table.context, "", ServiceRequest(instant=instant, comment="kept"), ENGINE
-            )
+            self.table.services.savepoint(instant, comment="kept").run()
             self.saved[instant] = dict(self.rows)
 
     @precondition(lambda self: self.saved)

@@ -25,7 +25,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.metadata.validate import differences
 from hudi_table.services.compaction.execute import pending_instants
-from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.scale import scaled
@@ -242,7 +241,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.kind.logs)
     @rule()
     def plan_log_compaction(self) -> None:
-        schedule_log_compaction(self.table.context, force=True)
+        self.table.services.log_compaction(force=True).schedule()
         self.agree(self.past[-1][0] if self.past else "")
 
     @precondition(lambda self: self.kind.logs)

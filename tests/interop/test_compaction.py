@@ -11,7 +11,6 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.model.timeline.instants import planner_claim
-from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit.lost_files import compaction_at
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.compaction_plans import planned_slices
@@ -150,7 +149,7 @@ def test_we_read_beside_a_pending_plan_of_hudi_write_on_and_execute_it(
         go_on(copy, expected, LATER)
         assert_all_queries(copy, oracle, expected, since, moment)
         result = mine.run_compaction(instant)
-        assert result.file_groups > 0
+        assert result.figures["fileGroups"] > 0
         assert_all_queries(copy, oracle, expected, since, moment)
         upsert(oracle, copy, data := rows([6, 7, 11, 60, 61], 6), **LOGS)
         expected.apply("upsert", data)
@@ -167,7 +166,7 @@ def test_every_engine_reads_our_log_compaction_and_hudi_compacts_it(
     base = tmp_path / "table"
     table, model, since, moment = written(base, index, partitioned)
     go_on(base, model, (("upsert", range(8, 14), 4),))
-    plan = schedule_log_compaction(table.context, force=True)
+    plan = table.services.log_compaction(force=True).schedule()
     assert plan is not None
     go_on(base, model, LATER)
     (done,) = table.compact_logs()

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from hudi_table.api import open_table
-from hudi_table.model.service.services import ServiceRequest, ServiceType
-from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine.local_engine import LocalEngine
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
@@ -72,8 +69,7 @@ def test_hudi_reads_beside_our_plan_and_can_neither_write_nor_execute_it(
 
     def each(oracle: HudiOracle, copy: Path) -> None:
         expected, mine = model.copy(), open_table(str(copy))
-        service, request = SERVICES[ServiceType.RESIZE], ServiceRequest({BUCKETS: "7"})
-        plan = service.schedule(mine.context, request)
+        plan = mine.services.resize(7).schedule()
         assert plan is not None
         ours.assert_all_read(copy, oracle, expected.rows())
         with pytest.raises(Exception, match=r"(?i)clustering"):
@@ -83,7 +79,7 @@ def test_hudi_reads_beside_our_plan_and_can_neither_write_nor_execute_it(
             with pytest.raises(Exception, match=r"not compatible with table layout|_lakeops_this_is_a_resize"):
                 oracle.sql(f"CALL run_clustering(path => '{copy}', op => 'execute', options => '{options},{HASHED}')")
             ours.assert_all_read(copy, oracle, expected.rows())
-        done = service.execute(open_table(str(copy)).context, plan.instant, request, LocalEngine())
+        done = open_table(str(copy)).services.resize.execute(plan)
         assert done.figures["rowsWritten"] == len(expected.rows())
         ours.assert_all_read(copy, oracle, expected.rows())
 

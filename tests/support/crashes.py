@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_table.api import CommitResult, CompactionResult, HudiTable
+from hudi_table.api import CommitResult, HudiTable, ServiceResult
 from hudi_table.metadata.port import open_context
 from hudi_table.model.table.cdc import CDC_ENABLED
 from hudi_table.model.table.config import IndexSpec, IndexType, TableType
@@ -108,8 +108,11 @@ class OneThread(HudiTable):
     def write(self, data: Any, **more: Any) -> CommitResult:
         return super().write(data, engine=LocalEngine(1), **more)
 
-    def run_compaction(self, instant: str, **more: Any) -> CompactionResult:
+    def run_compaction(self, instant: str, **more: Any) -> ServiceResult:
         return super().run_compaction(instant, engine=LocalEngine(1), **more)
+
+    def compact(self, *args: Any, **more: Any) -> list[ServiceResult]:
+        return super().compact(*args, **{"engine": LocalEngine(1), **more})
 
 
 def opened(store: Any, *, suspect: float = 900.0) -> HudiTable:

@@ -35,6 +35,8 @@ VERBS = {
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }
+NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.aliases(name)}
+"""Services whose noun is another word than their verb."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +74,7 @@ def guarded(run: Callable[[], int]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    known = arguments and arguments[0] in VERBS
+    known = arguments and (arguments[0] in VERBS or arguments[0] in NOUNS)
     added = {} if known else {name: verb for name, verb in added_verbs().items() if name not in VERBS}
     if arguments and arguments[0] in added:
         needed = added[arguments[0]]
@@ -94,8 +96,9 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as stop:  # argparse has printed help, version or a usage error
         return stop.code if isinstance(stop.code, int) else exits.USAGE
     parsed.parser = parser
-    service = parsed.verb in SERVICE_VERBS
-    name = f"hudi_table.cli.services.{parsed.verb}" if service else f"hudi_table.cli.queries.{parsed.verb}"
+    verb_name = NOUNS.get(parsed.verb, parsed.verb)
+    folder = "services" if verb_name in SERVICE_VERBS else "queries"
+    name = f"hudi_table.cli.{folder}.{verb_name}"
     run: Callable[[argparse.Namespace], int] = import_module(name).run
     return run(parsed)
 
@@ -129,6 +132,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             description=_described(name, text),
             allow_abbrev=False,
             formatter_class=_Help,
+            aliases=SERVICE_VERBS[name].aliases(name) if name in SERVICE_VERBS else (),
             **listed[name],
         )
         for name, text in VERBS.items()

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServiceVerb:
-    """`help` is one line; `arguments` are added to the verb's parser beside those of every verb."""
+    """`help` is one line; `arguments` are added to the verb's parser beside those of every verb; `nouns` are the services that it runs, as in
+    `table.services`."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], None]
+    nouns: tuple[str, ...] = ()
+
+    def aliases(self, verb: str) -> list[str]:
+        """What the verb is called by its nouns: hudictl takes them, too."""
+        return [name for noun in self.nouns if (name := noun.replace("_", "-")) != verb]
 
 
 def _compact(parser: argparse.ArgumentParser) -> None:
@@ -124,15 +130,21 @@ def _option(parser: argparse.ArgumentParser, example: str) -> None:
 
 
 SERVICE_VERBS: Mapping[str, ServiceVerb] = {
-    "compact": ServiceVerb("merges its logs into base files, where that is planned or due", _compact),
-    "cluster": ServiceVerb("rewrites its small files into few, where that is planned or due", _cluster),
-    "resize": ServiceVerb("rewrites it into another number of buckets", _resize),
-    "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean),
-    "archive": ServiceVerb("moves its oldest instants to the archived timeline, where that is due", _archive),
-    "metadata": ServiceVerb("shows, builds and drops its metadata table", _metadata),
-    "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint),
-    "rollback": ServiceVerb("takes its newest write back", _rollback),
-    "restore": ServiceVerb("goes back to a savepoint", _restore),
+    "compact": ServiceVerb(
+        "merges its logs into base files, where that is planned or due", _compact, ("compaction", "log_compaction")
+    ),
+    "cluster": ServiceVerb(
+        "rewrites its small files into few, where that is planned or due", _cluster, ("clustering",)
+    ),
+    "resize": ServiceVerb("rewrites it into another number of buckets", _resize, ("resize",)),
+    "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean, ("cleaning",)),
+    "archive": ServiceVerb(
+        "moves its oldest instants to the archived timeline, where that is due", _archive, ("archiving",)
+    ),
+    "metadata": ServiceVerb("shows, builds and drops its metadata table", _metadata, ("indexing",)),
+    "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint, ("savepoint",)),
+    "rollback": ServiceVerb("takes its newest write back", _rollback, ("rollback",)),
+    "restore": ServiceVerb("goes back to a savepoint", _restore, ("restore",)),
     "keystore": ServiceVerb("shows what the store of an external index has of it, and fills it anew", _keystore),
-    "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor),
+    "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor, ("repair",)),
 }

@@ -1,45 +1,219 @@
-"""The shape of a table service, by which jobs and resources run any of them."""
+"""The shape of a table service: its noun, called, says what is asked; its verbs do it.
+
+`plan`, `execute` and `run` are of every service. `schedule` and `pending` are of those alone that keep a plan on the timeline, which
+another process, or Hudi, may execute: compaction, log compaction, clustering, cleaning and resize. Archiving, savepoint, restore,
+rollback, repair, partition TTL and indexing keep none for others: they look again when they run.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
-from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.progress import ProgressFunction
+from hudi_table.model.service.services import (
+    DEFAULT_SERVICE_MEMORY,
+    ServicePlan,
+    ServiceRequest,
+    ServiceResult,
+    ServiceType,
+)
+from hudi_table.model.timeline.instants import Action
+from hudi_table.services.planning import Choose, preview, publish, publish_approved, published_as
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.write.checks.table_options import refuse_contradictions
 
 
 class Service(Protocol):
-    """One table service. Every method raises HudiError; none does more than it says. One without a plan on the timeline is an
-    `Unplanned`."""
+    """One table service of one table. Every verb raises HudiError."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """A dry run: what it would do now, None if nothing. The table does not change."""
+    @property
+    def type(self) -> ServiceType:
+        """Which one."""
         ...
 
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Publish a plan if it is due, or the approved one of `request.plan`; None if there is nothing to do."""
+    def plan(self) -> ServicePlan | None:
+        """A dry run: what it would do now, None if nothing. The table does not change; the digest names the plan for an approval."""
         ...
 
-    def pending(self, ctx: TableContext) -> list[str]:
+    def execute(
+        self, plan: ServicePlan, *, engine: Engine | None = None, progress: ProgressFunction | None = None
+    ) -> ServiceResult:
+        """Do exactly `plan`. Raises WriteConflictError if the table has moved since a dry run made it."""
+        ...
+
+    def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
+        """Do what waits, oldest first, then what is asked. Nothing to do: an empty list."""
+        ...
+
+
+@runtime_checkable
+class ScheduledService(Service, Protocol):
+    """A service whose plan stands on the timeline until somebody executes it."""
+
+    def schedule(self) -> ServicePlan | None:
+        """Publish a plan if it is due, or exactly the approved one of `request.plan`; None if there is nothing to do."""
+        ...
+
+    def pending(self) -> list[str]:
         """Instants of published plans that wait for their execution, oldest first."""
         ...
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
-        """Carry a published plan out; running it again, or by two at once, is safe."""
+    def execute(
+        self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None
+    ) -> ServiceResult:
+        """Carry out a published plan, also by its instant and also one of Hudi's; running it again, or by two at once, is safe. Of a
+        dry run exactly that plan is published first. Raises WriteConflictError if what it names has moved."""
         ...
 
 
-class Unplanned:
-    """A service that leaves no plan on the timeline (archiving, a savepoint, a rollback): all its work is `execute` with the
-    instant ""."""
+_NOTHING_ASKED = ServiceRequest()
 
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing is published."""
-        del ctx, request
-        return None
 
-    def pending(self, ctx: TableContext) -> list[str]:
-        """Nothing waits."""
-        del ctx
-        return []
+@dataclass(frozen=True)
+class Asked:
+    """A service of one table, and what is asked of it."""
+
+    ctx: TableContext = field(repr=False)
+    request: ServiceRequest = _NOTHING_ASKED
+    type: ClassVar[ServiceType]
+
+    def __post_init__(self) -> None:
+        """Raises InvalidOptionError for options that describe another table."""
+        refuse_contradictions(self.ctx.config, self.request.options)
+
+    def asked(self, request: ServiceRequest) -> Self:
+        """The same service with another request."""
+        return replace(self, request=request)
+
+    def _told(self, engine: Engine | None, progress: ProgressFunction | None) -> Engine:
+        return reporting(engine or LocalEngine(), self.type.noun.replace("_", " "), progress)
+
+
+class Planned(Asked, ABC):
+    """A `ScheduledService`: what differs by service are its choices and how a plan is carried out."""
+
+    action: ClassVar[Action]
+
+    @abstractmethod
+    def choice(self, ctx: TableContext, *, force: bool) -> Choose:
+        """What is chosen of any snapshot; with `force` whether or not it is due."""
+
+    def choices_again(self, ctx: TableContext) -> list[Choose]:
+        """The choices of which one made an approved plan."""
+        return [self.choice(ctx, force=True)]
+
+    @abstractmethod
+    def approved(self, data: bytes) -> Choose:
+        """Exactly the plan of these bytes, if what it names is as it was."""
+
+    @abstractmethod
+    def pending(self) -> list[str]:
+        """See `ScheduledService`."""
+
+    @abstractmethod
+    def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
+        """Execute the plan of an instant."""
+
+    def plan(self) -> ServicePlan | None:
+        """See `Service`."""
+        return preview(self.ctx, self.choice(self.ctx, force=self.request.force))
+
+    def schedule(self) -> ServicePlan | None:
+        """See `ScheduledService`."""
+        if self.request.plan:
+            return publish_approved(self.ctx, self.action, self.request.plan, self.choices_again, self.approved)
+        return publish(self.ctx, self.action, self.choice(self.ctx, force=self.request.force))
+
+    def execute(
+        self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None
+    ) -> ServiceResult:
+        """See `ScheduledService`."""
+        instant = plan if isinstance(plan, str) else plan.instant or self._published(plan.digest)
+        return self.carry_out(instant, self._told(engine, progress))
+
+    def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
+        """See `Service`. An approved plan is executed alone."""
+        work = partial(self.execute, engine=engine, progress=progress)
+        if self.request.plan:
+            return [work(self._published(self.request.plan))]
+        done = [work(instant) for instant in self.pending()]
+        planned = self.schedule()
+        return [*done, *([work(planned)] if planned else [])]
+
+    def _published(self, digest: str) -> str:
+        """The instant of an approved plan, which an attempt that was lost may have published."""
+        if not digest:
+            raise InvalidRequestError("the plan has neither an instant nor a digest", base_path=self.ctx.base_path)
+        found = published_as(self.ctx, digest)
+        if found is None:
+            planned = self.asked(replace(self.request, plan=digest)).schedule()
+            assert planned is not None, "an approved plan is published, or refused"
+            found = planned.instant
+        return found
+
+
+class WhenDue(Planned, ABC):
+    """A service that options ask, and whose trigger says when it is due."""
+
+    def __call__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        force: bool = False,
+        plan: str = "",
+        max_memory: int = DEFAULT_SERVICE_MEMORY,
+    ) -> Self:
+        """The service with these options. `force`: due or not; `plan`: digest of a dry run, of which exactly the plan is done."""
+        return self.asked(ServiceRequest(options or {}, force, plan, max_memory=max_memory))
+
+
+class Unplanned(Asked, ABC):
+    """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and looks again when it runs."""
+
+    nothing: ClassVar[str] = "there is nothing to do"
+    """What to say where nothing was done."""
+
+    @abstractmethod
+    def found(self) -> ServicePlan | None:
+        """What would be done now, None if nothing."""
+
+    @abstractmethod
+    def work(self, engine: Engine) -> ServiceResult | None:
+        """Do it; None if nothing was to be done."""
+
+    def plan(self) -> ServicePlan | None:
+        """See `Service`."""
+        plan = self.found()
+        return None if plan is None else replace(plan, digest=plan.digest or plan.said_digest)
+
+    def execute(
+        self, plan: ServicePlan, *, engine: Engine | None = None, progress: ProgressFunction | None = None
+    ) -> ServiceResult:
+        """See `Service`."""
+        done = self.asked(replace(self.request, plan=plan.digest)).run(engine=engine, progress=progress)
+        return done[0] if done else ServiceResult(self.type, "", self.nothing)
+
+    def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
+        """See `Service`."""
+        plan = self.unmoved() if self.request.plan else None
+        done = self.work(self._told(engine, progress))
+        return [] if done is None else [replace(done, plan=plan)]
+
+    def unmoved(self) -> ServicePlan | None:
+        """What it would do now, if that is still what was approved. Raises WriteConflictError."""
+        plan = self.plan()
+        now = "none" if plan is None else plan.digest
+        if plan is None or now != self.request.plan:
+            raise WriteConflictError(
+                f"the table has moved since {self.request.plan} was planned: the plan now is {now}; approve that one",
+                base_path=self.ctx.base_path,
+            )
+        return plan

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
-from hudi_table.model.names import CHAIN, join
+from hudi_table.model.names import CHAIN, HOODIE, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import planning
@@ -90,6 +90,15 @@ def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
     """A dry run: what would be planned now. Nothing is written; the digest names the plan for an approval."""
     draft = choose(FileSystemView(ctx, load_timeline(ctx)))
     return None if draft is None else replace(draft.plan, digest=digest_of(draft.body))
+
+
+def published_as(ctx: TableContext, digest: str) -> str | None:
+    """The instant, pending or completed, whose plan has a digest; the newest of several, None if none has."""
+    names = sorted((name for name in load_timeline(ctx).files if name.endswith(".requested")), reverse=True)
+    for name in names:
+        if digest_of(ctx.storage.get(join(HOODIE, name))) == digest:
+            return name.partition(".")[0]
+    return None
 
 
 def _made_again(ctx: TableContext, digest: str, makes: Callable[[TableContext], Sequence[Choose]]) -> Draft | None:

@@ -1,33 +1,43 @@
-"""Every table service by its type."""
+"""Every table service of a table, by its noun."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.services.archiving.service import ArchivingService
+from hudi_table.services.base import Planned, Service, Unplanned
+from hudi_table.services.cleaning.service import CleaningService
+from hudi_table.services.cleaning.ttl import PartitionTtlService
+from hudi_table.services.clustering.service import ClusteringService
+from hudi_table.services.compaction.service import CompactionService, LogCompactionService
+from hudi_table.services.doctor.service import RepairService
+from hudi_table.services.metadata.service import IndexingService
+from hudi_table.services.resizing.service import ResizeService
+from hudi_table.services.restoring.service import RestoreService, RollbackService
+from hudi_table.services.savepoints import SavepointService
+from hudi_table.table.timeline.context import TableContext
 
-from hudi_table.model.service.services import ServiceType
-from hudi_table.services import savepoints
-from hudi_table.services.archiving import service as archiving
-from hudi_table.services.base import Service
-from hudi_table.services.cleaning import service as cleaning
-from hudi_table.services.cleaning import ttl
-from hudi_table.services.clustering import service as clustering
-from hudi_table.services.compaction import service as compaction
-from hudi_table.services.doctor import service as doctor
-from hudi_table.services.metadata import service as indexing
-from hudi_table.services.resizing import service as resizing
-from hudi_table.services.restoring import service as restoring
 
-SERVICES: Mapping[ServiceType, Service] = {
-    ServiceType.COMPACTION: compaction.SERVICE,
-    ServiceType.LOG_COMPACTION: compaction.LOG_SERVICE,
-    ServiceType.CLUSTERING: clustering.SERVICE,
-    ServiceType.CLEANING: cleaning.SERVICE,
-    ServiceType.ARCHIVING: archiving.SERVICE,
-    ServiceType.SAVEPOINT: savepoints.SERVICE,
-    ServiceType.RESTORE: restoring.RESTORE_SERVICE,
-    ServiceType.ROLLBACK: restoring.ROLLBACK_SERVICE,
-    ServiceType.REPAIR: doctor.SERVICE,
-    ServiceType.PARTITION_TTL: ttl.SERVICE,
-    ServiceType.RESIZE: resizing.SERVICE,
-    ServiceType.INDEXING: indexing.SERVICE,
-}
+class Services:
+    """The table services of one table: `table.services.<noun>`, called with what is asked, has the verbs of `services.base`.
+
+    `table.services.compaction.run()`, `table.services.resize(16).plan()`. The nouns are those of a TableService's `type`.
+    """
+
+    def __init__(self, ctx: TableContext) -> None:
+        self.compaction = CompactionService(ctx)
+        self.log_compaction = LogCompactionService(ctx)
+        self.clustering = ClusteringService(ctx)
+        self.cleaning = CleaningService(ctx)
+        self.archiving = ArchivingService(ctx)
+        self.savepoint = SavepointService(ctx)
+        self.restore = RestoreService(ctx)
+        self.rollback = RollbackService(ctx)
+        self.repair = RepairService(ctx)
+        self.partition_ttl = PartitionTtlService(ctx)
+        self.resize = ResizeService(ctx)
+        self.indexing = IndexingService(ctx)
+
+    def asked(self, kind: ServiceType, request: ServiceRequest) -> Service:
+        """The service of a type with a request, as jobs have it."""
+        service: Planned | Unplanned = vars(self)[kind.noun]
+        return service.asked(request)

@@ -8,6 +8,8 @@ them themselves when they delete one (`tests/interop/test_cleaning.py`).
 from __future__ import annotations
 
 import getpass
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE, parse_log_file
@@ -19,7 +21,7 @@ from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
 from hudi_table.services.compaction.debt import CountedLogs, Seen
-from hudi_table.services.planning import Draft, publish
+from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.store import retry
@@ -27,7 +29,7 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import looking, looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_groups import LogFile
@@ -47,6 +49,14 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
     """
     refuse_unsupported(ctx.config)
     kept: list[str] = []
+    planned = publish(ctx, Action.SAVEPOINT, _choice(ctx, instant, comment, by, kept))
+    count = planned.files_before if planned else 0
+    message = f"savepoint {kept[0]}" + ("" if planned else " was there before")
+    return ServiceResult(ServiceType.SAVEPOINT, kept[0], message, {"filesKept": float(count)}, planned is None)
+
+
+def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[str]) -> Choose:
+    """The savepoint of a commit, None if it is there; `kept` becomes that commit's instant."""
 
     def choose(view: FileSystemView) -> Draft | None:
         check_timeline(ctx, view.timeline)
@@ -64,13 +74,13 @@ def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "",
             # The newest one was asked for, and there is a newer one now.
             raise ObjectNotFoundError(error.message, base_path=ctx.base_path, path=commit.file_name) from error
         found = Savepoint(commit.time, by or _user(), int(ctx.clock.now().timestamp() * 1000), comment, files)
-        said = ServicePlan(ServiceType.SAVEPOINT, "asked for", files_before=sum(map(len, files.values())))
+        count = sum(map(len, files.values()))
+        said = ServicePlan(
+            ServiceType.SAVEPOINT, "asked for", files_before=count, files_after=count, details=(f"keep {commit.time}",)
+        )
         return Draft(found.to_avro(), frozenset({CLEANING}), said, target.file_name)
 
-    planned = publish(ctx, Action.SAVEPOINT, choose)
-    count = planned.files_before if planned else 0
-    message = f"savepoint {kept[0]}" + ("" if planned else " was there before")
-    return ServiceResult(ServiceType.SAVEPOINT, kept[0], message, {"filesKept": float(count)}, planned is None)
+    return choose
 
 
 @looks_again
@@ -188,18 +198,25 @@ def _user() -> str:
         return "hudictl"
 
 
+@dataclass(frozen=True)
 class SavepointService(Unplanned):
-    """See `services.base.Service`: all its work is `execute`, at the commit of the request's instant."""
+    """A commit is kept from cleans; see `services.base.Service`. The plan is decided and carried out in one step: none waits."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Nothing is planned."""
-        del ctx, request
-        return None
+    type: ClassVar[ServiceType] = ServiceType.SAVEPOINT
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
-        """Keep the commit that the request names, or the newest."""
-        del instant, engine
-        return create_savepoint(ctx, request.instant, comment=request.comment)
+    def __call__(self, instant: str = "", *, comment: str = "", plan: str = "") -> Self:
+        """The service with the commit of `instant`, by default the newest. `plan`: digest of a dry run, which must still hold."""
+        return self.asked(ServiceRequest(plan=plan, instant=instant, comment=comment))
 
+    def found(self) -> ServicePlan | None:
+        """The commit that would be kept; None if it is kept already. Raises as `create_savepoint`."""
+        refuse_unsupported(self.ctx.config)
+        choose = _choice(self.ctx, self.request.instant, self.request.comment, "", [])
+        draft = looking(self.ctx, lambda: choose(FileSystemView(self.ctx, load_timeline(self.ctx))))
+        # Its content names the moment: what is kept is all that an approval can hold on to.
+        return None if draft is None else draft.plan
 
-SERVICE = SavepointService()
+    def work(self, engine: Engine) -> ServiceResult:
+        """See `create_savepoint`."""
+        del engine
+        return create_savepoint(self.ctx, self.request.instant, comment=self.request.comment)

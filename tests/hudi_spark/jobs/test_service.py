@@ -15,8 +15,6 @@ import pytest
 from hudi_spark.jobs.__main__ import main
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.job.jobspec import JobResult, JobSpec
-from hudi_table.model.service.services import ServiceRequest, ServiceType
-from hudi_table.services.registry import SERVICES
 
 ROWS = pa.table({"id": [f"k{i}" for i in range(8)], "ts": pa.array(range(8), pa.int64())})
 
@@ -97,8 +95,7 @@ def test_an_approved_plan_that_a_lost_attempt_has_published_is_executed(table: H
     log(table)
     _, result = run(tmp_path, spec(tmp_path, mode="Plan"))
     approved = spec(tmp_path, plan=result.plan["digest"])
-    request = ServiceRequest(plan=result.plan["digest"])
-    published = SERVICES[ServiceType.COMPACTION].schedule(table.context, request)
+    published = table.services.compaction(plan=result.plan["digest"]).schedule()
     assert published is not None
     code, done = run(tmp_path, approved)
     assert (code, done.outcome, done.instants) == (0, "Succeeded", (published.instant,))

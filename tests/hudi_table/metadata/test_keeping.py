@@ -24,7 +24,6 @@ from hudi_table.metadata.validate import differences
 from hudi_table.model.names import METADATA_TABLE, LogFileName
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.execute import run_clean
-from hudi_table.services.cleaning.plan import schedule_clean
 from hudi_table.services.metadata.upkeep import keep_metadata
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.undo import restore_plan
@@ -240,7 +239,7 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
             store.put_if_absent(path, body)
             return
         if not cleans:
-            cleans.append(schedule_clean(opened(store).context, ONE_VERSION, force=True))
+            cleans.append(opened(store).schedule_clean(ONE_VERSION, force=True))
         store.put_if_absent(path, body)
         for call in ("put", "put_if_absent", "delete"):
             setattr(compactor, call, die)

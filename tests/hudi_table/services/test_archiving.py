@@ -14,12 +14,10 @@ from hudi_table.api import HudiTable
 from hudi_table.codec.archive_entries import encode_entries
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
 from hudi_table.model.job.checkpoint import advance, key_of
-from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_ingest import current_checkpoint
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.recovery import recover
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, archived_entries
@@ -138,18 +136,12 @@ def test_a_writer_archives_after_its_commit_only_if_it_is_told_to() -> None:
 
 
 def test_archiving_is_a_table_service() -> None:
-    service = SERVICES[ServiceType.ARCHIVING]
-    table = aged(store_of())
-    request = ServiceRequest(KEEP)
-    assert service.schedule(table.context, request) is None
-    assert service.pending(table.context) == []
-    plan = service.preview(table.context, request)
+    service = aged(store_of()).services.archiving(KEEP)
+    plan = service.plan()
     assert plan is not None
-    done = service.execute(table.context, "", request, LocalEngine())
+    (done,) = service.run()
     assert done.figures["instants"] == len(plan.details)
-    again = service.execute(table.context, "", request, LocalEngine())
-    assert again.figures == {}
-    assert again.message
+    assert service.run() == []
 
 
 def test_replaced_files_hold_the_write_that_replaced_them_until_they_are_gone() -> None:

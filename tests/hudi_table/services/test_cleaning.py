@@ -12,11 +12,9 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import publish
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
@@ -280,16 +278,16 @@ def test_a_clean_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_as_a_service_it_plans_schedules_and_executes(tmp_path: Path) -> None:
     table = table_of(tmp_path)
-    service, request = SERVICES[ServiceType.CLEANING], ServiceRequest(KEEP)
-    dry = service.preview(table.context, request)
+    service = table.services.cleaning(KEEP)
+    dry = service.plan()
     assert dry is not None
-    assert service.pending(table.context) == []
-    planned = service.schedule(table.context, ServiceRequest(KEEP, plan=dry.digest))
+    assert service.pending() == []
+    planned = table.services.cleaning(KEEP, plan=dry.digest).schedule()
     assert planned is not None
-    assert service.pending(table.context) == [planned.instant]
-    done = service.execute(table.context, planned.instant, request, LocalEngine())
+    assert service.pending() == [planned.instant]
+    done = service.execute(planned)
     assert done.figures["filesDeleted"] == dry.files_before - dry.files_after
-    assert service.schedule(table.context, request) is None
+    assert service.schedule() is None
 
 
 def test_a_table_opened_as_of_a_moment_is_not_cleaned(tmp_path: Path) -> None:

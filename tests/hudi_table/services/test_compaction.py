@@ -10,7 +10,6 @@ from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action, planner_claim
-from hudi_table.services.compaction.schedule import schedule_log_compaction
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.transaction import begin_plan
 from hudi_table.table.store.opening import open_storage
@@ -49,7 +48,7 @@ def planned(table: HudiTable) -> str:
 def test_a_compaction_changes_no_row_and_leaves_no_log(table: HudiTable) -> None:
     before = meta_rows(table)
     result = table.run_compaction(planned(table))
-    assert result.log_files > 0
+    assert result.figures["logFiles"] > 0
     assert not any(found.logs for found in slices(table))
     after = meta_rows(table)
     kept = [name for name in next(iter(before.values())) if name != "_hoodie_file_name"]
@@ -151,7 +150,7 @@ def test_two_executors_at_once_and_a_third_later_make_one_commit(table: HudiTabl
         work = [pool.submit(open_table(table.base_path).run_compaction, instant) for _ in range(2)]
         results = [future.result() for future in work]
     results.append(table.run_compaction(instant))
-    assert {(r.file_groups, r.rows_written) for r in results} == {(results[0].file_groups, results[0].rows_written)}
+    assert [r.figures for r in results] == [results[0].figures] * 3
     assert results[2].replayed
     assert contents(table) == ROWS
 
@@ -217,7 +216,7 @@ def test_a_log_compaction_puts_one_log_in_the_place_of_many_and_changes_no_row(t
     table.upsert(rows(("a", "x", 10)))
     expected = meta_rows(table)
     (done,) = table.compact_logs(force=True)
-    assert done.log_files >= 2
+    assert done.figures["logFiles"] >= 2
     assert meta_rows(table) == expected
     assert before.keys() == expected.keys()
     newest = load_timeline(table.context).last_commit
@@ -235,7 +234,7 @@ def test_what_is_written_beside_a_log_compaction_stays_behind_it(table: HudiTabl
     """Its log comes right behind those that it stands for, however late it is written."""
     table.upsert(rows(("a", "x", 5), ("b", "y", 5)))
     table.upsert(rows(("a", "x", 6), ("b", "y", 6)))
-    plan = schedule_log_compaction(table.context, force=True)
+    plan = table.services.log_compaction(force=True).schedule()
     table.upsert(rows(("a", "x", 11), ("c", "x", 33)))
     expected = contents(table)
     assert plan is not None
@@ -248,7 +247,7 @@ def test_what_is_written_beside_a_log_compaction_stays_behind_it(table: HudiTabl
 
 def test_a_log_compaction_takes_slices_with_as_many_logs_as_the_options_say(table: HudiTable) -> None:
     asked = {"hoodie.log.compaction.blocks.threshold": "4"}
-    assert schedule_log_compaction(table.context, asked) is None
+    assert table.services.log_compaction(asked).schedule() is None
     for value in range(3):
         options = {"hoodie.log.compaction.inline": "true", **asked}
         table.upsert(rows(("a", "x", 100 + value)), options=options)

@@ -63,7 +63,7 @@ else:
             assert held(table, budget) == (rows_there, 2 * rows_there)
         else:
             (done,) = table.compact(force=True, max_memory=budget)
-            assert done.rows_written == rows_there
+            assert done.figures["rowsWritten"] == rows_there
     print(memory("VmHWM") - before)
 """
 

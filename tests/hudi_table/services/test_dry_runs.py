@@ -13,9 +13,10 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS
-from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceType
 from hudi_table.model.table.index_properties import BUCKETS
-from hudi_table.services.registry import SERVICES
+from hudi_table.services.base import ScheduledService
+from hudi_table.services.registry import Services
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from tests.support.written import new_table, rows
@@ -72,8 +73,8 @@ CASES: dict[ServiceType, Case] = {
 }
 
 
-NOTHING_YET = (ServiceType.REPAIR, ServiceType.PARTITION_TTL, ServiceType.ARCHIVING, ServiceType.SAVEPOINT)
-"""What the tables here are too young or too well for, and what plans nothing."""
+NOTHING_YET = (ServiceType.REPAIR, ServiceType.PARTITION_TTL, ServiceType.ARCHIVING)
+"""What the tables here are too young or too well for."""
 
 
 def newest(table: HudiTable) -> str:
@@ -89,17 +90,17 @@ def saved(table: HudiTable) -> str:
 
 
 def test_every_service_is_looked_at() -> None:
-    assert set(CASES) == set(SERVICES)
+    assert set(CASES) == set(ServiceType)
 
 
-@pytest.mark.parametrize("kind", list(SERVICES))
+@pytest.mark.parametrize("kind", list(ServiceType))
 def test_a_dry_run_writes_nothing_and_gives_the_same_plan_each_time(kind: ServiceType, tmp_path: Path) -> None:
     more, asked = CASES[kind]
     table = lived(tmp_path, **more)
     request = asked(table)
     before = everything(tmp_path)
-    first = SERVICES[kind].preview(read_only(table), request)
-    second = SERVICES[kind].preview(read_only(table), request)
+    first = Services(read_only(table)).asked(kind, request).plan()
+    second = Services(read_only(table)).asked(kind, request).plan()
     assert everything(tmp_path) == before
     assert first == second
     if kind not in NOTHING_YET:
@@ -120,6 +121,12 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 APPROVED = (ServiceType.COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING)
 
 
+def scheduled(table: HudiTable, kind: ServiceType, request: ServiceRequest) -> ServicePlan | None:
+    service = table.services.asked(kind, request)
+    assert isinstance(service, ScheduledService)
+    return service.schedule()
+
+
 @pytest.mark.parametrize("kind", APPROVED)
 def test_an_approved_plan_is_made_again_after_writes_elsewhere(
     kind: ServiceType, planned: Path, tmp_path: Path
@@ -127,11 +134,11 @@ def test_an_approved_plan_is_made_again_after_writes_elsewhere(
     shutil.copytree(planned / kind.value, tmp_path, dirs_exist_ok=True)
     table = open_table(str(tmp_path / "t"))
     request = CASES[kind][1](table)
-    plan = SERVICES[kind].preview(table.context, request)
+    plan = table.services.asked(kind, request).plan()
     assert plan is not None
     for number in range(3):
         table.upsert(rows((f"other{number}", "elsewhere", 1)))
-    published = SERVICES[kind].schedule(table.context, replace(request, plan=plan.digest))
+    published = scheduled(table, kind, replace(request, plan=plan.digest))
     assert published is not None
     assert (published.digest, published.file_groups) == (plan.digest, plan.file_groups)
 
@@ -142,5 +149,5 @@ def test_a_digest_that_no_state_of_the_table_gives_is_refused(kind: ServiceType,
     table = open_table(str(tmp_path / "t"))
     before = everything(tmp_path)
     with pytest.raises(WriteConflictError, match="plan '0123456789abcdef' cannot be made again"):
-        SERVICES[kind].schedule(table.context, replace(CASES[kind][1](table), plan="0123456789abcdef"))
+        scheduled(table, kind, replace(CASES[kind][1](table), plan="0123456789abcdef"))
     assert everything(tmp_path) == before

@@ -13,9 +13,6 @@ from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.options.write_options import INDEXING_PARTITIONS
 from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.table.properties import METADATA_DROPPED
-from hudi_table.services.metadata.service import SERVICE
-from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.properties import read_properties, replace_properties
 from tests.support.written import new_table, rows
 
@@ -46,8 +43,7 @@ def switched_off() -> HudiTable:
 
 def test_files_are_built_if_nothing_is_named():
     table = written()
-    assert SERVICES[ServiceType.INDEXING] is SERVICE
-    done = SERVICE.execute(table.context, "", asked(), LocalEngine())
+    (done,) = table.services.indexing.run()
     assert (done.message, done.figures["partitionsBuilt"]) == ("built files", 1)
     assert read_partitions(table.context).ready == ("files",)
     assert differences(table.context) == []
@@ -55,7 +51,7 @@ def test_files_are_built_if_nothing_is_named():
 
 def test_the_partitions_that_are_named_are_built_and_counted():
     table = written()
-    done = SERVICE.execute(table.context, "", asked("column_stats", "record_index"), LocalEngine())
+    (done,) = table.services.indexing(["column_stats", "record_index"]).run()
     assert done.message == "built files, column_stats, record_index"
     assert done.figures["partitionsBuilt"] == 3
     assert done.figures["fileGroups"] == 1 + 2 + 10
@@ -67,25 +63,24 @@ def test_the_partitions_that_are_named_are_built_and_counted():
 def test_only_what_is_missing_is_built():
     table = written()
     table.build_metadata(["column_stats"])
-    assert SERVICE.execute(table.context, "", asked("column_stats", "bloom_filters"), LocalEngine()).message == (
+    assert [done.message for done in table.services.indexing(["column_stats", "bloom_filters"]).run()] == [
         "built bloom_filters"
-    )
+    ]
 
 
 def test_nothing_is_done_where_everything_is_ready():
     table = written()
     table.build_metadata(["column_stats"])
     before = table.context.storage.list("")
-    assert SERVICE.preview(table.context, asked("column_stats")) is None
-    done = SERVICE.execute(table.context, "", asked("column_stats"), LocalEngine())
-    assert (done.message, done.figures) == ("all partitions are ready", {})
+    assert table.services.indexing(["column_stats"]).plan() is None
+    assert table.services.indexing(["column_stats"]).run() == []
     assert table.context.storage.list("") == before
 
 
 def test_a_dry_run_tells_what_would_be_read_and_changes_nothing():
     table = written()
     before = table.context.storage.list("")
-    plan = SERVICE.preview(table.context, asked("column_stats"))
+    plan = table.services.indexing(["column_stats"]).plan()
     assert plan is not None
     assert plan.details == ("build files", "build column_stats")
     assert (plan.files_before, plan.bytes_read > 0) == (2, True)
@@ -104,8 +99,8 @@ def test_what_cannot_be_built_is_refused_before_anything_is_written(request_, er
     table = written()
     before = table.context.storage.list("")
     for call in (
-        lambda: SERVICE.preview(table.context, request_),
-        lambda: SERVICE.execute(table.context, "", request_, LocalEngine()),
+        lambda: table.services.asked(ServiceType.INDEXING, request_).plan(),
+        lambda: table.services.asked(ServiceType.INDEXING, request_).run(),
     ):
         with pytest.raises(error, match=words):
             call()
@@ -116,7 +111,7 @@ def test_a_table_that_stores_no_keys_has_no_index_of_them():
     table = written()
     replace_properties(table.context, {"hoodie.populate.meta.fields": "false"})
     with pytest.raises(UnsupportedTableError, match="which this table does not store"):
-        SERVICE.execute(table.context, "", asked("record_index"), LocalEngine())
+        table.services.indexing(["record_index"]).run()
 
 
 def test_a_building_that_was_begun_is_finished(monkeypatch: pytest.MonkeyPatch):
@@ -131,10 +126,10 @@ def test_a_building_that_was_begun_is_finished(monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patched:
         patched.setattr(table.context.storage, "put", fails)
         with pytest.raises(InterruptedError):
-            SERVICE.execute(table.context, "", asked("column_stats"), LocalEngine())
+            table.services.indexing(["column_stats"]).run()
     other = open_table(table.base_path)
     other.upsert(rows(("c", "x", 3)))
-    done = SERVICE.execute(other.context, "", asked("column_stats"), LocalEngine())
+    (done,) = other.services.indexing(["column_stats"]).run()
     assert done.message == "built files, column_stats"
     assert differences(other.context) == []
 
@@ -148,7 +143,7 @@ def test_why_a_write_switched_it_off_stays_in_the_properties():
 
 def test_it_is_said_no_more_when_one_is_ready_again():
     table = switched_off()
-    SERVICE.execute(table.context, "", asked(), LocalEngine())
+    table.services.indexing.run()
     assert why_off(table) is None
 
 

@@ -9,18 +9,16 @@ import pytest
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
 from hudi_table.model.names import log_write_token
-from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServicePlan, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.planning import Draft, publish
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.commit.pending_plans import clustered_groups, held_groups
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin, resume
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings
@@ -31,8 +29,6 @@ from tests.support.taken_back import aged
 from tests.support.unsealed import without_check_sums
 from tests.support.written import INDEXES, contents, new_table, rows, slices
 
-COMPACTION = SERVICES[ServiceType.COMPACTION]
-FORCED = ServiceRequest(force=True)
 ALLOW = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
 }
@@ -82,7 +78,7 @@ def plan_names(table: HudiTable) -> list[str]:
 
 def test_a_dry_run_changes_nothing_on_the_timeline(logs: HudiTable) -> None:
     before = set(load_timeline(logs.context).files)
-    found = COMPACTION.preview(logs.context, FORCED)
+    found = logs.services.compaction(force=True).plan()
     assert found is not None
     assert (found.instant, found.file_groups, found.log_files, found.files_after) == ("", 2, 2, 2)
     assert len(found.details) == 2
@@ -90,27 +86,27 @@ def test_a_dry_run_changes_nothing_on_the_timeline(logs: HudiTable) -> None:
 
 
 def test_an_approval_publishes_the_very_plan_of_the_dry_run(logs: HudiTable) -> None:
-    found = COMPACTION.preview(logs.context, FORCED)
+    found = logs.services.compaction(force=True).plan()
     assert found is not None
     logs.upsert(rows(("c", "z", 3)))
-    asked = ServiceRequest(plan=found.digest)
-    published = COMPACTION.schedule(logs.context, asked)
+    asked = logs.services.compaction(plan=found.digest)
+    published = asked.schedule()
     assert published is not None
     assert (published.digest, published.file_groups) == (found.digest, 2)
     before = contents(logs)
-    done = COMPACTION.execute(logs.context, published.instant, asked, LocalEngine(1))
+    done = asked.execute(published)
     assert done.figures["fileGroups"] == 2
     assert contents(logs) == before
     with pytest.raises(WriteConflictError, match="has changed since the plan was made"):
-        COMPACTION.schedule(logs.context, asked)
+        asked.schedule()
 
 
 def test_an_approval_of_a_plan_whose_group_has_moved_is_refused_and_publishes_nothing(logs: HudiTable) -> None:
-    found = COMPACTION.preview(logs.context, FORCED)
+    found = logs.services.compaction(force=True).plan()
     assert found is not None
     logs.upsert(rows(("a", "x", 11)))
     with pytest.raises(WriteConflictError, match="partition 'x' has changed since the plan was made"):
-        COMPACTION.schedule(logs.context, ServiceRequest(plan=found.digest))
+        logs.services.compaction(plan=found.digest).schedule()
     assert plan_names(logs) == []
 
 
@@ -153,7 +149,7 @@ def test_the_allowing_strategy_lets_updates_of_clustered_groups_through(files: H
 
 def test_compaction_leaves_the_groups_of_a_pending_clustering_alone(logs: HudiTable) -> None:
     plan_clustering(logs, "x")
-    found = COMPACTION.schedule(logs.context, FORCED)
+    found = logs.schedule_compaction(force=True)
     assert found is not None
     assert found.file_groups == 1
     held = held_groups(logs.context, load_timeline(logs.context))

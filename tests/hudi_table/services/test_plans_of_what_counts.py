@@ -14,13 +14,10 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import CorruptTableError, InvalidRequestError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.service.services import ServicePlan, ServiceRequest
+from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.services.clustering.schedule import schedule_clustering
 from hudi_table.services.compaction import debt
 from hudi_table.services.compaction.execute import run_compaction
-from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
-from hudi_table.services.resizing.service import SERVICE as RESIZING
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.commit.transaction import Transaction
@@ -51,19 +48,19 @@ def logs(index: str = "simple") -> HudiTable:
 
 
 def compaction(table: HudiTable) -> ServicePlan | None:
-    return schedule_compaction(table.context, force=True)
+    return table.schedule_compaction(force=True)
 
 
 def log_compaction(table: HudiTable) -> ServicePlan | None:
-    return schedule_log_compaction(table.context, force=True)
+    return table.services.log_compaction(force=True).schedule()
 
 
 def clustering(table: HudiTable) -> ServicePlan | None:
-    return schedule_clustering(table.context, force=True)
+    return table.schedule_clustering(force=True)
 
 
 def resize(table: HudiTable) -> ServicePlan | None:
-    return RESIZING.schedule(table.context, ServiceRequest(BUCKETS, force=True))
+    return table.services.resize(5).schedule()
 
 
 def named(table: HudiTable, time: str) -> set[str]:

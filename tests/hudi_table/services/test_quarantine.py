@@ -15,10 +15,8 @@ from hudi_table.cli import main
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, UnavailableError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.service.findings import Check, Severity
-from hudi_table.model.service.services import ServiceRequest
+from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.services.doctor.quarantine import quarantine, quarantines
-from hudi_table.services.doctor.service import SERVICE
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import copied
 from tests.support.damaged import after_start, base_of, found, orphan_of, written
@@ -112,22 +110,20 @@ def test_a_manifest_that_cannot_be_read_is_said():
 
 def test_the_service_reports_and_moves_only_if_asked():
     table = written()
-    assert SERVICE.preview(table.context, ServiceRequest()) is None
+    assert table.services.repair.plan() is None
     path = orphan_of(table, after_start(table))
-    plan = SERVICE.preview(table.context, ServiceRequest())
+    plan = table.services.repair.plan()
     assert plan is not None
     assert (plan.why, plan.files_before) == ("1 × OrphanFile", 1)
     assert path in plan.details[0]
-    engine = LocalEngine(1)
-    done = SERVICE.execute(table.context, "", ServiceRequest(), engine)
+    (done,) = table.services.repair.run()
     assert done.figures["errors"] == 1
     assert table.context.storage.head(path)
-    asked = ServiceRequest({"hoodie.lakeops.repair.quarantine": "true"})
-    done = SERVICE.execute(table.context, "", asked, engine)
+    (done,) = table.services.repair(quarantine=True).run()
     assert done.figures["filesQuarantined"] == 1
     assert found(table) == []
     with pytest.raises(InvalidOptionError, match="neither 'true' nor 'false'"):
-        SERVICE.execute(table.context, "", ServiceRequest({"hoodie.lakeops.repair.keys": "yes"}), engine)
+        table.services.asked(ServiceType.REPAIR, ServiceRequest({"hoodie.lakeops.repair.keys": "yes"})).run()
 
 
 def test_the_verb_prints_findings_moves_on_yes_and_puts_back(tmp_path: Path, capsys):

@@ -11,10 +11,9 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.model.names import FILE_NAME, PROPERTIES, bucket_of_file_id
 from hudi_table.model.service.resizes import HISTORY
-from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.service.services import ServiceType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.planning import publish
-from hudi_table.services.registry import SERVICES
 from hudi_table.services.resizing.plan import resize_choice
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -111,9 +110,9 @@ def test_an_approved_plan_of_a_table_that_changed_is_refused_by_the_name_of_what
 def test_while_a_plan_waits_every_write_and_service_keeps_off() -> None:
     table = made(2, "MergeOnRead")
     other = open_table(table.base_path)
-    service, request = SERVICES[ServiceType.RESIZE], ServiceRequest({BUCKETS: "4"})
+    service = table.services.resize(4)
     taken = begin(other.context, Action.DELTA_COMMIT)
-    plan = service.schedule(table.context, request)
+    plan = service.schedule()
     assert plan is not None
     for write in (other.upsert, other.insert, other.delete):
         with pytest.raises(WriteConflictError, match=plan.instant):
@@ -125,8 +124,8 @@ def test_while_a_plan_waits_every_write_and_service_keeps_off() -> None:
     with pytest.raises(InvalidRequestError, match=f"resize {plan.instant}"):
         other.plan_resize(8)
     taken.abort()
-    assert service.execute(other.context, plan.instant, request, LocalEngine()).figures["fileGroups"] == 6
-    assert service.execute(table.context, plan.instant, request, LocalEngine()).replayed
+    assert other.services.resize.execute(plan).figures["fileGroups"] == 6
+    assert service.execute(plan).replayed
     assert open_table(table.base_path).context.config.index == table.context.config.index
     other.upsert(rows(1000, 1001))
     assert len(values(table)) == 281
@@ -241,13 +240,13 @@ def test_what_cannot_be_resized_is_refused_by_name() -> None:
 
 def test_a_plan_is_rolled_back_and_the_table_goes_on() -> None:
     table = made(2)
-    plan = SERVICES[ServiceType.RESIZE].schedule(table.context, ServiceRequest({BUCKETS: "4"}))
+    plan = table.services.resize(4).schedule()
     assert plan is not None
     table.rollback(plan.instant, writers_stopped=True)
     table.upsert(rows(20, 30, 1))
     assert buckets(table) == {0, 1}
     with pytest.raises(InvalidRequestError):
-        SERVICES[ServiceType.RESIZE].execute(table.context, plan.instant, ServiceRequest(), LocalEngine())
+        table.services.resize.execute(plan)
 
 
 def test_an_empty_table_changes_its_number_alone() -> None:

@@ -10,12 +10,9 @@ import pytest
 from hudi_table.cli import main
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.services.restoring.plan import restore_choice
-from hudi_table.services.restoring.service import RESTORE_SERVICE
 from hudi_table.table.commit.transaction import begin, begin_plan
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.savepoints import keep
@@ -100,12 +97,12 @@ def test_an_approved_restore_that_would_take_more_back_than_was_approved_is_refu
     table = written()
     saved = keep(table)
     table.upsert(rows(("a", "x", 9)))
-    plan = RESTORE_SERVICE.preview(table.context, ServiceRequest(instant=saved))
+    plan = table.services.restore(saved).plan()
     assert plan is not None
     table.upsert(rows(("b", "x", 9)))
-    approved = ServiceRequest({"hoodie.lakeops.writers.stopped": "true"}, plan=plan.digest, instant=saved)
+    approved = table.services.restore(saved, writers_stopped=True, plan=plan.digest)
     with pytest.raises(InvalidRequestError, match="the table has changed since plan"):
-        RESTORE_SERVICE.execute(table.context, "", approved, LocalEngine(1))
+        approved.run()
     assert ("b", "x", 9) in contents(table)
     assert not load_timeline(table.context).pending
 

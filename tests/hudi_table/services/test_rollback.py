@@ -14,19 +14,16 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteAbortedError, WriteConflictError
 from hudi_table.metadata.port import open_context
-from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.model.timeline.touches import file_touch
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.services.restoring.plan import rollback_choice
-from hudi_table.services.restoring.service import ROLLBACK_SERVICE
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.publish import materialise
 from hudi_table.table.commit.transaction import begin, begin_plan, caught_up, resume
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
@@ -242,15 +239,13 @@ def test_a_compaction_plan_is_not_rolled_back():
 def test_a_dry_run_says_what_would_go_and_its_approval_does_exactly_that():
     table = written()
     table.upsert(rows(("a", "x", 9), ("d", "x", 4)))
-    request = ServiceRequest(instant=newest(table))
     before = actions(table)
-    plan = ROLLBACK_SERVICE.preview(table.context, request)
+    plan = table.services.rollback(newest(table)).plan()
     assert plan is not None
     assert actions(table) == before
     assert plan.details == (f"commit {newest(table)}: upsert, 1 rows inserted, 1 updated, 0 deleted, 1 files",)
     assert plan.bytes_freed == sum(item.size for item in slices(table) if item.instant == newest(table))
-    approved = ServiceRequest({"hoodie.lakeops.writers.stopped": "true"}, plan=plan.digest, instant=newest(table))
-    ROLLBACK_SERVICE.execute(table.context, "", approved, LocalEngine(1))
+    table.services.rollback(newest(table), writers_stopped=True).execute(plan)
     assert contents(table) == FIRST
 
 

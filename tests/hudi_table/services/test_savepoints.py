@@ -9,11 +9,8 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import ExpiredError, InvalidRequestError
-from hudi_table.model.service.services import ServiceRequest, ServiceType
 from hudi_table.model.timeline.instants import Action, planner_claim
-from hudi_table.services.registry import SERVICES
 from hudi_table.table.commit.transaction import begin
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.taken_back import aged
 from tests.support.written import INDEXES, SCHEMA, rows
@@ -123,12 +120,13 @@ def test_a_claim_that_its_maker_left_does_not_bring_a_deleted_savepoint_back(tmp
 
 def test_as_a_service_it_keeps_the_commit_of_the_request(tmp_path: Path) -> None:
     table = table_of(tmp_path)
-    service, request = SERVICES[ServiceType.SAVEPOINT], ServiceRequest(instant=commits(table)[2], comment="asked")
-    assert service.preview(table.context, request) is None
-    assert service.schedule(table.context, request) is None
-    assert service.pending(table.context) == []
-    done = service.execute(table.context, "", request, LocalEngine())
-    assert done.instant == commits(table)[2]
+    service = table.services.savepoint(commits(table)[2], comment="asked")
+    plan = service.plan()
+    assert plan is not None
+    assert plan.details == (f"keep {commits(table)[2]}",)
+    done = service.execute(plan)
+    assert (done.instant, done.figures["filesKept"]) == (commits(table)[2], plan.files_before)
+    assert service.plan() is None
     assert [item.comment for item in table.savepoints()] == ["asked"]
 
 

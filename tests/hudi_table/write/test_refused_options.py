@@ -20,8 +20,6 @@ from hudi_table.cli.service_verbs import SERVICE_VERBS, ServiceVerb
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.known import Fate, IgnoredOptionWarning, check_options, ignored_options, known_options
 from hudi_table.model.service.services import ServiceRequest, ServiceType
-from hudi_table.services.registry import SERVICES
-from hudi_table.table.engine.local_engine import LocalEngine
 from tests.support.options import refused, taken
 from tests.support.scale import scaled
 from tests.support.written import SCHEMA, contents, new_table, rows
@@ -68,16 +66,10 @@ VERBS = {
 
 
 def service(kind: ServiceType, step: str) -> Callable[[HudiTable, Options], object]:
-    def call(table: HudiTable, options: Options) -> object:
-        request = ServiceRequest(options, force=True)
-        if step == "execute":
-            return SERVICES[kind].execute(table.context, "", request, LocalEngine(1))
-        return getattr(SERVICES[kind], step)(table.context, request)
-
-    return call
+    return lambda table, options: getattr(table.services.asked(kind, ServiceRequest(options, force=True)), step)()
 
 
-JOBS = {f"{kind} {step}": service(kind, step) for kind in SERVICES for step in ("preview", "schedule", "execute")}
+JOBS = {f"{kind} {step}": service(kind, step) for kind in ServiceType for step in ("plan", "run")}
 SURFACES = WRITES | SERVICE_CALLS | JOBS
 
 
@@ -172,7 +164,7 @@ def test_a_call_that_passes_several_gates_says_it_once(tmp_path: Path) -> None:
 STRANGE = ("²", "1_000", "٣", "0x10", "1e400", "nan", "yes", "\x00", "--1", "9" * 40)
 
 
-@pytest.mark.parametrize("surface", ["upsert", "archive", "Cleaning preview"])
+@pytest.mark.parametrize("surface", ["upsert", "archive", "Cleaning plan"])
 def test_every_value_is_of_the_kind_of_its_option(surface: str, table: HudiTable) -> None:
     for option in known_options().values():
         if option.fate not in (Fate.ACTS, Fate.ADVICE) or option.values == "text":

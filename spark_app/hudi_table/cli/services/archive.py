@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
@@ -29,8 +28,12 @@ _DONE = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or what was done."""
-    table, options = opened(args), given_options(args.option)
-    found = _done(table, options, args.now) if args.yes else _planned(table, options, args.now)
+    service = opened(args).services.archiving(given_options(args.option), force=args.now)
+    if args.yes:
+        found = [_done(result) for result in service.run()]
+    else:
+        plan = service.plan()
+        found = [] if plan is None else [_planned(plan)]
     emit(Document("ArchivingList", _DONE if args.yes else _PLANNED, found), args.output)
     if not found:
         note("nothing is due to be archived; --now takes whatever may leave")
@@ -39,16 +42,10 @@ def run(args: argparse.Namespace) -> int:
     return exits.GOOD
 
 
-def _planned(table: HudiTable, options: dict[str, str], force: bool) -> list[dict[str, Any]]:
-    plan = table.archive(options, force=force, dry_run=True)
-    if not isinstance(plan, ServicePlan):
-        return []
+def _planned(plan: ServicePlan) -> dict[str, Any]:
     facts = {"why": plan.why, "filesBefore": plan.files_before, "filesAfter": plan.files_after}
-    return [facts | {"instants": list(plan.details)}]
+    return facts | {"instants": list(plan.details)}
 
 
-def _done(table: HudiTable, options: dict[str, str], force: bool) -> list[dict[str, Any]]:
-    result = table.archive(options, force=force)
-    if not isinstance(result, ServiceResult):
-        return []
-    return [{"message": result.message} | {name: round(value) for name, value in result.figures.items()}]
+def _done(result: ServiceResult) -> dict[str, Any]:
+    return {"message": result.message} | {name: round(value) for name, value in result.figures.items()}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
-from hudi_table.services.cleaning.execute import pending_instants
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.services.cleaning.service import CleaningService
 
 _PLANNED = (Column("partition", "PARTITION"), Column("what", "WHAT"))
 _DONE = (
@@ -25,16 +23,12 @@ _DONE = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan per partition, or what was deleted."""
-    table, options = opened(args), given_options(args.option)
+    service = opened(args).services.cleaning(given_options(args.option), force=True, plan=args.plan or "")
     if args.plan and not args.yes:
         raise InvalidOptionError("--plan runs an approved plan and needs --yes")
     if not args.yes:
-        return _dry_run(table, options, args)
-    if args.plan:
-        planned = table.schedule_clean(options, plan=args.plan)
-        done = [table.run_clean(planned.instant)] if planned else []
-    else:
-        done = table.clean(options, force=True)
+        return _dry_run(service, args)
+    done = service.run()
     emit(Document("CleanList", _DONE, [_row(found) for found in done]), args.output)
     if not done:
         note("nothing to delete")
@@ -44,12 +38,12 @@ def run(args: argparse.Namespace) -> int:
     return exits.FINDINGS if any(found.figures["filesFailed"] for found in done) else exits.GOOD
 
 
-def _dry_run(table: HudiTable, options: dict[str, str], args: argparse.Namespace) -> int:
-    plan = table.plan_clean(options)
+def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
+    plan = service.plan()
     lines = [] if plan is None else [line.rpartition(": ") for line in plan.details]
     rows = [{"partition": partition, "what": what} for partition, _, what in lines]
     emit(Document("CleanPlan", _PLANNED, rows), args.output)
-    for instant in pending_instants(load_timeline(table.context)):
+    for instant in service.pending():
         note(f"the clean {instant} waits and would be finished first")
     if plan is None:
         note("nothing to delete")

@@ -27,15 +27,15 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print what waits and what would be planned, or was planned and executed, oldest first."""
-    table, options = opened(args), given_options(args.option)
+    service = opened(args).services.clustering(given_options(args.option), force=args.now)
     found: list[dict[str, Any]] = []
     if args.yes and not args.schedule:
         with bar() as progress:
-            found = [_executed(result) for result in table.cluster(options, force=args.now, progress=progress)]
+            found = [_executed(result) for result in service.run(progress=progress)]
     else:
         if not args.schedule:
-            found = [{"instant": instant, "done": "waits for its execution"} for instant in table.pending_clusterings()]
-        plan = (table.schedule_clustering if args.yes else table.preview_clustering)(options, force=args.now)
+            found = [{"instant": instant, "done": "waits for its execution"} for instant in service.pending()]
+        plan = service.schedule() if args.yes else service.plan()
         found += [_planned(plan)] if plan is not None else []
     emit(Document("ClusteringList", _COLUMNS, found), args.output)
     for line in (line for item in found for line in item.get("details", ())):

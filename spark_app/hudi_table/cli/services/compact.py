@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
-from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import given_options, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.read.output.human import number, size
 
 _COLUMNS = (
@@ -22,25 +21,29 @@ _COLUMNS = (
     Column("rowsWritten", "ROWS", number, right=True),
     Column("bytesWritten", "WRITTEN", size, right=True),
 )
+_DONE = {ServiceType.COMPACTION: "compacted", ServiceType.LOG_COMPACTION: "logs compacted"}
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was planned or executed, oldest first."""
-    table, options = opened(args), given_options(args.option)
-    if args.logs and args.schedule:
+    services, options = opened(args).services, given_options(args.option)
+    logs = args.logs or args.verb == "log-compaction"
+    if logs and args.schedule:
         raise InvalidOptionError("--schedule plans compactions of base files; leave --logs out, or --schedule")
-    items = [_planned(table, options, args.now)] if args.schedule else _executed(table, options, args)
-    found = [item for item in items if item is not None]
+    service = (services.log_compaction if logs else services.compaction)(options, force=args.now)
+    if args.schedule:
+        plan = service.schedule()
+        found = [] if plan is None else [_planned(plan)]
+    else:
+        with bar() as progress:
+            found = [_executed(result) for result in service.run(progress=progress)]
     emit(Document("CompactionList", _COLUMNS, found), args.output)
     if not found:
         note("no compaction waits or is due; --now plans one for all logs that there are")
     return exits.GOOD
 
 
-def _planned(table: HudiTable, options: dict[str, str], force: bool) -> dict[str, Any] | None:
-    plan = table.schedule_compaction(options, force=force)
-    if plan is None:
-        return None
+def _planned(plan: ServicePlan) -> dict[str, Any]:
     return {
         "instant": plan.instant,
         "done": f"planned, {plan.why}",
@@ -51,15 +54,6 @@ def _planned(table: HudiTable, options: dict[str, str], force: bool) -> dict[str
     }
 
 
-def _executed(table: HudiTable, options: dict[str, str], args: argparse.Namespace) -> list[dict[str, Any]]:
-    work = table.compact_logs if args.logs else table.compact
-    names = {"file_groups": "fileGroups", "log_files": "logFiles", "rows_written": "rowsWritten"}
-    names |= {"bytes_written": "bytesWritten", "instant": "instant"}
-    found = []
-    with bar() as progress:
-        results = work(options, force=args.now, progress=progress)
-    for result in results:
-        fields = asdict(result)
-        item = {names[name]: fields[name] for name in names}
-        found.append(item | {"done": "logs compacted" if args.logs else "compacted"})
-    return found
+def _executed(result: ServiceResult) -> dict[str, Any]:
+    figures = {name: int(value) for name, value in result.figures.items()}
+    return {"instant": result.instant, "done": _DONE[result.service], **figures}

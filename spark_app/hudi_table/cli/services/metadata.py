@@ -10,7 +10,6 @@ from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.metadata.validate import differences
 from hudi_table.model.table.properties import METADATA_DROPPED
 from hudi_table.read.output.human import number, size
-from hudi_table.services.metadata.building import build, drop
 from hudi_table.services.metadata.report import PartitionReport, report
 
 _COLUMNS = (
@@ -26,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
     table, options = opened(args), given_options(args.option)
     if args.yes and args.build:
-        build(table.context, args.index, options)
+        table.services.indexing(args.index, options).run()
     if args.yes and args.drop:
-        drop(table.context)
+        table.drop_metadata()
     found = report(table.context)
     emit(Document("MetadataPartitionList", _COLUMNS, [_row(item) for item in found]), args.output)
     wrong = differences(table.context) if found else []

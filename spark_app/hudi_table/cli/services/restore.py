@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from hudi_table.cli.services.going_back import undo
-from hudi_table.services.restoring.service import RESTORE_SERVICE
+from hudi_table.cli.opened import opened
+from hudi_table.cli.services.going_back import TAKEN_BACK, undo
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what would go, or what went."""
-    return undo(args, RESTORE_SERVICE, args.savepoint)
+    service = opened(args).services.restore(args.savepoint, writers_stopped=args.writers_stopped)
+    return undo(args, service, TAKEN_BACK)

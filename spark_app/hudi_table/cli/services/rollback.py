@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 
-from hudi_table.cli.services.going_back import give_up_lost, undo
-from hudi_table.services.restoring.service import ROLLBACK_SERVICE
+from hudi_table.cli.opened import opened
+from hudi_table.cli.services.going_back import TAKEN_BACK, undo
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what would go, or what went."""
-    if args.lost:
-        return give_up_lost(args)
-    return undo(args, ROLLBACK_SERVICE, args.instant)
+    rollback = opened(args).services.rollback
+    service = rollback(args.instant, writers_stopped=args.writers_stopped, lost=args.lost)
+    return undo(args, service, "gives these files and their rows up for ever" if args.lost else TAKEN_BACK)

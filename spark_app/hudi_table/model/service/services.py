@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,6 +30,11 @@ class ServiceType(StrEnum):
     RESIZE = "Resize"
     INDEXING = "Indexing"
 
+    @property
+    def noun(self) -> str:
+        """Its name in Python: `table.services.<noun>`."""
+        return self.name.lower()
+
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
@@ -51,17 +57,25 @@ class ServicePlan:
     bytes_freed: int = 0
     details: tuple[str, ...] = ()
 
+    @property
+    def said_digest(self) -> str:
+        """Names a plan that has no content beyond what it says of itself."""
+        said = (self.file_groups, self.files_before, self.files_after, self.bytes_read, self.bytes_freed, self.details)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceResult:
     """What a service did. `figures` are numbers, the unit in the name (fileGroups, filesBefore, filesAfter, rowsWritten,
-    bytesRead, bytesWritten, filesDeleted). `replayed`: it had been done before; nothing was done now."""
+    bytesRead, bytesWritten, filesDeleted). `replayed`: it had been done before; nothing was done now. `plan`: the approved one that it
+    did, of a service that keeps none on the timeline."""
 
     service: ServiceType
     instant: str
     message: str = ""
     figures: dict[str, float] = field(default_factory=dict)
     replayed: bool = False
+    plan: ServicePlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +83,8 @@ class ServiceRequest:
     """What a service is asked.
 
     `force`: whether or not its trigger says that it is due. `plan`: digest of an approved dry run, of which exactly the
-    plan is published. `instant`: what a restore, rollback or savepoint is about.
+    plan is carried out. `instant`: what a restore, rollback or savepoint is about. `lost`: files of a pending compaction that a rollback
+    gives up.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -77,6 +92,7 @@ class ServiceRequest:
     plan: str = ""
     instant: str = ""
     comment: str = ""
+    lost: tuple[str, ...] = ()
     max_memory: int = DEFAULT_SERVICE_MEMORY
 
     def __post_init__(self) -> None:

@@ -1,31 +1,34 @@
-"""Archiving as a table service: no plan on the timeline, all of its work is one execution."""
+"""Archiving as a table service."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.archiving.execute import archive, preview
 from hudi_table.services.base import Unplanned
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.context import TableContext
 
 
+@dataclass(frozen=True)
 class ArchivingService(Unplanned):
-    """See `services.base.Service`."""
+    """The oldest instants leave the active timeline; see `services.base.Service`. No plan is stored: whatever may leave when it runs then
+    leaves."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """A dry run; it has no digest, as whatever may leave then leaves."""
-        return preview(ctx, request.options, force=request.force)
+    type: ClassVar[ServiceType] = ServiceType.ARCHIVING
+    nothing: ClassVar[str] = "nothing is due to be archived"
 
-    def execute(
-        self,
-        ctx: TableContext,
-        instant: str,  # noqa: ARG002 - the protocol's
-        request: ServiceRequest,
-        engine: Engine,  # noqa: ARG002 - the protocol's
-    ) -> ServiceResult:
-        """Archive what is due."""
-        done = archive(ctx, request.options, force=request.force)
-        return done or ServiceResult(ServiceType.ARCHIVING, "", "nothing is due to be archived")
+    def __call__(self, options: Mapping[str, str] | None = None, *, force: bool = False, plan: str = "") -> Self:
+        """The service with these options. `force`: whatever may leave, due or not; `plan`: digest of a dry run, which must still hold."""
+        return self.asked(ServiceRequest(options or {}, force, plan))
 
+    def found(self) -> ServicePlan | None:
+        """See `archiving.execute.preview`."""
+        return preview(self.ctx, self.request.options, force=self.request.force)
 
-SERVICE = ArchivingService()
+    def work(self, engine: Engine) -> ServiceResult | None:
+        """See `archiving.execute.archive`."""
+        del engine
+        return archive(self.ctx, self.request.options, force=self.request.force)

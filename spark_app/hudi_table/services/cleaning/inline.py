@@ -9,12 +9,10 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError
 from hudi_table.model.options.known import boolean_option
-from hudi_table.model.service.services import ServiceResult
-from hudi_table.services.cleaning.execute import pending_instants, run_clean
-from hudi_table.services.cleaning.plan import schedule_clean
+from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.cleaning.policy import AUTOMATIC, CleanOptions
+from hudi_table.services.cleaning.service import CleaningService
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 
@@ -26,19 +24,12 @@ def cleans_itself(options: Mapping[str, str]) -> bool:
     return asked
 
 
-def clean(ctx: TableContext, options: Mapping[str, str], engine: Engine, *, force: bool = False) -> list[ServiceResult]:
-    """Finish the cleans that wait, oldest first, then do one if it is due (`force`: in any case)."""
-    done = [run_clean(ctx, instant, engine) for instant in pending_instants(load_timeline(ctx))]
-    planned = schedule_clean(ctx, options, force=force)
-    return done if planned is None else [*done, run_clean(ctx, planned.instant, engine)]
-
-
 def clean_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:
     """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
     if not cleans_itself(options):
         return
     try:
-        clean(ctx, options, engine)
+        CleaningService(ctx, ServiceRequest(options)).run(engine=engine)
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the clean after it failed, run it again")
         raise

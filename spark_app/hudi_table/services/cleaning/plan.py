@@ -19,12 +19,12 @@ from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
-from hudi_table.model.timeline.instants import Action, comparable_time
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.output.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups
-from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.pending_plans import held_groups
 from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.rows.staged import sweep_staged
@@ -47,20 +47,18 @@ _VERSIONS = "hoodie.lakeops.clean.versions"
 _MANY = 64
 
 
-def schedule_clean(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
-    """Publish a plan if one is due by `hoodie.clean.trigger.max.commits`, or in any case with `force`; None, and no claim, if
-    there is nothing to delete. Before that, failed writes are taken back, unless the policy for them is NEVER, and rows that a killed
-    write has staged are deleted.
-
-    Raises InvalidOptionError, UnsupportedTableError, WriteConflictError.
-    """
+def prepare_clean(ctx: TableContext, options: Mapping[str, str]) -> None:
+    """What comes before a plan: failed writes are taken back, unless the policy for them is NEVER, and rows that a killed write has
+    staged are deleted. Raises InvalidOptionError."""
     recover_failed_writes(ctx, options)
     sweep_staged(ctx.storage, ctx.clock)
-    return publish(ctx, Action.CLEAN, clean_choice(ctx, options, force=force))
 
 
 def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a clean deletes, of any snapshot. Raises as `schedule_clean`."""
+    """What a clean deletes, of any snapshot: nothing unless it is due by `hoodie.clean.trigger.max.commits`, or in any case with `force`.
+
+    Raises InvalidOptionError and UnsupportedTableError.
+    """
     refuse_unsupported(ctx.config)
     parsed = CleanOptions.parse(options)
 

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from typing import ClassVar
 
-from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action
+from hudi_table.services.base import WhenDue
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
-from hudi_table.services.cleaning.plan import approved_clean, clean_choice, schedule_clean
-from hudi_table.services.planning import Choose, preview, publish_approved
+from hudi_table.services.cleaning.plan import approved_clean, clean_choice, prepare_clean
+from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 
-class CleaningService:
-    """See `services.base.Service`."""
+@dataclass(frozen=True)
+class CleaningService(WhenDue):
+    """Old versions of files that nothing needs are deleted; see `services.base.ScheduledService`."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """A dry run."""
-        return preview(ctx, clean_choice(ctx, request.options, force=request.force))
+    type: ClassVar[ServiceType] = ServiceType.CLEANING
+    action: ClassVar[Action] = Action.CLEAN
 
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Publish a plan."""
-        if not request.plan:
-            return schedule_clean(ctx, request.options, force=request.force)
+    def schedule(self) -> ServicePlan | None:
+        """See `ScheduledService`. First, failed writes are taken back, as `prepare_clean` says."""
+        if not self.request.plan:
+            prepare_clean(self.ctx, self.request.options)
+        return super().schedule()
 
-        def makes(ctx: TableContext) -> list[Choose]:
-            return [clean_choice(ctx, request.options, force=True)]
-
-        return publish_approved(ctx, Action.CLEAN, request.plan, makes, partial(approved_clean, ctx))
-
-    def pending(self, ctx: TableContext) -> list[str]:
+    def pending(self) -> list[str]:
         """Published plans."""
-        return pending_instants(load_timeline(ctx))
+        return pending_instants(load_timeline(self.ctx))
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
-        """Carry a plan out."""
-        del request
-        return run_clean(ctx, instant, engine)
+    def choice(self, ctx: TableContext, *, force: bool) -> Choose:
+        """The files that may go."""
+        return clean_choice(ctx, self.request.options, force=force)
 
+    def approved(self, data: bytes) -> Choose:
+        """See `approved_clean`."""
+        return approved_clean(self.ctx, data)
 
-SERVICE = CleaningService()
+    def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
+        """See `run_clean`."""
+        return run_clean(self.ctx, instant, engine)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import ClassVar, Self
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
 from hudi_table.model.names import PARTITION_METADATA, join
@@ -151,12 +152,21 @@ def _created(ctx: TableContext, partition: str) -> str:
     return comparable_time(match[1].decode()) if match else ""
 
 
+@dataclass(frozen=True)
 class PartitionTtlService(Unplanned):
-    """See `services.base.Service`: it stores no plan; what has expired is looked at again when it is dropped."""
+    """Partitions that have outlived `hoodie.partition.ttl.strategy.days.retain` are dropped by one commit; see `services.base.Service`. No
+    plan is stored: what has expired is looked at again when it is dropped."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+    type: ClassVar[ServiceType] = ServiceType.PARTITION_TTL
+    nothing: ClassVar[str] = "no partition has expired"
+
+    def __call__(self, options: Mapping[str, str], *, plan: str = "") -> Self:
+        """The service with these options. `plan`: digest of a dry run, which must still hold."""
+        return self.asked(ServiceRequest(options, plan=plan))
+
+    def found(self) -> ServicePlan | None:
         """What would be dropped now."""
-        options = TtlOptions.parse(request.options)
+        ctx, options = self.ctx, TtlOptions.parse(self.request.options)
 
         def expired() -> tuple[list[str], list[FileSlice]]:
             view = FileSystemView(ctx, load_timeline(ctx))
@@ -175,15 +185,11 @@ class PartitionTtlService(Unplanned):
             details=tuple(found[:DETAILS_MAX]),
         )
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+    def work(self, engine: Engine) -> ServiceResult | None:
         """Drop what has expired."""
-        del instant
-        done = drop_expired(ctx, request.options, engine)
+        done = drop_expired(self.ctx, self.request.options, engine)
         if done is None:
-            return ServiceResult(ServiceType.PARTITION_TTL, "", "no partition has expired")
+            return None
         figures = {"partitions": float(len(done.partitions)), "fileGroups": float(done.groups_replaced)}
         message = f"{len(done.partitions)} partitions dropped; a clean frees their files"
         return ServiceResult(ServiceType.PARTITION_TTL, done.instant, message, figures)
-
-
-SERVICE = PartitionTtlService()

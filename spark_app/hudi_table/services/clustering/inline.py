@@ -7,13 +7,12 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.known import boolean_option
-from hudi_table.services.clustering.execute import pending_instants, run_clustering
-from hudi_table.services.clustering.schedule import clustering_choice, schedule_clustering
+from hudi_table.model.service.services import ServiceRequest
+from hudi_table.services.clustering.schedule import clustering_choice
+from hudi_table.services.clustering.service import ClusteringService
 from hudi_table.services.clustering.trigger import Cadence
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
 
 INLINE = "hoodie.clustering.inline"
 SCHEDULE_INLINE = "hoodie.clustering.schedule.inline"
@@ -34,15 +33,12 @@ def cluster_inline(
     ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine, *, max_memory: int
 ) -> None:
     """What the options ask after the write of instant `committed`. An error says that the write itself stands."""
+    request = ServiceRequest(options, max_memory=max_memory)
     try:
         if boolean_option(options, SCHEDULE_INLINE):
-            schedule_clustering(ctx, options, cadence=Cadence.EVERY_COMMIT)
+            ClusteringService(ctx, request, Cadence.EVERY_COMMIT).schedule()
         if boolean_option(options, INLINE):
-            for instant in looking(ctx, lambda: pending_instants(ctx, load_timeline(ctx))):
-                run_clustering(ctx, instant, engine, options, max_memory=max_memory)
-            planned = schedule_clustering(ctx, options, cadence=Cadence.INLINE)
-            if planned is not None:
-                run_clustering(ctx, planned.instant, engine, options, max_memory=max_memory)
+            ClusteringService(ctx, request, Cadence.INLINE).run(engine=engine)
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the clustering after it failed, run it again")
         raise

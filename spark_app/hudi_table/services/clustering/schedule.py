@@ -22,13 +22,11 @@ from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGro
 from hudi_table.services.clustering.trigger import Cadence, Trigger
 from hudi_table.services.compaction.debt import free_slices
 from hudi_table.services.compaction.strategy import Candidate
-from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.rows.row_order import check_columns
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
-from hudi_table.table.timeline.relisting import looking
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import (
@@ -44,34 +42,13 @@ from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames, check_timeline
 
 
-def schedule_clustering(
-    ctx: TableContext,
-    options: Mapping[str, str] | None = None,
-    *,
-    force: bool = False,
-    cadence: Cadence = Cadence.ASYNC,
-) -> ServicePlan | None:
-    """Publish a plan if one is due, or in any case with `force`; None if there is nothing to do.
-
-    Raises InvalidRequestError for a table with a bucket index, InvalidOptionError, UnsupportedTableError, WriteConflictError
-    if writers kept moving the chosen groups, and what the storage raises.
-    """
-    return publish(
-        ctx, Action.REPLACE_COMMIT, clustering_choice(ctx, options or {}, force=force, cadence=cadence)
-    )  # fmt: skip
-
-
-def clustering_preview(ctx: TableContext, options: Mapping[str, str], *, force: bool = False) -> ServicePlan | None:
-    """What would be planned now; nothing is written. Raises as `schedule_clustering`."""
-    choose = clustering_choice(ctx, options, force=force)
-    draft = looking(ctx, lambda: choose(FileSystemView(ctx, load_timeline(ctx))))
-    return None if draft is None else draft.plan
-
-
 def clustering_choice(
     ctx: TableContext, options: Mapping[str, str], *, force: bool, cadence: Cadence = Cadence.ASYNC
 ) -> Choose:
-    """What a clustering takes, of any snapshot. Raises as `schedule_clustering`."""
+    """What a clustering takes, of any snapshot: nothing unless it is due, or in any case with `force`.
+
+    Raises InvalidRequestError for a table with a bucket index, InvalidOptionError and UnsupportedTableError.
+    """
     check_options(options)
     trigger = Trigger.parse(options, cadence)
     _refuse(ctx)

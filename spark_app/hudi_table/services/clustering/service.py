@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from typing import ClassVar
 
-from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult
+from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action
+from hudi_table.services.base import WhenDue
 from hudi_table.services.clustering.execute import pending_instants, run_clustering
-from hudi_table.services.clustering.schedule import approved_choice, clustering_choice, schedule_clustering
-from hudi_table.services.planning import Choose, preview, publish_approved
+from hudi_table.services.clustering.schedule import approved_choice, clustering_choice
+from hudi_table.services.clustering.trigger import Cadence
+from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looking
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteringService:
-    """See `services.base.Service`."""
+@dataclass(frozen=True)
+class ClusteringService(WhenDue):
+    """Small or unsorted files are rewritten; see `services.base.ScheduledService`. Until a plan is executed, here or by Hudi, writes to its
+    file groups are refused."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """A dry run."""
-        return preview(ctx, clustering_choice(ctx, request.options, force=request.force))
+    type: ClassVar[ServiceType] = ServiceType.CLUSTERING
+    action: ClassVar[Action] = Action.REPLACE_COMMIT
+    cadence: Cadence = Cadence.ASYNC
 
-    def schedule(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
-        """Publish a plan."""
-        if not request.plan:
-            return schedule_clustering(ctx, request.options, force=request.force)
-
-        def makes(ctx: TableContext) -> list[Choose]:
-            return [clustering_choice(ctx, request.options, force=True)]
-
-        return publish_approved(ctx, Action.REPLACE_COMMIT, request.plan, makes, partial(approved_choice, ctx))
-
-    def pending(self, ctx: TableContext) -> list[str]:
+    def pending(self) -> list[str]:
         """Published plans."""
-        return looking(ctx, lambda: pending_instants(ctx, load_timeline(ctx)))
+        return looking(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
-        """Carry a plan out."""
-        return run_clustering(ctx, instant, engine, request.options, max_memory=request.max_memory)
+    def choice(self, ctx: TableContext, *, force: bool) -> Choose:
+        """The groups that are due."""
+        return clustering_choice(ctx, self.request.options, force=force, cadence=self.cadence)
 
+    def approved(self, data: bytes) -> Choose:
+        """See `approved_choice`."""
+        return approved_choice(self.ctx, data)
 
-SERVICE = ClusteringService()
+    def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
+        """See `run_clustering`."""
+        return run_clustering(self.ctx, instant, engine, self.request.options, max_memory=self.request.max_memory)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.read.plan import META_FIELDS
@@ -48,18 +48,6 @@ from hudi_table.write.handles.compact import CompactionTask, compact_file_group,
 from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """What an execution did. `replayed`: the compaction had been committed before; nothing was done now."""
-
-    instant: str
-    file_groups: int
-    log_files: int
-    rows_written: int
-    bytes_written: int
-    replayed: bool = False
-
-
 @looks_again
 @logged("compaction")
 def run_compaction(
@@ -71,7 +59,7 @@ def run_compaction(
     max_memory: int,
     action: Action = Action.COMPACTION,
     writers_stopped: bool = False,
-) -> CompactionResult:
+) -> ServiceResult:
     """Execute the plan of `instant`, a compaction's or a log compaction's, or find it executed. `writers_stopped`: no process is left that
     began before files of the plan were given up.
 
@@ -83,7 +71,7 @@ def run_compaction(
     plan = Instant(instant, action, State.REQUESTED)
     txn = resume(ctx, plan)
     if txn is None:
-        return _result(ctx, instant, replayed=True)
+        return _result(ctx, plan, replayed=True)
     if not writers_stopped:
         _check_settled(ctx, txn)
     check_renames(ctx, txn.timeline)
@@ -97,9 +85,9 @@ def run_compaction(
     except (WriteAbortedError, InvariantError, CorruptTableError):
         # Another executor may have been faster: its commit is this one's too, its markers are gone, and perhaps what it read.
         if resume(ctx, plan) is None:
-            return _result(ctx, instant, replayed=True)
+            return _result(ctx, plan, replayed=True)
         raise
-    return _result(ctx, instant)
+    return _result(ctx, plan)
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
@@ -173,15 +161,16 @@ def _metadata(ctx: TableContext, txn: Transaction, stats: list[WriteStat]) -> Co
     )
 
 
-def _result(ctx: TableContext, instant: str, *, replayed: bool = False) -> CompactionResult:
+def _result(ctx: TableContext, plan: Instant, *, replayed: bool = False) -> ServiceResult:
     """The figures of a committed compaction; zeros if it has been archived meanwhile."""
-    found = next((i for i in load_timeline(ctx).commits if i.time == instant), None)
+    found = next((i for i in load_timeline(ctx).commits if i.time == plan.time), None)
     stats = commit_metadata(ctx, found).stats if found else ()
-    return CompactionResult(
-        instant=instant,
-        file_groups=len(stats),
-        log_files=sum(stat.extra.get("totalLogFilesCompacted") or 0 for stat in stats),
-        rows_written=sum(stat.num_writes for stat in stats),
-        bytes_written=sum(stat.total_write_bytes for stat in stats),
-        replayed=replayed,
-    )
+    figures = {
+        "fileGroups": float(len(stats)),
+        "logFiles": float(sum(stat.extra.get("totalLogFilesCompacted") or 0 for stat in stats)),
+        "rowsWritten": float(sum(stat.num_writes for stat in stats)),
+        "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
+    }
+    message = f"{len(stats)} file groups compacted, {int(figures['rowsWritten']):,} rows"
+    service = ServiceType.LOG_COMPACTION if plan.action is Action.LOG_COMPACTION else ServiceType.COMPACTION
+    return ServiceResult(service, plan.time, message, figures, replayed)

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError, InvalidOptionError
 from hudi_table.model.options.known import boolean_option
+from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.table.config import TableType
-from hudi_table.model.timeline.instants import Action
-from hudi_table.services.compaction.execute import pending_instants, run_compaction
-from hudi_table.services.compaction.schedule import schedule_compaction, schedule_log_compaction
+from hudi_table.services.compaction.service import CompactionService, LogCompactionService
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 INLINE = "hoodie.compact.inline"
@@ -33,18 +31,20 @@ def compact_inline(
     if ctx.config.type is not TableType.MERGE_ON_READ:
         return
 
-    def run(action: Action) -> None:
-        for instant in pending_instants(ctx, load_timeline(ctx), action):
-            run_compaction(ctx, instant, engine, options, max_memory=max_memory, action=action)
+    def run(service: CompactionService) -> None:
+        for instant in service.pending():
+            service.execute(instant, engine=engine)
 
+    request = ServiceRequest(options, max_memory=max_memory)
+    compaction, of_logs = CompactionService(ctx, request), LogCompactionService(ctx, request)
     try:
         if boolean_option(options, INLINE) or boolean_option(options, SCHEDULE_INLINE):
-            schedule_compaction(ctx, options)
+            compaction.schedule()
         if boolean_option(options, INLINE):
-            run(Action.COMPACTION)
+            run(compaction)
         if boolean_option(options, LOG_INLINE):
-            schedule_log_compaction(ctx, options)
-            run(Action.LOG_COMPACTION)
+            of_logs.schedule()
+            run(of_logs)
     except HudiError as error:
         error.add_note(f"the write of {committed} is committed; only the compaction after it failed, run it again")
         raise

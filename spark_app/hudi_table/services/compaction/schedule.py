@@ -17,7 +17,7 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.services.compaction.debt import free_candidates
 from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.services.planning import Choose, Draft, publish
+from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
@@ -42,27 +42,11 @@ class _Service:
     executor: str | None = None
 
 
-def schedule_compaction(
-    ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
-) -> ServicePlan | None:
-    """Publish a plan if one is due by the options' trigger, or in any case with `force`; None if there is nothing to do.
-
-    Raises InvalidRequestError for a copy-on-write table, InvalidOptionError, UnsupportedTableError, WriteConflictError
-    if writers kept moving the chosen groups, and what the storage raises.
-    """
-    return publish(ctx, Action.COMPACTION, compaction_choice(ctx, options or {}, force=force))
-
-
-def schedule_log_compaction(
-    ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
-) -> ServicePlan | None:
-    """Publish a plan for the slices with at least `hoodie.log.compaction.blocks.threshold` logs (`force`: two); else as
-    `schedule_compaction`."""
-    return publish(ctx, Action.LOG_COMPACTION, log_compaction_choice(ctx, options or {}, force=force))
-
-
 def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a compaction takes, of any snapshot. Raises as `schedule_compaction`."""
+    """What a compaction takes, of any snapshot: nothing unless it is due by the options' trigger, or in any case with `force`.
+
+    Raises InvalidRequestError for a copy-on-write table, InvalidOptionError and UnsupportedTableError.
+    """
     check_options(options)
     trigger, strategy = Trigger.parse(options), strategy_of(options, local_now(ctx).date())
 
@@ -76,7 +60,8 @@ def compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: b
 
 
 def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:
-    """What a log compaction takes, of any snapshot. Raises as `schedule_compaction`."""
+    """What a log compaction takes, of any snapshot: the slices with at least `hoodie.log.compaction.blocks.threshold` logs (`force`: two).
+    Raises as `compaction_choice`."""
     check_options(options)
     least = 2 if force else whole_option(options, LOG_BLOCKS, least=2)
 

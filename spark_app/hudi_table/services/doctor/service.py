@@ -4,30 +4,48 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from hudi_table.model.options.known import boolean_option
 from hudi_table.model.options.write_options import REPAIR_KEYS, REPAIR_QUARANTINE
 from hudi_table.model.service.findings import Finding, Severity
-from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceRequest, ServiceResult, ServiceType
+from hudi_table.model.service.services import (
+    DEFAULT_SERVICE_MEMORY,
+    DETAILS_MAX,
+    ServicePlan,
+    ServiceRequest,
+    ServiceResult,
+    ServiceType,
+)
 from hudi_table.services.base import Unplanned
 from hudi_table.services.doctor.metadata import switch_off
 from hudi_table.services.doctor.quarantine import movable, quarantine
 from hudi_table.services.doctor.run import examine
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.context import TableContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepairService(Unplanned):
-    """See `services.base.Service`. Nothing is planned on the timeline: a run examines the table, and with
-    `hoodie.lakeops.repair.quarantine` moves what no reader uses, and switches a wrong metadata table off."""
+    """The table is examined, and on request what no reader uses is moved and a wrong metadata table switched off; see
+    `services.base.Service`. No plan is stored."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+    type: ClassVar[ServiceType] = ServiceType.REPAIR
+
+    def __call__(
+        self, *, quarantine: bool = False, keys: bool = False, plan: str = "", max_memory: int = DEFAULT_SERVICE_MEMORY
+    ) -> Self:
+        """The service that moves what it may (`quarantine`), or reports only, and reads every key (`keys`), or none. `plan`: digest of a
+        dry run, which must still hold."""
+        asked = {REPAIR_QUARANTINE: quarantine, REPAIR_KEYS: keys}
+        options = {key: "true" for key, wanted in asked.items() if wanted}
+        return self.asked(ServiceRequest(options, plan=plan, max_memory=max_memory))
+
+    def found(self) -> ServicePlan | None:
         """What is found and would be put aside; None of a sound table."""
-        findings = _examined(ctx, request)
+        findings = self._examined()
         if not findings:
             return None
-        files = movable(ctx, findings)
+        files = movable(self.ctx, findings)
         return ServicePlan(
             ServiceType.REPAIR,
             why=_summary(findings),
@@ -36,14 +54,14 @@ class RepairService(Unplanned):
             details=tuple(f"{f.check} {f.path}: {f.message}" for f in findings[:DETAILS_MAX]),
         )
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+    def work(self, engine: Engine) -> ServiceResult:
         """Examine, and put aside if the options say so."""
-        del instant, engine
-        findings = _examined(ctx, request)
-        mends = _flag(request, REPAIR_QUARANTINE)
-        made = quarantine(ctx, findings) if mends else None
+        del engine
+        findings = self._examined()
+        mends = boolean_option(self.request.options, REPAIR_QUARANTINE)
+        made = quarantine(self.ctx, findings) if mends else None
         if mends:
-            switch_off(ctx, findings)
+            switch_off(self.ctx, findings)
         counts = Counter(finding.severity for finding in findings)
         figures = {
             "errors": float(counts[Severity.ERROR]),
@@ -54,18 +72,11 @@ class RepairService(Unplanned):
         message = _summary(findings) if findings else "nothing found"
         return ServiceResult(ServiceType.REPAIR, made.time if made else "", message, figures)
 
-
-def _examined(ctx: TableContext, request: ServiceRequest) -> tuple[Finding, ...]:
-    return examine(ctx, keys=_flag(request, REPAIR_KEYS), max_memory=request.max_memory)
-
-
-def _flag(request: ServiceRequest, key: str) -> bool:
-    return boolean_option(request.options, key)
+    def _examined(self) -> tuple[Finding, ...]:
+        keys = boolean_option(self.request.options, REPAIR_KEYS)
+        return examine(self.ctx, keys=keys, max_memory=self.request.max_memory)
 
 
 def _summary(findings: tuple[Finding, ...]) -> str:
     counts = Counter(finding.check.value for finding in findings)
     return ", ".join(f"{count} × {name}" for name, count in sorted(counts.items()))
-
-
-SERVICE = RepairService()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
@@ -16,16 +20,27 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.listing import list_data_files
 
 
+@dataclass(frozen=True)
 class IndexingService(Unplanned):
-    """See `services.base.Service`. The plan that building leaves on the timeline, as Hudi's does, is carried out by the run that makes it, and after a
-    crash by whoever builds or writes next."""
+    """Partitions of the metadata table are built while writers go on; see `services.base.Service`. The plan that building leaves on the
+    timeline, as Hudi's does, is carried out by the run that makes it, and after a crash by whoever builds or writes next."""
 
-    def preview(self, ctx: TableContext, request: ServiceRequest) -> ServicePlan | None:
+    type: ClassVar[ServiceType] = ServiceType.INDEXING
+    nothing: ClassVar[str] = "all partitions are ready"
+
+    def __call__(
+        self, partitions: Iterable[str] = (), options: Mapping[str, str] | None = None, *, plan: str = ""
+    ) -> Self:
+        """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and `record_index` or
+        `partitioned_record_index`. `plan`: digest of a dry run, which must still hold."""
+        return self.asked(ServiceRequest({**(options or {}), INDEXING_PARTITIONS: ",".join(partitions)}, plan=plan))
+
+    def found(self) -> ServicePlan | None:
         """Which partitions are to be built; None if all are ready."""
-        missing = _missing(ctx, _names(request))
+        missing = _missing(self.ctx, self._names())
         if not missing:
             return None
-        files = [info for info in list_data_files(ctx.storage) if parse_data_file(info.path.rpartition("/")[2])]
+        files = [info for info in list_data_files(self.ctx.storage) if parse_data_file(info.path.rpartition("/")[2])]
         return ServicePlan(
             ServiceType.INDEXING,
             why=f"{', '.join(missing)} not there",
@@ -34,35 +49,32 @@ class IndexingService(Unplanned):
             details=tuple(f"build {name}" for name in missing),
         )
 
-    def execute(self, ctx: TableContext, instant: str, request: ServiceRequest, engine: Engine) -> ServiceResult:
+    def work(self, engine: Engine) -> ServiceResult | None:
         """Build what is missing."""
-        del instant, engine
-        names = _names(request)
-        missing = _missing(ctx, names)
-        if not build(ctx, names, request.options) or not missing:
-            return ServiceResult(ServiceType.INDEXING, "", "all partitions are ready")
-        built = [item for item in report(ctx) if item.partition in missing]
+        del engine
+        names = self._names()
+        missing = _missing(self.ctx, names)
+        if not build(self.ctx, names, self.request.options):
+            return None
+        built = [item for item in report(self.ctx) if item.partition in missing]
         figures = {
             "partitionsBuilt": float(len(built)),
             "fileGroups": float(sum(item.file_groups for item in built)),
             "bytesWritten": float(sum(item.bytes for item in built)),
         }
-        return ServiceResult(ServiceType.INDEXING, "", f"built {', '.join(missing)}", figures)
+        message = f"built {', '.join(missing)}" if missing else "what was begun is finished"
+        return ServiceResult(ServiceType.INDEXING, "", message, figures)
 
-
-def _names(request: ServiceRequest) -> list[str]:
-    """Raises InvalidOptionError where the next write would drop what is built."""
-    if request.options.get(METADATA_ENABLE, "").strip().lower() == "false":
-        raise InvalidOptionError(
-            f"{METADATA_ENABLE} is false, so that every write drops the metadata table; leave it out to have one"
-        )
-    return [name for name in map(str.strip, request.options.get(INDEXING_PARTITIONS, "").split(",")) if name]
+    def _names(self) -> list[str]:
+        """Raises InvalidOptionError where the next write would drop what is built."""
+        if self.request.options.get(METADATA_ENABLE, "").strip().lower() == "false":
+            raise InvalidOptionError(
+                f"{METADATA_ENABLE} is false, so that every write drops the metadata table; leave it out to have one"
+            )
+        return [name for name in map(str.strip, self.request.options.get(INDEXING_PARTITIONS, "").split(",")) if name]
 
 
 def _missing(ctx: TableContext, names: list[str]) -> list[MetadataPartition]:
     """Raises InvalidRequestError."""
     ready = read_partitions(ctx).ready
     return [name for name in wanted_partitions(names) if name not in ready]
-
-
-SERVICE = IndexingService()

@@ -12,10 +12,8 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
-from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.execute import run_clustering
-from hudi_table.services.clustering.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clustering_plans import clustering_body, pending_clusterings
@@ -311,22 +309,22 @@ INLINE_COMMITS = "hoodie.clustering.inline.max.commits"
 
 
 def test_an_approved_dry_run_is_the_plan_that_runs_or_nothing(table: HudiTable) -> None:
-    request = ServiceRequest(options={PLAN + "sort.columns": "value"}, force=True)
-    seen = SERVICE.preview(table.context, request)
+    service, by_value = table.services.clustering, {PLAN + "sort.columns": "value"}
+    seen = service(by_value, force=True).plan()
     assert seen is not None
     assert (seen.file_groups, seen.files_after, pending(table)) == (4, 2, [])
-    made = SERVICE.schedule(table.context, replace(request, plan=seen.digest))
+    made = service(by_value, plan=seen.digest).schedule()
     assert made is not None
-    assert (made.digest, SERVICE.pending(table.context)) == (seen.digest, [made.instant])
-    done = SERVICE.execute(table.context, made.instant, request, LocalEngine(1))
+    assert (made.digest, service.pending()) == (seen.digest, [made.instant])
+    done = service.execute(made)
     assert done.figures["filesAfter"] == 2
-    again = SERVICE.preview(table.context, ServiceRequest(options={PLAN + "sort.columns": "id"}, force=True))
+    again = service({PLAN + "sort.columns": "id"}, force=True).plan()
     assert again is not None
     table.upsert(rows(("a0", "x", 91)))
     with pytest.raises(WriteConflictError, match="has changed since the plan was made"):
-        SERVICE.schedule(table.context, replace(request, plan=again.digest))
+        service(by_value, plan=again.digest).schedule()
     with pytest.raises(WriteConflictError, match="plan 'nope' cannot be made again"):
-        SERVICE.schedule(table.context, ServiceRequest(plan="nope"))
+        service(plan="nope").schedule()
     assert contents(table) == sorted([("a0", "x", 91), *ROWS[1:]])
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_table.model.service.services import ServiceRequest
 from hudi_table.services.clustering.execute import run_clustering
-from hudi_table.services.clustering.service import SERVICE
 from hudi_table.table.engine.local_engine import LocalEngine
 from tests.hudi_table.services.clustering.test_clustering import NO_PACKING, PLAN, pending
 from tests.support.written import new_table, rows
@@ -18,12 +16,12 @@ def test_what_a_clustering_of_the_same_order_wrote_is_left_until_something_came(
     for number in range(3):
         table.insert(rows((f"a{number}", "x", 9 - number)), options=NO_PACKING)
     table.insert(rows(("c", "y", 3)))
-    assert SERVICE.schedule(table.context, ServiceRequest(order, force=True)) is not None
+    assert table.services.clustering(order, force=True).schedule() is not None
     run_clustering(table.context, pending(table)[0], LocalEngine(1), max_memory=1 << 28)
-    assert SERVICE.preview(table.context, ServiceRequest(order, force=True)) is None
+    assert table.services.clustering(order, force=True).plan() is None
     other = {PLAN + "sort.columns": "id"}
-    assert SERVICE.preview(table.context, ServiceRequest(other, force=True)) is not None
+    assert table.services.clustering(other, force=True).plan() is not None
     table.insert(rows(("d", "y", 3)), options=NO_PACKING)
-    again = SERVICE.preview(table.context, ServiceRequest(order, force=True))
+    again = table.services.clustering(order, force=True).plan()
     assert again is not None
     assert (again.file_groups, again.files_after) == (2, 1)
