@@ -186,6 +186,7 @@ BEFORE: dict[str, Callable[[Moments, Names], None]] = {
     "docs/explanation/cleaning.md#1": _many_commits,
     "docs/explanation/cleaning.md#3": _two_months_later,
     "docs/reference/cli.md#3": _carriers,
+    "docs/reference/services.md#4": _merge_on_read,
     "docs/explanation/clustering.md#1": _small_files,
     "docs/explanation/compaction.md#1": _merge_on_read,
     "docs/explanation/compaction.md#2": _lost_log,
