@@ -14,7 +14,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from hudi_spark.routing.routes import slots_in
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -46,7 +45,7 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
     paths = {path for batch in rows.to_batches() for path in keys.partition_paths(batch).unique().to_pylist()}
     if not 0 < len(paths) <= FILES_MAX:
         return None
-    return rows if sum(len(slots_in(prepared.index, path)) for path in paths) <= FILES_MAX else None
+    return rows if sum(len(prepared.index.slots_in(path)) for path in paths) <= FILES_MAX else None
 
 
 def _unbounded(df: DataFrame) -> bool:

@@ -73,7 +73,7 @@ RECORD_INDEXES = (
 )
 
 
-@pytest.mark.filterwarnings("ignore::hudi_table.write.checks.lookup_options.RecordIndexWarning")
+@pytest.mark.filterwarnings("ignore::hudi_table.index.record_index.RecordIndexWarning")
 @pytest.mark.parametrize("case", RECORD_INDEXES, ids=str)
 def test_a_record_index_leaves_keys_where_they_are_and_is_done_without_as_locally(
     spark: SparkSession, tmp_path: Path, case: Case

@@ -21,13 +21,13 @@ import pytest
 
 from hudi_table import errors
 from hudi_table.api import HudiTable
+from hudi_table.index.record_index import RecordIndexWarning
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.service.findings import Severity
 from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import ObjectInfo, Storage
-from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.support.aged import PRESENT, AgedStorage
 from tests.support.crashes import RING_LAYOUT, Layout, copied, opened, rows, with_logs
 from tests.support.scale import scaled

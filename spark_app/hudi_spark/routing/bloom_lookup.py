@@ -21,9 +21,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from hudi_spark.routing.stored_keys import PATH, SLOT, as_stored, key_columns, slice_keys, stored_schema
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.bloom.filters import BloomFilter
-from hudi_table.index.bloom import BloomIndex, FileFilter, Filters
+from hudi_table.index.filters import FileFilter, Filters, OpenBase
 from hudi_table.index.log_keys import logged_keys
-from hudi_table.index.lookup import OpenBase
 from hudi_table.index.sorted_keys import orders_agree
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.log_scan import VisibleInstants
@@ -53,13 +52,19 @@ _ASKED = st.StructType(
 
 
 def filtered_keys(
-    rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, index: BloomIndex, pairs_most: int
+    rows: DataFrame,
+    slices: Sequence[FileSlice],
+    attempt: Attempt,
+    filters: Filters,
+    pairs_most: int,
+    *,
+    by_ranges: bool,
 ) -> DataFrame | None:
     """Those stored keys that some row has, shaped as `stored_keys` does; None if all stored keys had better be read.
 
-    `pairs_most`: how many pairs of a row and a file there are if no range rules any out.
+    `pairs_most`: how many pairs of a row and a file there are if no range rules any out. `by_ranges`: whether ranges are asked.
     """
-    pairs = _pairs(rows, slices, attempt, index)
+    pairs = _pairs(rows, slices, attempt, filters if by_ranges else None)
     if pairs_most > PAIRS_MAX and pairs.count() > PAIRS_MAX:
         return None
     schema = stored_schema(rows, attempt)
@@ -69,10 +74,10 @@ def filtered_keys(
         key_columns(attempt),
         to_arrow_schema(schema),
     )
-    together = index.filters.at_once > 1
+    together = filters.at_once > 1
     if together:
-        pairs = _asked_together(pairs, slices, handle, index)
-    filters = None if together else index.filters
+        pairs = _asked_together(pairs, slices, handle, filters)
+    left = None if together else filters
 
     def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
@@ -80,7 +85,7 @@ def filtered_keys(
         for batch in batches:
             for number, part in _by_slot(batch):
                 if number not in asked:
-                    asked[number] = _Asked(storage, slices[number], visible, filters)
+                    asked[number] = _Asked(storage, slices[number], visible, left)
                 asked[number].add(part)
         for number, one in asked.items():
             for part in one.stored(columns):
@@ -94,10 +99,10 @@ def _by_slot(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield number, batch.filter(pc.equal(batch.column(0), number))
 
 
-def _asked_together(pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, index: BloomIndex) -> DataFrame:
+def _asked_together(pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, filters: Filters) -> DataFrame:
     """The pairs with what filters tell of them, those of neighbouring files asked by one task. Pairs that a filter rules out
     are left out, but of a slice with logs, which may hold the key."""
-    wanted, at_once = to_arrow_schema(_ASKED), index.filters.at_once
+    wanted, at_once = to_arrow_schema(_ASKED), filters.at_once
 
     def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
@@ -107,7 +112,7 @@ def _asked_together(pairs: DataFrame, slices: Sequence[FileSlice], handle: Table
             for number, part in _by_slot(batch):
                 if filter_of is None:
                     start = number - number % at_once
-                    filter_of = index.filters.filters_of(slices[start : start + at_once])
+                    filter_of = filters.filters_of(slices[start : start + at_once])
                 if number not in blooms:
                     blooms[number] = _bloom(storage, slices[number], filter_of)
                 held = _in_base(blooms[number], part.column(1))
@@ -155,28 +160,28 @@ class _Asked:
             yield part.filter(pc.is_in(part.column(0), value_set=possible))
 
 
-def _pairs(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, index: BloomIndex) -> DataFrame:
-    """(slot, record key) of every row and file whose range holds the key; the ranges are read in tasks, and few."""
+def _pairs(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, filters: Filters | None) -> DataFrame:
+    """(slot, record key) of every row and file whose range, as `filters` tell it, holds the key; the ranges are read in tasks, and few."""
     spark = rows.sparkSession
     numbers = spark.createDataFrame([(number,) for number in range(len(slices))], "number int")
-    if not index.prune_by_ranges:
+    if filters is None:
         known = [(number, item.partition, None, None) for number, item in enumerate(slices)]
     else:
-        at_once = index.filters.at_once
+        at_once = filters.at_once
         tasks = min(-(-len(slices) // at_once), _RANGE_TASKS_MAX)
         placed = numbers.repartitionById(tasks, sf.floor(sf.col("number") / at_once).cast("int"))
-        found = placed.mapInArrow(_ranges_in_tasks(slices, TableHandle.of(attempt.ctx), index), _RANGES)
+        found = placed.mapInArrow(_ranges_in_tasks(slices, TableHandle.of(attempt.ctx), filters), _RANGES)
         known = [tuple(row) for row in found.collect()]
     ranges = sf.broadcast(spark.createDataFrame(known, _RANGES).alias("range"))
     key = sf.col(f"given.{RECORD_KEY}")
     within = sf.col(_LOW).isNull() | ((key >= sf.col(_LOW)) & (key <= sf.col(_HIGH)))
-    if not index.is_global:
+    if not attempt.prepared.index.is_global:
         within = (sf.col(f"given.{PATH}") == sf.col(f"range.{PATH}")) & within
     return rows.select(RECORD_KEY, PATH).alias("given").join(ranges, within).select(SLOT, RECORD_KEY)
 
 
 def _ranges_in_tasks(
-    slices: Sequence[FileSlice], handle: TableHandle, index: BloomIndex
+    slices: Sequence[FileSlice], handle: TableHandle, filters: Filters
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     wanted = to_arrow_schema(_RANGES)
 
@@ -184,7 +189,7 @@ def _ranges_in_tasks(
         storage = handle.open().storage
         for batch in batches:
             numbers = sorted(batch.column(0).to_pylist())
-            filter_of = index.filters.filters_of([slices[number] for number in numbers])
+            filter_of = filters.filters_of([slices[number] for number in numbers])
             bounds = [_range(storage, slices[number], filter_of) for number in numbers]
             columns = [numbers, [slices[number].partition for number in numbers], *map(list, zip(*bounds, strict=True))]
             yield pa.RecordBatch.from_arrays(

@@ -22,8 +22,7 @@ from hudi_spark.routing import key_columns
 from hudi_spark.routing.stored_keys import PATH, SLOT
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
-from hudi_table.index.base import Keys, Lookup, Routed
-from hudi_table.index.custom import CustomIndex
+from hudi_table.index.base import InTasks, Keys, Lookup, Routed
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation
@@ -38,16 +37,14 @@ _GONE = "_lakeops_gone"
 _SHARD = "_lakeops_shard"
 
 
-def asked_places(
-    rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, shards: RecordShards | None = None
-) -> DataFrame:
+def asked_places(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
     """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
-    where they were. Rows that the index ignores are left out. `shards`: those of a record index."""
+    where they were. Rows that the index ignores are left out."""
     prepared = attempt.prepared
     deletes = prepared.operation is Operation.DELETE
     anywhere = deletes and prepared.index.is_global
     given = rows.withColumn(PATH, sf.lit("")) if anywhere else rows
-    found = given.join(_answers(given, slices, attempt, shards), [RECORD_KEY, PATH])
+    found = given.join(_answers(given, slices, attempt, asked), [RECORD_KEY, PATH])
     found = found.withColumn(PATH, sf.col(_TO))
     if deletes:
         found = found.where(sf.col(SLOT).isNotNull()).withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -56,17 +53,16 @@ def asked_places(
     return found.drop(_TO, _GONE)
 
 
-def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, shards: RecordShards | None) -> DataFrame:
+def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
     """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
-    asked, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
+    distinct, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
     value = sf.lit(None) if ordering is None else sf.max(key_columns.quoted(ordering))
     text, number, flag = st.StringType(), st.IntegerType(), st.BooleanType()
     schema = st.StructType(
         [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]
     )
     wanted = to_arrow_schema(schema)
-    chosen = attempt.prepared.index
-    index = chosen.for_tasks() if isinstance(chosen, CustomIndex) else chosen
+    index, shards = asked.index, asked.shards
     handle, visible = TableHandle.of(attempt.ctx), attempt.visible
     virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
     found = tuple(slices)
@@ -78,12 +74,12 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, sha
             return
         table = pa.Table.from_batches(held).combine_chunks()
         storage = handle.open().storage
-        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible, shards)
+        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible)
         asked_keys = _keys(table, ordering)
         yield _as_rows(index.route(asked_keys, lookup), asked_keys, found, wanted)
 
-    distinct = asked.agg(value.alias("_value"))
-    return (distinct if shards is None else _by_shard(distinct, shards)).mapInArrow(ask, schema)
+    keys = distinct.agg(value.alias("_value"))
+    return (keys if shards is None else _by_shard(keys, shards)).mapInArrow(ask, schema)
 
 
 def _by_shard(asked: DataFrame, shards: RecordShards) -> DataFrame:

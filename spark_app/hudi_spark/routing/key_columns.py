@@ -17,8 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
-from hudi_table.index.base import Index, Keys, Slot
-from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.index.base import Index, Keys, Slot, UniformBuckets
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, RECORD_KEY
 from hudi_table.model.table.config import PartitionType, TableConfig
 from hudi_table.write.keygen import columns as keygen
@@ -64,18 +63,18 @@ def partition_path_column(frame: DataFrame, config: TableConfig) -> Column:
     return sf.concat_ws("/", *parts)
 
 
-def bucket_column(index: BucketIndex, *, colons: bool) -> Column:
+def bucket_column(buckets: UniformBuckets, *, colons: bool) -> Column:
     """The bucket of a row, from its column `_hoodie_record_key`.
 
     For a single key without `:` it is computed in the JVM: `(31 + String.hashCode(key)) & 0x7fffffff` modulo the
     number of buckets. `colons` says that some key holds one: then, and for composite keys, the keys cross to Python. The number of
     buckets is the same in every partition: see `place_column` for other indexes.
     """
-    if colons or len(index.record_key) > 1:
-        return _bucket_in_python(index)
+    if colons or not buckets.java_hashed:
+        return _bucket_in_python(buckets)
     code = sf.expr(f"cast(reflect('java.util.Objects', 'hashCode', {RECORD_KEY}) as bigint)")
     hashed = (sf.lit(31).cast("bigint") + code).bitwiseAND(sf.lit(0x7FFFFFFF).cast("bigint"))
-    return sf.pmod(hashed, sf.lit(index.buckets).cast("bigint")).cast("int")
+    return sf.pmod(hashed, sf.lit(buckets.buckets).cast("bigint")).cast("int")
 
 
 def place_column(index: Index, places: Mapping[Slot, int], path: str) -> Column:
@@ -95,9 +94,9 @@ def place_column(index: Index, places: Mapping[Slot, int], path: str) -> Column:
     return made
 
 
-def _bucket_in_python(index: BucketIndex) -> Column:
+def _bucket_in_python(buckets: UniformBuckets) -> Column:
     def bucket(keys: pa.Array) -> pa.Array:
-        return pa.array(index.buckets_of(keys, ""), pa.int32())
+        return pa.array(buckets.buckets_of(keys, ""), pa.int32())
 
     made: Column = _udf(bucket, "int")(sf.col(RECORD_KEY))
     return made

@@ -16,21 +16,13 @@ from hudi_spark.routing.index_lookup import asked_places
 from hudi_spark.routing.insert_duplicates import unstored
 from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
-from hudi_table.index.base import Index, Slot
-from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.custom import CustomIndex
-from hudi_table.index.hashing.bucket import BucketIndex
-from hudi_table.index.hashing.consistent import ConsistentIndex
-from hudi_table.index.record_index import RecordIndex
+from hudi_table.index.base import FileSearch, Index, Slot, UniformBuckets
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import DuplicatePolicy, Operation
 from hudi_table.model.table.config import TableConfig
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
-from hudi_table.table.view.hash_rings import FixedRings
 from hudi_table.write.attempt import Attempt
-from hudi_table.write.bloom_by_metadata import with_stored_filters
-from hudi_table.write.checks.lookup_options import shards_for
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.incoming import keyed_schema
 from hudi_table.write.keygen import columns as keygen
@@ -125,12 +117,6 @@ def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | N
         )
 
 
-def slots_in(index: Index, partition: str) -> list[Slot]:
-    """All places of a partition where an index whose hash is all can send rows."""
-    assert isinstance(index, (BucketIndex, ConsistentIndex))
-    return index.slots_in(partition)
-
-
 def route(counted: Profile, attempt: Attempt) -> Routing:
     """Plan the tasks of an attempt and number the rows by them."""
     prepared = attempt.prepared
@@ -150,32 +136,27 @@ def route(counted: Profile, attempt: Attempt) -> Routing:
 
 def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
     """Every bucket or node of every partition that has rows gets a task; those that no row meets write nothing."""
-    by_path = {path: slots_in(index, path) for path in sorted(counted.counts)}
+    by_path = {path: index.slots_in(path) for path in sorted(counted.counts)}
     slots = [slot for found in by_path.values() for slot in found]
     shares = [max(1, counted.counts[slot.partition] // len(by_path[slot.partition])) for slot in slots]
     planned = attempt.plan(slots, shares, counted.row_bytes * sum(shares))
     numbers = {source.slot: item.task.index for item in planned for source in item.sources}
-    if isinstance(index, BucketIndex) and not index.rules:
-        return _by_bucket(counted, index, slots, numbers)
+    asked = index.in_tasks(list(by_path))
+    if asked.buckets is not None:
+        return _by_bucket(counted, asked.buckets, slots, numbers)
     places = {slots[position]: number for position, number in numbers.items()}
-    placed = key_columns.place_column(_sent(index, list(by_path)), places, PATH)
+    placed = key_columns.place_column(asked.index, places, PATH)
     return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0)
 
 
-def _sent(index: Index, partitions: Sequence[str]) -> Index:
-    """The index as it goes to the tasks: with the rings of these partitions, and nothing that reads others."""
-    if not isinstance(index, ConsistentIndex):
-        return index
-    rings = {partition: index.rings.ring(partition) for partition in partitions}
-    return replace(index, rings=FixedRings(index.rings.buckets, rings))
-
-
-def _by_bucket(counted: Profile, index: BucketIndex, slots: Sequence[Slot], numbers: Mapping[int, int]) -> DataFrame:
+def _by_bucket(
+    counted: Profile, buckets: UniformBuckets, slots: Sequence[Slot], numbers: Mapping[int, int]
+) -> DataFrame:
     """The same number of buckets in every partition: what Spark computes itself."""
-    rows = counted.rows.withColumn(_BUCKET, key_columns.bucket_column(index, colons=counted.colons))
+    rows = counted.rows.withColumn(_BUCKET, key_columns.bucket_column(buckets, colons=counted.colons))
     if len(slots) <= _LITERALS_MAX:
         paths = sf.array(*(sf.lit(path) for path in sorted(counted.counts)))
-        first = (sf.array_position(paths, sf.col(PATH)).cast("int") - 1) * sf.lit(index.buckets)
+        first = (sf.array_position(paths, sf.col(PATH)).cast("int") - 1) * sf.lit(buckets.buckets)
         table = sf.array(*(sf.lit(numbers.get(position, -1)) for position in range(len(slots))))
         return rows.withColumn(TASK, sf.get(table, first + sf.col(_BUCKET)).cast("int")).where(sf.col(TASK) >= 0)
     known = [(slots[position].partition, slots[position].bucket, number) for position, number in numbers.items()]
@@ -192,13 +173,10 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
-    if isinstance(prepared.index, CustomIndex):
-        return asked_places(rows, _searched(counted, attempt), attempt)
-    if isinstance(prepared.index, RecordIndex):
-        shards = shards_for(prepared.index, attempt.ctx, attempt.timeline)
-        if shards is not None or (prepared.index.is_global and not prepared.index.moves):
-            return asked_places(rows, _searched(counted, attempt), attempt, shards)
-    stored = _stored(rows, counted, attempt)
+    asked = prepared.index.as_of(attempt.ctx, attempt.timeline).in_tasks(sorted(counted.counts))
+    if asked.search is None:
+        return asked_places(rows, _searched(counted, attempt), attempt, asked)
+    stored = _stored(rows, counted, attempt, asked.search)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
         return found.withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -208,14 +186,13 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
     return joined.withColumn(ALWAYS_DELETE, sf.lit(True)) if prepared.operation is Operation.DELETE else joined
 
 
-def _stored(rows: DataFrame, counted: Profile, attempt: Attempt) -> DataFrame:
-    """The stored keys that rows may have: those that a bloom index leaves, else all in the partitions that are searched."""
+def _stored(rows: DataFrame, counted: Profile, attempt: Attempt, search: FileSearch) -> DataFrame:
+    """The stored keys that rows may have: those that bloom filters leave, else all in the partitions that are searched."""
     slices = _searched(counted, attempt)
-    index = with_stored_filters(attempt.ctx, attempt.prepared, attempt.timeline).index
-    if isinstance(index, BloomIndex) and slices:
-        total = sum(counted.counts.values())
-        most = sum(total if index.is_global else counted.counts[item.partition] for item in slices)
-        filtered = filtered_keys(rows, slices, attempt, index, most)
+    if search.filters is not None and slices:
+        total, everywhere = sum(counted.counts.values()), attempt.prepared.index.is_global
+        most = sum(total if everywhere else counted.counts[item.partition] for item in slices)
+        filtered = filtered_keys(rows, slices, attempt, search.filters, most, by_ranges=search.by_ranges)
         if filtered is not None:
             return filtered
     return stored_keys(rows, slices, attempt)

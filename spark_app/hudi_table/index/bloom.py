@@ -11,67 +11,21 @@ Hudi's options: `hoodie.bloom.index.prune.by.ranges=false` asks every filter for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hudi_table.codec.bloom.filters import BloomFilter
-from hudi_table.errors import CorruptTableError
-from hudi_table.index.lookup import OpenBase, SearchingIndex
+from hudi_table.index.base import FileSearch, InTasks
+from hudi_table.index.filters import FileFilter, FilterInFooter, Filters, OpenBase
+from hudi_table.index.lookup import SearchingIndex
 from hudi_table.index.sorted_keys import Candidates, Wanted
+from hudi_table.index.stored_filters import FiltersOfMetadata
+from hudi_table.model.options.write_options import WriteOptions
+from hudi_table.model.table.config import IndexSpec, TableConfig
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
-
-
-@dataclass(frozen=True, slots=True)
-class FileFilter:
-    """What is known of the keys of one base file: their range, if any, and how to get the filter, None if there is none."""
-
-    smallest: str | None
-    largest: str | None
-    bloom: Callable[[], BloomFilter | None]
-
-
-class Filters(Protocol):
-    """Where the filters of base files come from. Picklable: they travel to the tasks that ask them."""
-
-    @property
-    def at_once(self) -> int:
-        """How many files one request tells of; 1 where each file tells of itself."""
-        ...
-
-    def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
-        """A function that tells a file's filter, for base files of these slices. What is fetched at once is fetched when the first file of it is asked for.
-
-        The function is called on several threads, and opens the file only if it takes the filter from there. Raises
-        CorruptTableError for a filter that cannot be parsed.
-        """
-        ...
-
-
-class FilterInFooter:
-    """Filters and ranges from the footers of the files themselves."""
-
-    at_once = 1
-
-    def filters_of(self, slices: Sequence[FileSlice]) -> Callable[[OpenBase], FileFilter]:
-        """Each footer is read when its file is asked for."""
-        del slices
-        return _in_footer
-
-
-def _in_footer(file: OpenBase) -> FileFilter:
-    footer = file.footer
-
-    def bloom() -> BloomFilter | None:
-        try:
-            return footer.bloom()
-        except CorruptTableError as error:
-            error.path = file.base.path
-            raise
-
-    return FileFilter(footer.min_key, footer.max_key, bloom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +55,35 @@ class BloomPruning:
 
 @dataclass(frozen=True, slots=True)
 class BloomIndex(SearchingIndex):
-    """Looks keys up by bloom filters; `is_global` decides whether in all partitions."""
+    """Looks keys up by bloom filters; `is_global` decides whether in all partitions. `by_metadata`: filters and ranges are those of the
+    metadata table, where it has them."""
 
     prune_by_ranges: bool = True
+    by_metadata: bool = False
     filters: Filters = field(default_factory=FilterInFooter)
-    asks_filters: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> BloomIndex:
+        """The index of a table. Raises InvalidOptionError."""
+        del config
+        chosen = WriteOptions.parse(options)
+        return cls(spec.type.is_global, chosen.bloom_by_ranges, chosen.bloom_by_metadata)
+
+    @property
+    def needs_filters(self) -> bool:
+        """True: a file without one is read in full."""
+        return True
+
+    def as_of(self, ctx: TableContext, timeline: Timeline) -> BloomIndex:
+        """With the filters of the metadata table, if it is to ask them and they are ready; else those of footers."""
+        stored = FiltersOfMetadata.of(ctx, timeline) if self.by_metadata else None
+        return self if stored is None else replace(self, filters=stored)
 
     def pruning(self, slices: Sequence[FileSlice]) -> BloomPruning:
         """The pruning of these slices' base files."""
         return BloomPruning(self.filters.filters_of(slices), self.prune_by_ranges)
+
+    def in_tasks(self, partitions: Sequence[str]) -> InTasks:
+        """Tasks ask the filters, and search the files that are left."""
+        del partitions
+        return InTasks(self, FileSearch(self.filters, self.prune_by_ranges))

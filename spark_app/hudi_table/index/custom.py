@@ -7,7 +7,7 @@ names and texts, never code. The package has to be installed where rows are writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, Protocol, TypeVar
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, InvariantError
-from hudi_table.index.base import Keys, Lookup, Routed, Slot
-from hudi_table.index.lookup import existing_groups
+from hudi_table.index.base import InTasks, Keys, Lookup, Routed, Slot
+from hudi_table.index.lookup import LookedUp
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -76,21 +76,18 @@ def _offered() -> list[metadata.EntryPoint]:
 
 
 @dataclass(frozen=True, slots=True)
-class CustomIndex:
+class CustomIndex(LookedUp):
     """An index of another package. What it answers is checked, and what it raises is told as its own."""
 
     name: str
     inner: KeyIndex
-    is_global: bool
+    is_global: bool = False
 
-    @property
-    def reads_snapshot(self) -> bool:
-        """True: it may look wherever it likes."""
-        return True
-
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(slices)
+    @classmethod
+    def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> CustomIndex:
+        """The index that the spec names, for a table; raises as `custom_index` does."""
+        del options
+        return custom_index(config, spec)
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """What the package's index answers. Raises InvalidRequestError if that cannot be, and what it raises itself."""
@@ -102,15 +99,17 @@ class CustomIndex:
             raise InvalidRequestError(f"the index {self.name!r} {fault}; nothing was written, mend its package")
         return routed
 
-    def for_tasks(self) -> CustomIndex:
-        """What travels to tasks."""
+    def in_tasks(self, partitions: Sequence[str]) -> InTasks:
+        """Tasks ask what it sends to them."""
+        del partitions
         made: Callable[[], KeyIndex] | None = getattr(self.inner, "for_tasks", None)
-        return self if made is None else replace(self, inner=_asked(self.name, "cannot travel to tasks", made))
+        return InTasks(self if made is None else replace(self, inner=_asked(self.name, "cannot travel to tasks", made)))
 
-    def learn(self, lookup: Lookup) -> None:
+    def learn(self, snapshot: Callable[[], Lookup]) -> None:
         """Tell it what the table holds after a commit, if it wants to know."""
         learn: Callable[[Lookup], None] | None = getattr(self.inner, "learn", None)
         if learn is not None:
+            lookup = snapshot()
             _asked(self.name, "failed to take a commit in", lambda: learn(lookup))
 
 

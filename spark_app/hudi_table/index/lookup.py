@@ -4,69 +4,32 @@ A `Pruning` tells of every base file which keys it may hold; what is left is com
 the keys of logs. Where the rows then go is the same for all: a known key to its file, another to its partition. A global
 lookup deletes a key that it finds in another partition there and inserts it into the new one (Hudi 0.15's default,
 `hoodie.simple.index.update.partition.path=true` and `hoodie.bloom.index.update.partition.path=true`), unless event time
-decides and the stored row is newer, which then stays where it is.
+decides and the stored row is newer, which then stays where it is. (If these are false, the row stays in the partition of the stored one,
+whatever its partition column says then: measured on Hudi 0.15.0 and 1.1.1 with the bloom index.)
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
+from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvariantError
-from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.index.filters import OpenBase
 from hudi_table.index.log_keys import logged_keys
 from hudi_table.index.sorted_keys import Candidates, Wanted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.merge import one_chunk, strictly_less
-from hudi_table.table.store.ports import Storage
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 
 _BATCH_ROWS = 250_000
-
-
-class OpenBase:
-    """A base file that is opened when something of it is first needed, once."""
-
-    def __init__(self, storage: Storage, base: BaseFile) -> None:
-        self.base = base
-        self.storage = storage
-        self._source: Any = None
-        self._footer: BaseFileFooter | None = None
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def source(self) -> Any:
-        """The open file."""
-        if self._source is None:
-            self._source = self._stack.enter_context(self.storage.open_read(self.base.path))
-        return self._source
-
-    @property
-    def metadata(self) -> pq.FileMetaData | None:
-        """Parquet's own metadata, if the footer was read already."""
-        return None if self._footer is None else self._footer.metadata
-
-    @property
-    def footer(self) -> BaseFileFooter:
-        """The file's footer. Raises CorruptTableError."""
-        if self._footer is None:
-            self._footer = read_footer(self.source, path=self.base.path)
-        return self._footer
 
 
 class Pruning(Protocol):
@@ -77,7 +40,7 @@ class Pruning(Protocol):
         ...
 
 
-class LookedUp:
+class LookedUp(Index):
     """What every index has in common that looks keys up, wherever it does."""
 
     __slots__ = ()
@@ -87,17 +50,12 @@ class LookedUp:
         """True: which answers count follows from the files of the snapshot."""
         return True
 
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group."""
-        return existing_groups(slices)
-
 
 @dataclass(frozen=True, slots=True)
-class SearchingIndex(LookedUp, ABC):
+class SearchingIndex(LookedUp):
     """An index that looks keys up in the files, with a pruning of its own; `is_global` decides whether in all partitions."""
 
     is_global: bool = False
-    asks_filters: ClassVar[bool] = False
 
     @abstractmethod
     def pruning(self, slices: Sequence[FileSlice]) -> Pruning:
@@ -108,7 +66,7 @@ class SearchingIndex(LookedUp, ABC):
         slices = searched_slices(keys, lookup, is_global=self.is_global)
         assert lookup is not None
         pruning = self.pruning(slices)
-        return route_by_lookup(keys, lookup, slices, pruning, is_global=self.is_global, prepare=self.asks_filters)
+        return route_by_lookup(keys, lookup, slices, pruning, is_global=self.is_global, prepare=self.needs_filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +80,6 @@ class Hit:
 def no_hit() -> Hit:
     """Nothing found."""
     return Hit(np.empty(0, dtype=np.int64))
-
-
-def existing_groups(slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-    """Slot of every group, where the place of a key is looked up."""
-    return {Slot(item.partition, file_id=item.file_id): item for item in slices}
 
 
 def searched_slices(keys: Keys, lookup: Lookup | None, *, is_global: bool) -> list[FileSlice]:

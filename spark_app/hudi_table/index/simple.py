@@ -6,11 +6,14 @@ meets no incoming key are not read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_table.index.lookup import OpenBase, SearchingIndex
+from hudi_table.index.base import FileSearch, InTasks
+from hudi_table.index.filters import OpenBase
+from hudi_table.index.lookup import SearchingIndex
 from hudi_table.index.sorted_keys import Candidates, Wanted
+from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.table.view.file_system_view import FileSlice
 
 
@@ -26,7 +29,18 @@ class RangesOfFooters:
 class SimpleIndex(SearchingIndex):
     """Looks keys up in base files; `is_global` decides whether in all partitions."""
 
+    @classmethod
+    def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> SimpleIndex:
+        """The index of a table."""
+        del config, options
+        return cls(spec.type.is_global)
+
     def pruning(self, slices: Sequence[FileSlice]) -> RangesOfFooters:
         """The same for all slices."""
         del slices
         return RangesOfFooters()
+
+    def in_tasks(self, partitions: Sequence[str]) -> InTasks:
+        """Tasks search the files."""
+        del partitions
+        return InTasks(self, FileSearch())

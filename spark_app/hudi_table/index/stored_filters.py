@@ -18,8 +18,7 @@ from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.bounds import values_of
 from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
-from hudi_table.index.bloom import FileFilter, FilterInFooter, Filters
-from hudi_table.index.lookup import OpenBase
+from hudi_table.index.filters import FileFilter, FilterInFooter, Filters, OpenBase
 from hudi_table.metadata.reading import PartitionSlices
 from hudi_table.metadata.table import UNTOLD, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -12,11 +12,8 @@ import pyarrow as pa
 from hudi_table.codec.avro.schema import avro_text_for
 from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError, WriteConflictError
 from hudi_table.index.base import Slot
-from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.hashing.bucket import BucketIndex
-from hudi_table.index.hashing.consistent import ConsistentIndex
 from hudi_table.index.key_hashes import key_hashes
-from hudi_table.model.names import PARTITION_METADATA, bucket_of_file_id, join
+from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.write_options import Operation, SortMode
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline import touches
@@ -35,7 +32,6 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import Prepared
-from hudi_table.write.ring_write import rings_as_of, rings_of_write
 from hudi_table.write.workload import (
     SIZE_SLACK,
     PlannedTask,
@@ -90,11 +86,9 @@ class Attempt:
     def existing(self, partitions: Iterable[str] | None) -> dict[Slot, FileSlice]:
         """The visible file groups of these partitions, or of all, by their slots. Raises CorruptTableError if the index does not
         fit."""
-        slices = self.view.latest_slices(partitions)
-        if self.prepared.operation.replaces and isinstance(self.prepared.index, ConsistentIndex):
-            # Overwriting is how groups that are no node's become right again.
-            return {Slot(item.partition, file_id=item.file_id): item for item in slices}
-        return self.prepared.index.groups(slices)
+        return self.prepared.index.groups(
+            self.view.latest_slices(partitions), replacing=self.prepared.operation.replaces
+        )
 
     def groups_for(self, rows: int, arrow_bytes: int, rows_total: int) -> int:
         """How many new file groups of the target size so many rows fill."""
@@ -117,8 +111,8 @@ class Attempt:
         if operation.replaces:
             self.replaced = _replaced(operation, groups, {*filled, *dropped})
             groups = {}
-        ringed = rings_of_write(self.ctx, self.prepared.index, self.txn, filled, self.replaced)
-        slots = ringed.moved(slots)
+        change = self.prepared.index.change(self.ctx, self.txn, filled, self.replaced)
+        slots = change.moved(slots)
         plans = pending_plans(self.ctx, self.timeline)
         clustered = clustered_groups(self.ctx, self.timeline)
         planned = plan_tasks(
@@ -144,7 +138,7 @@ class Attempt:
         # From here on files may appear: who gives up has to reckon with them.
         self.planned = planned
         self.txn.inflight()
-        ringed.store(self.ctx, self.txn)
+        change.store(self.ctx, self.txn)
         filled = {item.task.partition for item in self.planned}
         for partition in sorted(filled - self.view.existing(filled)):
             self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
@@ -208,7 +202,7 @@ class Attempt:
             options,
             prepared.schema,
             self.avro_schema,
-            filters=isinstance(prepared.index, BloomIndex),
+            filters=prepared.index.needs_filters,
             rule=prepared.rule,
             combine=in_task or (self._merging and not prepared.operation.merges),
             combine_ordering=prepared.combine_ordering,
@@ -236,14 +230,19 @@ class Attempt:
             found.add(touches.TABLE)
         for partition in self.replaced or ():
             found.add(touches.partition_touch(partition))
-        for item in self.planned:
-            task = item.task
-            bucket = bucket_of_file_id(task.file_id) if isinstance(self.prepared.index, BucketIndex) else None
-            if bucket is not None:
-                found.add(touches.bucket_touch(task.partition, bucket))
-            elif task.base_path is not None or task.log is not None or not self.prepared.index.reads_snapshot:
-                found.add(touches.file_touch(task.partition, task.file_id))
+        for task in (item.task for item in self.planned):
+            exists = task.base_path is not None or task.log is not None
+            key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)
+            if key is not None:
+                found.add(key)
         return found | key_touches(inserted, is_global=self.prepared.index.is_global)
+
+
+def placing_as_of(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> Prepared:
+    """The request with the index as of a timeline, if it places rows by itself. One that looks keys up learns of it when it does."""
+    if prepared.index.reads_snapshot:
+        return prepared
+    return replace(prepared, index=prepared.index.as_of(ctx, timeline))
 
 
 def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
@@ -256,7 +255,9 @@ def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None
     txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
-    attempt = Attempt(ctx, rings_as_of(prepared, txn.timeline), txn, FileSystemView(ctx, txn.timeline), text, batch)
+    attempt = Attempt(
+        ctx, placing_as_of(ctx, prepared, txn.timeline), txn, FileSystemView(ctx, txn.timeline), text, batch
+    )
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:
@@ -270,7 +271,7 @@ def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) ->
     refuse_while_resizing(ctx, txn.timeline)
     moved = "schema" if table_schema(ctx, txn.timeline) != prepared.stored else ""
     count = buckets_at(ctx, txn.timeline)
-    if count is not None and isinstance(prepared.index, BucketIndex) and prepared.index.buckets != count:
+    if count is not None and prepared.buckets != count:
         moved = "number of buckets"
     if moved:
         raise WriteConflictError(

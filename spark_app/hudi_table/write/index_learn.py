@@ -11,9 +11,6 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError
 from hudi_table.index.base import Lookup
-from hudi_table.index.custom import CustomIndex
-from hudi_table.model.table.config import IndexType
-from hudi_table.model.table.index_properties import INDEX_CLASS
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine
@@ -29,15 +26,13 @@ _log = logging.getLogger("hudi_table")
 
 @looks_again
 def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
-    """Tell the table's index of the commit at instant `committed`, if it is one of another package: in this process, on
-    Spark too, since an index may hold a connection meanwhile."""
-    custom = ctx.config.index is not None and ctx.config.index.type is IndexType.CUSTOM
-    if not committed or not (custom or (ctx.config.index is None and options.get(INDEX_CLASS))):
+    """Tell the table's index of the commit at instant `committed`: in this process, on Spark too, since an index may hold a
+    connection meanwhile."""
+    if not committed:
         return
     try:
         index, _ = resolve_index(ctx.config, options)
-        if isinstance(index, CustomIndex):
-            index.learn(snapshot(ctx, LocalEngine()))
+        index.learn(lambda: snapshot(ctx, LocalEngine()))
     except HudiError as error:
         _log.warning("the write of %s is committed; its index did not take it in: %s", committed, error)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError, UnsupportedTableError
+from hudi_table.index.record_index import RecordIndexWarning
 from hudi_table.metadata.indexing import prepare_metadata
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.write_options import METADATA_INDEXES, WriteOptions
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from hudi_table.write.checks.request import Prepared
 
 _RECORD_INDEX = MetadataPartition.RECORD_INDEX

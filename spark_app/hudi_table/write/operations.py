@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -43,13 +43,9 @@ from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write import incoming
-from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
-from hudi_table.write.bloom_by_metadata import with_stored_filters
-from hudi_table.write.checks.lookup_options import shards_for
+from hudi_table.write.attempt import Attempt, begin_attempt, find_batch, placing_as_of
 from hudi_table.write.checks.request import Prepared, parse_operation, prepare, refuse_unsupported
 from hudi_table.write.checks.table_state import (
-    check_index_fits,
-    check_partition_buckets,
     check_partitions,
     check_renames,
     check_timeline,
@@ -60,7 +56,6 @@ from hudi_table.write.insert_duplicates import unstored_keys, without_stored
 from hudi_table.write.keygen.key_encoding import settle_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
-from hudi_table.write.ring_write import rings_moved, with_rings
 from hudi_table.write.workload import PlannedTask
 
 DEFAULT_MEMORY = 1 << 30
@@ -183,10 +178,9 @@ def check(
 def _prepared(
     ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
 ) -> Prepared:
-    prepared = with_rings(ctx, timeline, prepare(ctx.config, request.operation, request.options, stored, given))
-    check_partition_buckets(ctx, prepared.index, timeline)
-    if prepared.index_given:
-        check_index_fits(ctx, prepared.index, FileSystemView(ctx, timeline).latest_slices())
+    asked = prepare(ctx.config, request.operation, request.options, stored, given)
+    prepared = placing_as_of(ctx, asked, timeline)
+    prepared.index.check_fits(ctx, timeline, told=prepared.index_given)
     return prepared
 
 
@@ -227,15 +221,13 @@ def _attempt(
             if not taken.tagged:
                 virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
                 slices = attempt.view.latest_slices(None if prepared.index.is_global else sorted(taken.paths))
-                shards = shards_for(prepared.index, ctx, attempt.timeline)
-                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible, shards)
-                asking = with_stored_filters(ctx, prepared, attempt.timeline)
-                tagged = incoming.tag(
-                    taken, asking, lookup, request.max_memory, unstored_keys(attempt, asking.index, lookup)
-                )
+                index = prepared.index.as_of(ctx, attempt.timeline) if prepared.finds_keys else prepared.index
+                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible)
+                unstored = unstored_keys(attempt, index, lookup)
+                tagged = incoming.tag(taken, replace(prepared, index=index), lookup, request.max_memory, unstored)
                 kept.enter_context(tagged.rows)
             else:
-                if rings_moved(prepared.index, attempt.prepared.index):
+                if attempt.prepared.index.moved_since(prepared.index):
                     tagged = incoming.rerouted(taken, attempt.prepared.index, request.max_memory)
                     kept.enter_context(tagged.rows)
                 remaining = without_stored(attempt, tagged, request.max_memory)

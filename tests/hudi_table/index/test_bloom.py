@@ -18,8 +18,8 @@ from hudi_table.codec.bloom.filters import BloomFilter, BloomFilterSpec
 from hudi_table.codec.parquet import BLOOM, read_footer
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import Index, Keys, Lookup, Routed
-from hudi_table.index.bloom import BloomIndex, FileFilter
-from hudi_table.index.lookup import OpenBase
+from hudi_table.index.bloom import BloomIndex
+from hudi_table.index.filters import FileFilter, OpenBase
 from hudi_table.index.simple import SimpleIndex
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage

@@ -21,7 +21,7 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.index.base import Keys, Lookup
-from hudi_table.index.record_index import RecordIndex
+from hudi_table.index.record_index import RecordIndex, RecordIndexWarning
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
@@ -36,7 +36,6 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
-from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.hudi_table.metadata.test_partitioned_record_index import NAME, assert_agrees, begun
 from tests.support.crashes import copied, opened, rows
 from tests.support.fault_points import after_each_fault
@@ -56,19 +55,19 @@ def contents(store: Storage) -> list[Row]:
     return sorted((row["id"], row["city"], row["value"]) for row in found)
 
 
-def lookup_of(table: HudiTable, storage: Storage | None = None) -> Lookup:
-    """A snapshot of the table, with the shards of its index."""
+def snapshot_of(table: HudiTable, storage: Storage | None = None) -> tuple[RecordShards, Lookup]:
+    """The shards of the table's index, and a snapshot of the table."""
     ctx, timeline = table.context, load_timeline(table.context)
     slices, shards = FileSystemView(ctx, timeline).latest_slices(), RecordShards.load(ctx, timeline)
     assert shards is not None
-    return Lookup(storage or ctx.storage, slices, LocalEngine(1), visible=VisibleInstants.of(timeline), shards=shards)
+    return shards, Lookup(storage or ctx.storage, slices, LocalEngine(1), visible=VisibleInstants.of(timeline))
 
 
-def found(lookup: Lookup, *pairs: tuple[str, str]) -> list[bool]:
+def found(shards: RecordShards, lookup: Lookup, *pairs: tuple[str, str]) -> list[bool]:
     """Whether each (key, partition) is known."""
     paths = sorted({path for _, path in pairs})
     codes = np.array([paths.index(path) for _, path in pairs], np.int32)
-    routed = RecordIndex(is_global=False).route(
+    routed = RecordIndex(is_global=False, shards=shards).route(
         Keys(pa.array([key for key, _ in pairs], pa.string()), tuple(paths), codes), lookup
     )
     slots = [routed.slots[code] for code in routed.codes]
@@ -79,29 +78,26 @@ def found(lookup: Lookup, *pairs: tuple[str, str]) -> list[bool]:
 @BOTH
 def test_it_opens_the_shards_of_the_rows_own_partitions_and_no_data_file(kind: str) -> None:
     table, plan = opened(begun(kind)), FaultPlan()
-    lookup = lookup_of(table, FaultyStorage(table.context.storage, plan))
+    snapshot = snapshot_of(table, FaultyStorage(table.context.storage, plan))
     asked = (("k1", "x"), ("k0", "x"), ("k2", "x"), ("k2", "z"), ("nobody", "z"), ("k0", "nowhere"))
-    assert found(lookup, *asked) == [False, True, True, True, False, False]
+    assert found(*snapshot, *asked) == [False, True, True, True, False, False]
     opened_files = {call.path.rpartition("/")[2].removeprefix(".").partition("_")[0] for call in plan.calls}
     assert opened_files == {"record-index-x-0000-0", "record-index-z-0000-0"}
 
 
 def test_without_shards_of_a_partition_its_files_are_asked() -> None:
     store = begun()
-    lookup = lookup_of(opened(store))
-    assert lookup.shards is not None
-    spans = {of: span for of, span in (lookup.shards.spans or {}).items() if of != "x"}
-    bare = RecordShards(lookup.shards.slices, lookup.shards.counted, spans)
-    without = Lookup(lookup.storage, lookup.slices, LocalEngine(1), visible=lookup.visible, shards=bare)
-    assert found(without, ("k0", "x"), ("k1", "x"), ("k1", "y")) == [True, False, True]
+    shards, lookup = snapshot_of(opened(store))
+    spans = {of: span for of, span in (shards.spans or {}).items() if of != "x"}
+    bare = RecordShards(shards.slices, shards.counted, spans)
+    assert found(bare, lookup, ("k0", "x"), ("k1", "x"), ("k1", "y")) == [True, False, True]
 
 
 def test_what_a_shard_tells_of_another_partition_is_not_believed() -> None:
     store = begun()
-    lookup = lookup_of(opened(store))
-    assert lookup.shards is not None
-    spans = lookup.shards.spans or {}
-    mixed = RecordShards(lookup.shards.slices, lookup.shards.counted, {**spans, "x": spans["y"]})
+    shards, lookup = snapshot_of(opened(store))
+    spans = shards.spans or {}
+    mixed = RecordShards(shards.slices, shards.counted, {**spans, "x": spans["y"]})
     keys, paths = pa.array(["k1", "k7"], pa.string()), pa.array(["x", "y"], pa.string()).dictionary_encode()
     located = mixed.find(lookup.storage, keys, paths)
     assert located.rows.tolist() == [1]

@@ -21,10 +21,9 @@ import pytest
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.index.base import Keys, Lookup
-from hudi_table.index.record_index import RecordIndex
+from hudi_table.index.record_index import RecordIndex, RecordIndexWarning
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import MetadataDroppedWarning
-from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.table.config import IndexType
@@ -34,7 +33,6 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.create_table import TableSpec, create
-from hudi_table.write.checks.lookup_options import RecordIndexWarning
 from tests.hudi_table.metadata.test_indexes import located, stored
 from tests.support.crashes import SCHEMA, copied, new_store, opened, rows
 from tests.support.fault_points import after_each_fault
@@ -63,23 +61,21 @@ def contents(store: Storage) -> list[tuple[str, str, int, str]]:
     return sorted((row["id"], row["city"], row["value"], row["_hoodie_partition_path"]) for row in found)
 
 
-def lookup_of(table: HudiTable, storage: Storage | None = None) -> Lookup:
-    """A snapshot of the table, with the shards of its index."""
+def snapshot_of(table: HudiTable, storage: Storage | None = None) -> tuple[RecordIndex, Lookup]:
+    """The table's index with its shards, and a snapshot of the table."""
     ctx, timeline = table.context, load_timeline(table.context)
     slices = FileSystemView(ctx, timeline).latest_slices()
-    shards = RecordShards.load(ctx, timeline)
-    assert shards is not None
-    visible = VisibleInstants.of(timeline)
-    return Lookup(storage or ctx.storage, slices, LocalEngine(1), None, None, visible, shards)
+    index = RecordIndex().as_of(ctx, timeline)
+    return index, Lookup(storage or ctx.storage, slices, LocalEngine(1), visible=VisibleInstants.of(timeline))
 
 
 def keys_of(*names: str) -> Keys:
     return Keys(pa.array(names, pa.string()), ("x",), np.zeros(len(names), np.int32))
 
 
-def places(table: HudiTable, lookup: Lookup, *names: str) -> list[str | None]:
+def places(index: RecordIndex, lookup: Lookup, *names: str) -> list[str | None]:
     """The partition of the file group that each key is sent to, None for a new key."""
-    routed = RecordIndex().route(keys_of(*names), lookup)
+    routed = index.route(keys_of(*names), lookup)
     return [slot.partition if slot.file_id else None for slot in (routed.slots[code] for code in routed.codes)]
 
 
@@ -87,10 +83,10 @@ def test_it_opens_the_shards_of_the_keys_and_no_data_file() -> None:
     table = opened(begun())
     plan = FaultPlan()
     names = ("k00", "k01", "nobody")
-    lookup = lookup_of(table, FaultyStorage(table.context.storage, plan))
-    assert places(table, lookup, *names) == ["x", "y", None]
-    assert lookup.shards is not None
-    shards = {lookup.shards.slices[n].file_id for n in lookup.shards.numbers(pa.array(names)).tolist()}
+    index, lookup = snapshot_of(table, FaultyStorage(table.context.storage, plan))
+    assert places(index, lookup, *names) == ["x", "y", None]
+    assert index.shards is not None
+    shards = {index.shards.slices[n].file_id for n in index.shards.numbers(pa.array(names)).tolist()}
     opened_files = {call.path for call in plan.calls}
     assert opened_files
     assert {path.rpartition("/")[0] for path in opened_files} == {".hoodie/metadata/record_index"}
@@ -103,7 +99,7 @@ def test_keys_are_found_in_base_files_and_in_logs_and_not_where_they_were_delete
     opened(store).write(rows(("more", "z", 1), ("k00", "y", 5)), operation="upsert")
     opened(store).write(rows(("k01", "y", 0)), operation="delete")
     table = opened(store)
-    assert places(table, lookup_of(table), "k00", "k01", "k02", "more") == ["y", None, "z", "z"]
+    assert places(*snapshot_of(table), "k00", "k01", "k02", "more") == ["y", None, "z", "z"]
 
 
 @BOTH
@@ -161,13 +157,12 @@ def test_by_event_time_an_older_row_changes_nothing_wherever_it_would_go(kind: s
 def test_entries_of_file_groups_that_are_not_there_are_looked_up_in_the_files() -> None:
     store = begun(options=MOVES)
     table = opened(store)
-    early = lookup_of(table)
+    _, early = snapshot_of(table)
     opened(store).cluster(force=True, options={"hoodie.clustering.plan.strategy.small.file.limit": "1000000"})
-    late = lookup_of(opened(store))
+    index, late = snapshot_of(opened(store))
     assert {item.file_id for item in late.slices}.isdisjoint({item.file_id for item in early.slices})
     # The index has gone on, the snapshot has not.
-    mixed = Lookup(early.storage, early.slices, early.engine, None, None, early.visible, late.shards)
-    routed = RecordIndex().route(keys_of("k00", "k01", "nobody"), mixed)
+    routed = index.route(keys_of("k00", "k01", "nobody"), early)
     found = [routed.slots[code].file_id for code in routed.codes]
     assert found[:2] == [stored_id for _, stored_id in (_place(early, "x"), _place(early, "y"))]
     assert found[2] is None

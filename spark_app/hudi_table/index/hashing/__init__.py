@@ -3,5 +3,5 @@
 Here belong the numbers of buckets and the hash rings as an index uses them, and what a write stores of them. How rings lie in the
 store belongs to `table.view`, the hash functions to `codec`.
 
-Begin with `bucket.py`; `consistent.py` is the same on rings.
+Begin with `bucket.py`; `consistent.py` is the same on rings, which `ring_write.py` renews.
 """

@@ -6,29 +6,43 @@ splits and merges its nodes one by one, so that the other file groups stay as th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_table.codec.hashes.key_values import joined_values
 from hudi_table.codec.hashes.xxhash import ring_hashes
-from hudi_table.errors import CorruptTableError
-from hudi_table.index.base import Codes, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.errors import CorruptTableError, InvalidOptionError
+from hudi_table.index.base import Codes, Index, IndexChange, InTasks, Keys, Lookup, Positions, Routed, Slot
+from hudi_table.index.bucket_signs import SAMPLED
+from hudi_table.index.hashing.hash_fields import hash_fields
+from hudi_table.index.hashing.ring_write import rings_of_write
+from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.model.table.rings import Ring
-from hudi_table.table.view.file_system_view import FileSlice
-from hudi_table.table.view.hash_rings import RingSource
+from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
+from hudi_table.table.view.hash_rings import FixedRings, RingSource, TableRings
 
 
 @dataclass(frozen=True, slots=True)
-class ConsistentIndex:
+class ConsistentIndex(Index):
     """`rings` are the partitions'; `hash_fields` is a subset of `record_key`."""
 
     rings: RingSource
     record_key: tuple[str, ...]
     hash_fields: tuple[str, ...]
     colon_rule: str = "0.15"
+
+    @classmethod
+    def of(cls, config: TableConfig, spec: IndexSpec, options: Mapping[str, str]) -> ConsistentIndex:
+        """The index of a table, with the rings that partitions begin with. Raises InvalidOptionError."""
+        fields, colon_rule = hash_fields(config, spec, options)
+        return cls(FixedRings(spec.buckets or 0), config.record_key, fields, colon_rule)
 
     @property
     def reads_snapshot(self) -> bool:
@@ -59,9 +73,49 @@ class ConsistentIndex:
         """All places of a partition where rows can go, in the order of the ring."""
         return [Slot(partition, file_id=node.file_id) for node in self.rings.ring(partition).nodes]
 
-    def groups(self, slices: Iterable[FileSlice]) -> dict[Slot, FileSlice]:
-        """Slot of every group. Raises CorruptTableError for a group that is no node's, of the partitions that rows were routed to."""
-        known = self.rings.known()
+    def as_of(self, ctx: TableContext, timeline: Timeline) -> ConsistentIndex:
+        """With the rings that the timeline shows, of which none is read that is known to be the same."""
+        if isinstance(self.rings, TableRings):
+            return replace(self, rings=self.rings.as_of(timeline))
+        return replace(self, rings=TableRings(ctx, timeline, self.rings.buckets))
+
+    def moved_since(self, before: Index) -> bool:
+        """Whether a split, a merge or an overwrite changed a ring by which rows were routed."""
+        known = before.rings.known() if isinstance(before, ConsistentIndex) else {}
+        return any(self.rings.ring(partition) != ring for partition, ring in list(known.items()))
+
+    def change(
+        self,
+        ctx: TableContext,
+        txn: Transaction,
+        filled: Collection[str],
+        replaced: Mapping[str, Sequence[str]] | None,
+    ) -> IndexChange:
+        """The rings that a write to these partitions stores, of an index that has those of a timeline."""
+        if not isinstance(self.rings, TableRings):
+            return IndexChange()
+        return rings_of_write(ctx, self.rings, txn, filled, replaced)
+
+    def in_tasks(self, partitions: Sequence[str]) -> InTasks:
+        """Tasks hash, by the rings of these partitions and nothing that reads others."""
+        rings = {partition: self.rings.ring(partition) for partition in partitions}
+        return InTasks(replace(self, rings=FixedRings(self.rings.buckets, rings)))
+
+    def check_fits(self, ctx: TableContext, timeline: Timeline, *, told: bool) -> None:
+        """Refuse file groups that are no node's."""
+        for item in islice(FileSystemView(ctx, timeline).latest_slices() if told else (), SAMPLED):
+            ring = self.rings.ring(item.partition)
+            if ring.position(item.file_id) is None:
+                raise InvalidOptionError(
+                    f"the options name consistent hashing with {self.rings.buckets} buckets, and file group {item.file_id} of partition "
+                    f"{item.partition!r} belongs to none of the {len(ring.nodes)} nodes of its ring; give the index that the table was written with",
+                    base_path=ctx.base_path,
+                )
+
+    def groups(self, slices: Iterable[FileSlice], *, replacing: bool = False) -> dict[Slot, FileSlice]:
+        """Slot of every group. Raises CorruptTableError for a group that is no node's, of the partitions that rows were routed to, unless
+        the write hides it: overwriting is how such groups become right again."""
+        known = {} if replacing else self.rings.known()
         found: dict[Slot, FileSlice] = {}
         for item in slices:
             ring = known.get(item.partition)

@@ -35,7 +35,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
-from hudi_table.index.base import Keys, Lookup, Routed
+from hudi_table.index.base import Index, Keys, Lookup, Routed
+from hudi_table.index.custom import CustomIndex
 from hudi_table.index.keystore.postgres import open_postgres
 from hudi_table.index.keystore.store import Change, KeyStore, Numbers, Place, Recorded
 from hudi_table.index.routing import Answer, joined_pairs, no_pairs
@@ -131,6 +132,12 @@ class ExternalIndex:
                 waiting, size = [], 0
         if waiting:
             store.record(waiting)
+
+
+def external_of(index: Index) -> ExternalIndex | None:
+    """The external index that is behind an index of a table; None for others."""
+    inner = index.inner if isinstance(index, CustomIndex) else None
+    return inner if isinstance(inner, ExternalIndex) else None
 
 
 def missing_keys(index: ExternalIndex, lookup: Lookup) -> Iterator[tuple[Place, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError, WriteConflictError
@@ -31,7 +32,7 @@ from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.table.view.hash_rings import RINGS, FixedRings, TableRings, ring_path
 from hudi_table.table.view.listing import list_data_files
-from hudi_table.write.checks.request import resolve_index
+from hudi_table.write.checks.request import resolve_index, resolve_spec
 from hudi_table.write.handles.rebucket import ResizeTask, RingRouter
 
 _NAMESPACE = uuid.UUID("4b1a3d52-8f0e-4c0b-9a57-2b9a3c1d7e45")
@@ -164,7 +165,6 @@ class RingTasks:
 
     def _router(self, partition: str, file_ids: Sequence[str], options: Mapping[str, str]) -> RingRouter:
         ring = self._rings[partition][1]
-        index, _ = resolve_index(self._ctx.config, options)
-        assert isinstance(index, ConsistentIndex)
-        fixed = ConsistentIndex(FixedRings(1, {partition: ring}), index.record_key, index.hash_fields, index.colon_rule)
-        return RingRouter(fixed, tuple(file_ids))
+        config = self._ctx.config
+        index = ConsistentIndex.of(config, resolve_spec(config, options), options)
+        return RingRouter(replace(index, rings=FixedRings(1, {partition: ring})), tuple(file_ids))

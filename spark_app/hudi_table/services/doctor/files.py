@@ -7,28 +7,21 @@ counts as completed, and it does once the timeline's start has passed it; a comm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-
-import pyarrow as pa
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
-from hudi_table.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, UnsupportedTableError
-from hudi_table.index.hashing.bucket import BucketIndex
-from hudi_table.index.hashing.consistent import ConsistentIndex
-from hudi_table.model.names import HOODIE, PARTITION_METADATA, bucket_of_file_id, join, parse_base_file, parse_log_file
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.names import HOODIE, PARTITION_METADATA, join, parse_base_file, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.services.doctor.examined import Examined, Group
-from hudi_table.services.doctor.rings import foreign_nodes, ring_finding
+from hudi_table.services.doctor.places import Places, misplaced_keys
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.archived import archived_paths
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, LogFile
-from hudi_table.table.view.hash_rings import TableRings
 from hudi_table.table.view.savepoints import savepoints
-from hudi_table.write.checks.request import resolve_index
 
 
 def orphan_files(seen: Examined) -> Iterator[Finding]:
@@ -136,7 +129,7 @@ def partition_metadata(seen: Examined) -> Iterator[Finding]:
 
 def invalid_footers(seen: Examined) -> Iterator[Finding]:
     """Base files that are no Parquet, and those of a bucket table whose keys belong to another bucket."""
-    index = _bucket_index(seen)
+    places = Places.of_table(seen)
     bases = list(seen.bases())
 
     def footer(base: BaseFile) -> BaseFileFooter | str | None:
@@ -162,46 +155,9 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
                 if used
                 else "put it aside (--quarantine): no reader uses it",
             )
-        elif found is not None and index is not None and used:
+        elif found is not None and places is not None and used:
             # What a resize replaced lies in the buckets of before.
-            if isinstance(index, BucketIndex):
-                yield from _bucket_finding(index, base, found)
-            else:
-                yield from ring_finding(index, base, found)
-
-
-def duplicate_buckets(seen: Examined) -> Iterator[Finding]:
-    """Buckets with several file groups, and file groups that are no bucket's or no node's."""
-    index = _bucket_index(seen)
-    if isinstance(index, ConsistentIndex):
-        yield from foreign_nodes(seen, index)
-    if not isinstance(index, BucketIndex):
-        return
-    groups: dict[tuple[str, int], dict[str, str]] = {}
-    for base in seen.bases():
-        if (base.partition, base.file_id) in seen.hidden or not seen.visible(base.instant):
-            continue
-        bucket = bucket_of_file_id(base.file_id)
-        count = index.buckets_in(base.partition)
-        if bucket is None or bucket >= count:
-            yield Finding(
-                Check.WRONG_BUCKET,
-                Severity.ERROR,
-                base.path,
-                f"file group {base.file_id} belongs to none of the {count} buckets of its partition",
-                "another writer used another index or number of buckets; rewrite the partition with insert_overwrite",
-            )
-        else:
-            groups.setdefault((base.partition, bucket), {})[base.file_id] = base.path
-    for (partition, bucket), ids in groups.items():
-        if len(ids) > 1:
-            yield Finding(
-                Check.DUPLICATE_BUCKET,
-                Severity.ERROR,
-                ids[max(ids)],
-                f"bucket {bucket} of partition {partition!r} has {len(ids)} file groups: {', '.join(sorted(ids))}",
-                "writers refuse the partition; rewrite it with insert_overwrite from what a scan of it returns",
-            )
+            yield from misplaced_keys(places, base, found)
 
 
 def is_used(seen: Examined, path: str) -> bool:
@@ -281,30 +237,3 @@ def _held_by(seen: Examined, instant: Instant) -> list[str]:
 
 def _requested(seen: Examined, instant: Instant) -> bool:
     return instant.with_state(State.REQUESTED).file_name in seen.before.files
-
-
-def _bucket_index(seen: Examined) -> BucketIndex | ConsistentIndex | None:
-    try:
-        index, _ = resolve_index(seen.ctx.config, {})
-    except (InvalidRequestError, UnsupportedTableError):
-        return None
-    if isinstance(index, ConsistentIndex):
-        return replace(index, rings=TableRings(seen.ctx, seen.timeline, index.rings.buckets))
-    return index if isinstance(index, BucketIndex) else None
-
-
-def _bucket_finding(index: BucketIndex, base: BaseFile, footer: BaseFileFooter) -> Iterator[Finding]:
-    bucket = bucket_of_file_id(base.file_id)
-    if footer.min_key is None or footer.max_key is None or bucket is None:
-        return
-    keys = [footer.min_key, footer.max_key]
-    for key, expected in zip(keys, index.buckets_of(pa.array(keys, pa.string()), base.partition).tolist(), strict=True):
-        if expected != bucket:
-            yield Finding(
-                Check.WRONG_BUCKET,
-                Severity.ERROR,
-                base.path,
-                f"holds key {key!r} of bucket {expected}, and is of bucket {bucket}: updates of the key do not find it",
-                "another writer used other hash fields or another number of buckets; rewrite the partition with insert_overwrite",
-            )
-            return

@@ -8,7 +8,7 @@ from functools import partial
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, UnsupportedTableError
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.findings import Check, Finding, Severity
-from hudi_table.services.doctor import files, timeline
+from hudi_table.services.doctor import files, places, timeline
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.keys import duplicate_keys, wrong_keys
 from hudi_table.services.doctor.logs import damaged_logs
@@ -48,7 +48,7 @@ def examine(
         damaged_logs,
         files.invalid_footers,
         files.orphan_files,
-        files.duplicate_buckets,
+        places.duplicate_buckets,
         files.partition_metadata,
         timeline.pending_instants,
         timeline.leftovers,

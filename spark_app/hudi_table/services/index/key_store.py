@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.index.custom import CustomIndex
-from hudi_table.index.keystore.external import ExternalIndex, is_recorded, missing_keys
+from hudi_table.index.keystore.external import ExternalIndex, external_of, is_recorded, missing_keys
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.checks.request import resolve_index
@@ -43,9 +42,9 @@ def rebuild_store(ctx: TableContext) -> StoreState:
 
 
 def _external(ctx: TableContext) -> ExternalIndex:
-    found = None if ctx.config.index is None else resolve_index(ctx.config, {})[0]
-    if isinstance(found, CustomIndex) and isinstance(found.inner, ExternalIndex):
-        return found.inner
+    found = None if ctx.config.index is None else external_of(resolve_index(ctx.config, {})[0])
+    if found is not None:
+        return found
     raise InvalidRequestError(
         f"table {ctx.config.name!r} has no external index; its index keeps nothing beside the files",
         base_path=ctx.base_path,

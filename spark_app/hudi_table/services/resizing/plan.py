@@ -11,6 +11,7 @@ plan names, and sort by null what a plan sorts by an unknown column (measured on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
@@ -30,7 +31,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, clustering_body, parse_clustering
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.checks.request import refuse_unsupported, resolve_index
+from hudi_table.write.checks.request import refuse_unsupported, resolve_spec
 from hudi_table.write.checks.table_state import check_renames, check_timeline
 
 BUCKETS_MAX = 100_000
@@ -125,9 +126,7 @@ def check_same(ctx: TableContext, plan: ClusteringPlan, found: Sequence[FileSlic
 
 def bucket_index(ctx: TableContext, buckets: int) -> BucketIndex:
     """The table's index with so many buckets."""
-    index, _ = resolve_index(ctx.config, {})
-    assert isinstance(index, BucketIndex)
-    return BucketIndex(buckets, index.record_key, index.hash_fields, index.colon_rule)
+    return replace(BucketIndex.of(ctx.config, resolve_spec(ctx.config, {}), {}), buckets=buckets)
 
 
 def _refuse(ctx: TableContext) -> None:

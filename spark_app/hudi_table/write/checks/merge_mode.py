@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.index.base import Index
-from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.options.known import given
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table.config import MergeMode, TableConfig, TableType
@@ -57,12 +56,11 @@ def refuse_merging(config: TableConfig, payload: Payload, index: Index) -> None:
             f"table {config.name!r} merges by the function {custom!r}: this goes with copy-on-write tables by CommitTime alone, "
             "since other engines could not repeat it when they read"
         )
-    moves = index.is_global and not (isinstance(index, RecordIndex) and not index.moves)
-    if config.type is TableType.MERGE_ON_READ and payload.event_time and moves:
+    if config.type is TableType.MERGE_ON_READ and payload.event_time and index.moves:
         raise UnsupportedTableError(
             f"table {config.name!r} is merge-on-read by event time with a global index, which this release does not write"
         )
-    if (custom or payload.partial is not None) and moves:
+    if (custom or payload.partial is not None) and index.moves:
         raise UnsupportedTableError(
             f"table {config.name!r} has a global index, where a key that moves leaves the stored row behind, so new rows cannot "
             "be merged with it column by column; use a Bucket or Simple index"

@@ -14,14 +14,10 @@ import pyarrow as pa
 from hudi_table.codec.arrow_types import normalise
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvalidSchemaError, UnsupportedTableError
 from hudi_table.index.base import Index
-from hudi_table.index.bloom import BloomIndex
-from hudi_table.index.custom import custom_index
-from hudi_table.index.hashing.bucket import BucketIndex
-from hudi_table.index.hashing.consistent import ConsistentIndex
+from hudi_table.index.kinds import index_for
 from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.options.write_options import (
-    COLON_RULE,
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
     DuplicatePolicy,
@@ -45,8 +41,6 @@ from hudi_table.model.table.index_properties import (
 from hudi_table.model.table.partition_buckets import render_rules
 from hudi_table.model.table.properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.rows.merge import MergeRule
-from hudi_table.table.view.hash_rings import FixedRings
-from hudi_table.write.checks.lookup_options import lookup_index
 from hudi_table.write.checks.merge_mode import (
     merge_rule,
     ordering_field,
@@ -61,14 +55,12 @@ from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.workload import bloom_filter
 
-_COLON_RULES = ("0.15", "1.x")
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A checked request. `schema` is what files will hold (no meta columns), `changed` whether it is new to the table.
 
-    `stored` is the schema that the table had, None for a table that never had one. `columns` are those that the rows
+    `stored` is the schema that the table had, None for a table that never had one, `buckets` the number that it stored. `columns` are those that the rows
     must have, in the types in which they are taken in.
     """
 
@@ -79,6 +71,7 @@ class Prepared:
     rule: MergeRule
     combine_ordering: str | None
     stored: pa.Schema | None
+    buckets: int | None
     schema: pa.Schema
     changed: bool
     columns: pa.Schema
@@ -126,7 +119,7 @@ def prepare(
         )
     index, given = resolve_index(config, options)
     _check_duplicates(parsed, chosen)
-    bloom_filter(parsed, needed=isinstance(index, BloomIndex))
+    bloom_filter(parsed, needed=index.needs_filters)
     refuse_merging(config, payload, index)
     refuse_custom_keys(config)
     merger = custom_merger(config)
@@ -149,6 +142,7 @@ def prepare(
         rule=merge_rule(payload, ordering, chosen, merger),
         combine_ordering=ordering if chosen is not Operation.DELETE else None,
         stored=table_schema,
+        buckets=None if config.index is None else config.index.buckets,
         schema=schema,
         changed=changed,
         columns=columns,
@@ -223,8 +217,16 @@ def refuse_unsupported(config: TableConfig) -> None:
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
     """The table's index, and whether the options alone told it. A consistent one has the rings that partitions begin with.
 
+    Raises as `resolve_spec` does, and what `index_for` raises.
+    """
+    return index_for(config, resolve_spec(config, options), options), config.index is None
+
+
+def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
+    """What the table stores of its index, or else what the options tell of it.
+
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
-    index that this release does not have, and what `custom_index` raises for one of another package.
+    index that this release does not have.
     """
     given = _given_index(options)
     if given is not None and config.index is not None:
@@ -236,25 +238,7 @@ def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Inde
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
-    if spec.type.is_custom:
-        return custom_index(config, spec), config.index is None
-    if not spec.type.hashes:
-        return lookup_index(spec.type, options, config.extra), config.index is None
-    hash_fields = spec.hash_fields or config.record_key
-    strange = [name for name in hash_fields if name not in config.record_key]
-    if strange:
-        raise InvalidOptionError(
-            f"{HASH_FIELDS} names {strange[0]!r}, which is no record key field ({', '.join(config.record_key)})"
-        )
-    rule = config.extra.get(COLON_RULE) or options.get(COLON_RULE) or "0.15"
-    if rule not in _COLON_RULES:
-        raise InvalidOptionError(f"{COLON_RULE} is {rule!r}; use one of {', '.join(_COLON_RULES)}")
-    if options.get(COLON_RULE, rule) != rule:
-        raise InvalidOptionError(f"{COLON_RULE} is {options[COLON_RULE]!r}, but the table records {rule!r}")
-    told, count = config.index is None, spec.buckets or 0
-    if spec.type.has_rings:
-        return ConsistentIndex(FixedRings(count), config.record_key, hash_fields, rule), told
-    return BucketIndex(count, config.record_key, hash_fields, rule, spec.partition_buckets), told
+    return spec
 
 
 def _given_index(options: Mapping[str, str]) -> IndexSpec | None:

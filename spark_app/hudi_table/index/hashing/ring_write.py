@@ -11,19 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_table.errors import CorruptTableError, WriteConflictError
-from hudi_table.index.base import Index, Slot
-from hudi_table.index.hashing.consistent import ConsistentIndex
+from hudi_table.index.base import IndexChange, Slot
 from hudi_table.model.table.rings import REPLACE, Ring, new_prefix
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import replaced_groups
 from hudi_table.table.view.hash_rings import TableRings, create_ring, ring_path
-from hudi_table.write.checks.request import Prepared
 
 
 @dataclass(frozen=True, slots=True)
-class RingedWrite:
+class RingChange(IndexChange):
     """`first`: rings that are not stored yet; `renewed`: those that the commit makes, with the ones before."""
 
     first: Sequence[Ring] = ()
@@ -53,43 +50,18 @@ class RingedWrite:
             txn.right.put_file(ring_path(ring.partition, ring.instant), ring.to_json())
 
 
-def with_rings(ctx: TableContext, timeline: Timeline, prepared: Prepared) -> Prepared:
-    """The request with the rings that the table has, if its index has any."""
-    index = prepared.index
-    if not isinstance(index, ConsistentIndex):
-        return prepared
-    return replace(prepared, index=replace(index, rings=TableRings(ctx, timeline, index.rings.buckets)))
-
-
-def rings_as_of(prepared: Prepared, timeline: Timeline) -> Prepared:
-    """The request with the rings that this timeline shows."""
-    index = prepared.index
-    if not isinstance(index, ConsistentIndex) or not isinstance(index.rings, TableRings):
-        return prepared
-    return replace(prepared, index=replace(index, rings=index.rings.as_of(timeline)))
-
-
-def rings_moved(before: Index, now: Index) -> bool:
-    """Whether rows that were routed by the one index go elsewhere by the other: a split, a merge or an overwrite came between."""
-    if not isinstance(before, ConsistentIndex) or not isinstance(now, ConsistentIndex):
-        return False
-    return any(now.rings.ring(partition) != ring for partition, ring in list(before.rings.known().items()))
-
-
 def rings_of_write(
     ctx: TableContext,
-    index: Index,
+    rings: TableRings,
     txn: Transaction,
     filled: Collection[str],
     replaced: Mapping[str, Sequence[str]] | None,
-) -> RingedWrite:
+) -> RingChange:
     """The rings that a write to the `filled` partitions stores; `replaced` are the groups that it hides.
 
     Raises CorruptTableError if rows would go to a file group that another engine has replaced.
     """
-    if not isinstance(index, ConsistentIndex) or not isinstance(index.rings, TableRings):
-        return RingedWrite()
-    rings, hidden = index.rings, replaced_groups(ctx, txn.timeline)
+    hidden = replaced_groups(ctx, txn.timeline)
     renewed = {}
     for partition in sorted({*filled, *(replaced or ())}):
         ring = rings.ring(partition)
@@ -104,4 +76,4 @@ def rings_of_write(
             fresh = [replace(n, prefix=new_prefix(txn.seed, partition, n.value), tag=REPLACE) for n in ring.nodes]
             renewed[partition] = (ring, ring.changed(fresh, txn.time))
     first = [rings.ring(name) for name in sorted(filled) if name not in renewed and not rings.is_stored(name)]
-    return RingedWrite(first, renewed)
+    return RingChange(first, renewed)
