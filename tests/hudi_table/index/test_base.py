@@ -88,9 +88,9 @@ class EveryKey(Index):
 def table_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HudiTable]:
     """Makes an empty table that has an index of this file."""
 
-    def made(index: Index, type: str = "CopyOnWrite") -> HudiTable:
+    def made(index: Index, kind: str = "CopyOnWrite") -> HudiTable:
         monkeypatch.setitem(KINDS, IndexType.CUSTOM, lambda config, spec, options: index)
-        return new_table(index={"type": "Custom", "class": "made-here"}, type=type)
+        return new_table(index={"type": "Custom", "class": "made-here"}, type=kind)
 
     return made
 
@@ -99,7 +99,7 @@ def table_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HudiTable]:
 def test_an_index_that_places_rows_by_itself_keeps_their_keys_in_its_file_groups(
     table_of: Callable[..., HudiTable], kind: str
 ) -> None:
-    table = table_of(FirstLetter(), type=kind)
+    table = table_of(FirstLetter(), kind)
     table.insert(rows(("a1", "x", 1), ("a2", "x", 2), ("b1", "x", 3), ("a1", "y", 4)))
     table.upsert(rows(("a1", "x", 10), ("c1", "x", 5), ("a1", "y", 40)))
     table.delete(rows(("b1", "x", 0), ("h9", "x", 0)))
