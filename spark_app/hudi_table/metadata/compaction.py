@@ -46,6 +46,7 @@ from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, plan_body, planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
@@ -156,7 +157,7 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
     Who slept over it leaves the end to others: a completed file that comes back after its archiving moves the start of the timeline.
     """
     storage, begun = table.ctx.storage, table.ctx.clock.boot_seconds()
-    retry.put(storage, f"{HOODIE}/{instant.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(storage, timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")
     stats = [_merge(table, item, instant.time) for item in planned_slices(table.ctx, instant)]
     done = completed_body(stats, OPERATION, compacted=True)
     if table.ctx.clock.boot_seconds() - begun > table.ctx.settings.fresh_seconds:
@@ -165,7 +166,7 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
             base_path=table.ctx.base_path,
         )
     name = instant.with_state(State.COMPLETED).file_name
-    retry.put(storage, f"{HOODIE}/{name}", done)
+    retry.put(storage, timeline_path(name), done)
     withdraw_if_late(table.ctx, instant.time, name, begun)
 
 

@@ -18,7 +18,6 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.codec.hfile import write_hfile
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
 from hudi_table.errors import (
@@ -45,7 +44,7 @@ from hudi_table.model.metadata_table import (
     group_file_id,
     initial_instant,
 )
-from hudi_table.model.names import HOODIE, METADATA_TABLE, join
+from hudi_table.model.names import METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import WriteStat
@@ -57,6 +56,7 @@ from hudi_table.table.commit.undo import is_decided
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_records, encode_record, timeline_path
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
@@ -186,7 +186,7 @@ def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardL
             {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": txn.time}
             for name in wanted
         ]
-        plan = write_container("HoodieIndexPlan", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
+        plan = encode_record("HoodieIndexPlan", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
         txn.plan(plan, {METADATA, f"instant:{txn.time}"})
     return txn.instant
 
@@ -194,7 +194,7 @@ def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardL
 def _planned(ctx: TableContext, instant: Instant) -> Building:
     requested = instant.with_state(State.REQUESTED)
     try:
-        (record,) = read_container(body(ctx, requested))
+        (record,) = decode_records(body(ctx, requested))
         names = [MetadataPartition(info["metadataPartitionPath"]) for info in record["indexPartitionInfos"]]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
@@ -210,7 +210,7 @@ def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[Metadat
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
-    retry.put(ctx.storage, f"{HOODIE}/{building.instant.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(ctx.storage, timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
@@ -247,8 +247,8 @@ def _complete(ctx: TableContext, building: Building) -> None:
         {"version": _PLAN_VERSION, "metadataPartitionPath": str(name), "indexUptoInstant": building.instant.time}
         for name in building.partitions
     ]
-    report = write_container("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
-    path = f"{HOODIE}/{building.instant.with_state(State.COMPLETED).file_name}"
+    report = encode_record("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
+    path = timeline_path(building.instant.with_state(State.COMPLETED).file_name)
     with suppress(ObjectExistsError):
         retry.settle(lambda: ctx.storage.put_if_absent(path, report))
 

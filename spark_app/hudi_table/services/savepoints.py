@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
-from hudi_table.model.names import HOODIE, parse_log_file
+from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
@@ -29,6 +29,7 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import looking, looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
@@ -108,7 +109,7 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
         if decision is not None and decision[1].name == savepoint_instant(instant).file_name:
             drop_claim(ctx, time)
     for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
-        retry.delete(ctx.storage, f"{HOODIE}/{name}")
+        retry.delete(ctx.storage, timeline_path(name))
 
 
 def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:

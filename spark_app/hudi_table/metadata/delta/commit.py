@@ -28,12 +28,13 @@ from hudi_table.metadata.lifecycle import drop
 from hudi_table.metadata.records import Derive, Entries
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
-from hudi_table.model.names import HOODIE, META_COLUMNS, METADATA_TABLE, join
+from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.model.timeline.touches import METADATA, metadata_touch
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
+from hudi_table.table.timeline.layout import encode_commit, timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 
 OPERATION = "UPSERT_PREPPED"
@@ -116,12 +117,12 @@ def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
     body = completed_body(stats, operation)
     for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, body)):
-        retry.put(ctx.storage, f"{HOODIE}/{instant.with_state(state).file_name}", data)
+        retry.put(ctx.storage, timeline_path(instant.with_state(state).file_name), data)
 
 
 def completed_body(stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
     """The commit metadata of an instant of the metadata table."""
-    return CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}, compacted=compacted).to_json()
+    return encode_commit(CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}, compacted=compacted))
 
 
 def log_bytes(rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:

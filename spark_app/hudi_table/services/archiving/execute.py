@@ -39,6 +39,7 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
@@ -176,7 +177,7 @@ def archive_files_of(
         found = [state for instant in some for state in states[instant.time, instant.grouped_action]]
         bodies = dict(
             LocalEngine(BODIES_AHEAD).map(
-                lambda name: (name, _held(ctx, f"{HOODIE}/{name}")), [i.file_name for i in found]
+                lambda name: (name, _held(ctx, timeline_path(name))), [i.file_name for i in found]
             )
         )
         if None in bodies.values():

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_table.codec.archive_entries import Entry
-from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.timeline.instants import Action, Instant, State, format_instant_time
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
+from hudi_table.table.timeline.layout import decode_records
 from hudi_table.table.timeline.timeline import Timeline
 
 _TEXTS = ("fileId", "path", "prevCommit", "partitionPath")
@@ -95,7 +95,7 @@ def _replace(found: Instant, data: bytes) -> dict[str, Any]:
 
 
 def _record(name: str, data: bytes) -> dict[str, Any]:
-    return {name: read_container(data)[0]} if data else {}
+    return {name: decode_records(data)[0]} if data else {}
 
 
 def _commit(data: bytes) -> dict[str, Any]:

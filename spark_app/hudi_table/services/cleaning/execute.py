@@ -23,7 +23,7 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.delta.clean import tell_clean
 from hudi_table.metadata.lifecycle import settle_metadata
-from hudi_table.model.names import HOODIE, PARTITION_METADATA, join
+from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.read.output.human import number, size
@@ -37,6 +37,7 @@ from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record, record_body
@@ -76,7 +77,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
     settle_metadata(ctx)
-    retry.put(ctx.storage, f"{HOODIE}/{clean.with_state(State.INFLIGHT).file_name}", body(ctx, clean))
+    retry.put(ctx.storage, timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
     wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
@@ -91,7 +92,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
-        path = f"{HOODIE}/{clean.with_state(State.COMPLETED).file_name}"
+        path = timeline_path(clean.with_state(State.COMPLETED).file_name)
         retry.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)

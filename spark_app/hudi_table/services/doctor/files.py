@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import HOODIE, PARTITION_METADATA, join, parse_base_file, parse_log_file
+from hudi_table.model.names import PARTITION_METADATA, join, parse_base_file, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.services.doctor.examined import Examined, Group
@@ -18,6 +18,7 @@ from hudi_table.services.doctor.places import Places, misplaced_keys
 from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.archived import archived_paths
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, LogFile
@@ -187,7 +188,7 @@ def _came_back(seen: Examined, times: list[str]) -> Finding:
     return Finding(
         Check.ARCHIVED_INSTANT,
         Severity.ERROR,
-        f"{HOODIE}/{start.file_name}",
+        timeline_path(start.file_name),
         f"{start.action.value} {start.time} is on the timeline although instants that follow it are archived: readers see no row of their "
         f"{len(times):,} files, of {times[0]} to {times[-1]}",
         "hudictl archive --now --yes takes it off the timeline; let nothing write before",

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import HEARTBEAT, HOODIE, PROPERTIES, PROPERTIES_BACKUP, TEMP
+from hudi_table.model.names import HEARTBEAT, PROPERTIES, PROPERTIES_BACKUP, TEMP
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
 from hudi_table.services.doctor.examined import Examined
@@ -19,6 +18,7 @@ from hudi_table.table.rows.staged import stale_staged
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_records, timeline_path
 from hudi_table.table.timeline.properties import parsed_properties
 
 _WITH_PLAN = frozenset({*PLANNED_ACTIONS, Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
@@ -27,7 +27,7 @@ _AVRO = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOI
 
 def unreadable_instants(seen: Examined) -> Iterator[Finding]:
     """Completed instants, and pending plans, that have no bytes or cannot be parsed."""
-    sizes = {info.path.rpartition("/")[2]: info.size for info in seen.ctx.storage.list_dir(HOODIE)[1]}
+    sizes = {info.path.rpartition("/")[2]: info.size for info in seen.ctx.storage.list_dir(TIMELINE_FOLDER)[1]}
     for name, size in sorted(sizes.items()):
         instant = parse_instant(name)
         if instant is None or name not in seen.timeline.files:
@@ -40,7 +40,7 @@ def unreadable_instants(seen: Examined) -> Iterator[Finding]:
             yield Finding(
                 Check.UNREADABLE_INSTANT,
                 Severity.ERROR,
-                f"{HOODIE}/{name}",
+                timeline_path(name),
                 f"{instant.action.value} {instant.time} cannot be read: {fault}",
                 "bring the file back from a copy or a version of the store; if it is the newest write, roll it back",
             )
@@ -57,7 +57,7 @@ def pending_instants(seen: Examined) -> Iterator[Finding]:
         yield Finding(
             Check.PENDING_INSTANT,
             Severity.INFO if plan else Severity.WARNING,
-            f"{HOODIE}/{instant.file_name}",
+            timeline_path(instant.file_name),
             f"{instant.action.value} {instant.time} is {instant.state.value} for {age:,.0f} s",
             _advice(instant),
         )
@@ -150,7 +150,7 @@ def _fault(seen: Examined, instant: Instant) -> str | None:
         return seen.unreadable.get(instant)
     try:
         if instant.action in _AVRO or not instant.completed:
-            read_container(body(seen.ctx, instant))
+            decode_records(body(seen.ctx, instant))
     except ObjectNotFoundError:
         return None  # gone since it was listed
     except ValueError as error:
@@ -173,7 +173,7 @@ def _old_claim(seen: Examined, time: str) -> Iterator[Finding]:
         yield Finding(
             Check.PENDING_INSTANT,
             Severity.WARNING,
-            f"{HOODIE}/{name}",
+            timeline_path(name),
             f"a planner claimed {time} {age:,.0f} s ago and published nothing",
             "the next write settles it",
         )

@@ -14,6 +14,7 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, parse_instant
 from hudi_table.model.timeline.touches import TABLE, bucket_touch, file_touch, meet, moves_metadata
+from hudi_table.table.timeline.layout import decode_commit
 
 CLUSTER = "CLUSTER"
 """Hudi's name of the operation of a clustering's commit."""
@@ -50,7 +51,7 @@ class Claimed:
         if self.groups is None or TABLE in self.touches or TABLE in found.touches:
             return meet(self.touches, found.touches)
         if self.clusters and found.kind is Kind.COMMIT:
-            return bool(self.groups & groups_of(CommitMetadata.from_json(found.data)))
+            return bool(self.groups & groups_of(decode_commit(found.data)))
         clustered = _clustered(found)
         return meet(self.touches, found.touches) if clustered is None else bool(self.groups & clustered)
 
@@ -85,5 +86,5 @@ def _clustered(found: ChainEntry) -> frozenset[str] | None:
         return None
     if found.kind is Kind.PLAN:
         return frozenset(found.touches)
-    metadata = CommitMetadata.from_json(found.data)
+    metadata = decode_commit(found.data)
     return groups_of(metadata) if metadata.operation_type == CLUSTER else None

@@ -22,6 +22,7 @@ from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -102,7 +103,7 @@ class Neighbours:
     def _entry(self, instant: Instant, now: Timeline) -> ChainEntry:
         if instant.completed and instant.action in WRITE_ACTIONS:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
-            touched, data = self._touches_of_commit(metadata, now), metadata.to_json()
+            touched, data = self._touches_of_commit(metadata, now), encode_commit(metadata)
         else:
             kind, touched, data = Kind.PLAN, self._touches_of_plan(instant), b""
         return ChainEntry.of(kind, instant.time, "", tuple(sorted(touched)), instant.file_name, data)

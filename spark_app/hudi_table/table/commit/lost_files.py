@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError, InvariantError, ObjectExistsError, OutcomeUnknownError
-from hudi_table.model.names import HOODIE, join
+from hudi_table.model.names import join
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.missing_files import lost_of
@@ -24,6 +24,7 @@ from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body, planned_slices
 
@@ -124,7 +125,7 @@ def _show(ctx: TableContext, instant: Instant, tail: ChainTail, begun: float) ->
         and _written_again(found[1])
         and ctx.clock.boot_seconds() - begun <= ctx.settings.fresh_seconds
     ):
-        retry.put(ctx.storage, f"{HOODIE}/{instant.file_name}", found[1].data)
+        retry.put(ctx.storage, timeline_path(instant.file_name), found[1].data)
     return True
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.table.commit.rollback import open_rollbacks
@@ -11,6 +10,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
@@ -26,7 +26,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     if entry.kind is Kind.ABORT:
         return False
     try:
-        ctx.storage.head(f"{HOODIE}/{entry.name}")
+        ctx.storage.head(timeline_path(entry.name))
         return False
     except ObjectNotFoundError:
         pass
@@ -71,7 +71,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
 
     `seen`: the boot-clock second of what shows that the instant was not archived.
     """
-    path, data = f"{HOODIE}/{entry.name}", entry.data
+    path, data = timeline_path(entry.name), entry.data
     try:
         retry.settle(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
@@ -88,12 +88,12 @@ def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> No
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return
     if not set(load_timeline(ctx).claim_names(time)) - {name}:
-        retry.delete(ctx.storage, f"{HOODIE}/{name}")
+        retry.delete(ctx.storage, timeline_path(name))
 
 
 def drop_claim(ctx: TableContext, time: str) -> None:
     """Delete a planner's claim: from its materialisation on the plan itself holds the instant."""
-    retry.delete(ctx.storage, f"{HOODIE}/{planner_claim(time)}")
+    retry.delete(ctx.storage, timeline_path(planner_claim(time)))
 
 
 def _is_given_up(ctx: TableContext, time: str) -> bool:

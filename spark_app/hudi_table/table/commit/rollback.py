@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro.container import write_container
 from hudi_table.codec.log.blocks import rollback_block, scan_blocks
 from hudi_table.errors import (
     InvariantError,
@@ -22,7 +21,6 @@ from hudi_table.errors import (
 )
 from hudi_table.model.names import (
     HEARTBEAT,
-    HOODIE,
     TEMP,
     LogFileName,
     join,
@@ -36,6 +34,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
+from hudi_table.table.timeline.layout import encode_record, timeline_path
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
@@ -63,7 +62,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
         rollback = _only_rollback(ctx, instant.time) or rollback
-    retry.put(ctx.storage, f"{HOODIE}/{rollback.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(ctx.storage, timeline_path(rollback.with_state(State.INFLIGHT).file_name), b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
@@ -78,7 +77,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
         _tell_metadata(ctx, instant.time, taken)
     delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
-    report = write_container("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
+    report = encode_record("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
     complete(ctx, rollback, report)
     sweep(ctx, instant.time)
     return [instant.time]
@@ -95,7 +94,7 @@ def _tell_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | Non
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
     """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
-    path = f"{HOODIE}/{rollback.with_state(State.COMPLETED).file_name}"
+    path = timeline_path(rollback.with_state(State.COMPLETED).file_name)
     with suppress(ObjectExistsError):
         retry.settle(lambda: ctx.storage.put_if_absent(path, report))
 
@@ -163,7 +162,7 @@ def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> Non
     completed = instant.with_state(State.COMPLETED).file_name
     for name in timeline.own_names(instant):
         if name != completed:
-            retry.delete(ctx.storage, f"{HOODIE}/{name}")
+            retry.delete(ctx.storage, timeline_path(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +218,12 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
         rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
         floor = rollback.time
         try:
-            ctx.storage.put_if_absent(f"{HOODIE}/{rollback.file_name}", plan)
+            ctx.storage.put_if_absent(timeline_path(rollback.file_name), plan)
         except (ObjectExistsError, OutcomeUnknownError):
             continue
         if not load_timeline(ctx).shares(rollback):
             return rollback
-        retry.delete(ctx.storage, f"{HOODIE}/{rollback.file_name}")
+        retry.delete(ctx.storage, timeline_path(rollback.file_name))
     raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
 
 
@@ -258,7 +257,7 @@ def rollback_plan(ctx: TableContext, instant: Instant, files: Iterable[str]) -> 
         }
         for path in files
     ]
-    return write_container(
+    return encode_record(
         "HoodieRollbackPlan",
         {"instantToRollback": instant_record(instant), "RollbackRequests": requests, "version": 1},
     )

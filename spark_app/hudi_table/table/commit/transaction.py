@@ -23,7 +23,7 @@ from hudi_table.errors import (
     UnavailableError,
     WriteConflictError,
 )
-from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.chain import Kind
@@ -45,6 +45,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
+from hudi_table.table.timeline.layout import encode_commit, timeline_path
 from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -74,7 +75,7 @@ class Transaction:
 
     def inflight(self, body: bytes = b"") -> None:
         """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
-        retry.put(self.ctx.storage, f"{HOODIE}/{self.instant.with_state(State.INFLIGHT).file_name}", body)
+        retry.put(self.ctx.storage, timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
 
     def commit(self, metadata: CommitMetadata, touches: Iterable[str]) -> None:
         """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
@@ -92,7 +93,7 @@ class Transaction:
         claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
-        self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, metadata.to_json(), delta.write_again)
+        self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, encode_commit(metadata), delta.write_again)
         self._clear()
 
     def plan(
@@ -109,7 +110,7 @@ class Transaction:
 
     def withdraw(self) -> None:
         """Give up a claim under which nothing was written or decided."""
-        retry.delete(self.ctx.storage, f"{HOODIE}/{self.right.claim}")
+        retry.delete(self.ctx.storage, timeline_path(self.right.claim))
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
@@ -304,7 +305,7 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         instant = Instant(draw_instant(ctx, max(tail.max_instant, floor)), action, State.REQUESTED)
         floor = instant.time
         claim = planner_claim(instant.time) if planner else instant.file_name
-        path = f"{HOODIE}/{claim}"
+        path = timeline_path(claim)
         try:
             ctx.storage.put_if_absent(path, b"")
         except (ObjectExistsError, OutcomeUnknownError):

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hudi_table.codec.avro.container import write_container
 from hudi_table.errors import CorruptTableError, UnavailableError
-from hudi_table.model.names import HOODIE, parse_base_file, parse_log_file
+from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.commit.rollback import (
@@ -35,6 +34,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.bucket_count import settle_buckets
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import encode_record, timeline_path
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
@@ -66,7 +66,7 @@ class Undo:
 def restore_plan(targets: Iterable[Instant], savepoint: str) -> bytes:
     """The requested file of a restore."""
     infos = [{"commitTime": target.time, "action": target.action.value} for target in targets]
-    return write_container(
+    return encode_record(
         "HoodieRestorePlan", {"instantsToRollback": infos, "version": 2, "savepointToRestoreTimestamp": savepoint}
     )
 
@@ -112,7 +112,7 @@ def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
 
 def carry_out(ctx: TableContext, undo: Undo) -> None:
     """All steps after the plan. What was done before is found done."""
-    retry.put(ctx.storage, f"{HOODIE}/{undo.instant.with_state(State.INFLIGHT).file_name}", b"")
+    retry.put(ctx.storage, timeline_path(undo.instant.with_state(State.INFLIGHT).file_name), b"")
     _drop_metadata(ctx)
     for target in undo.targets:
         _abort(ctx, target.time)
@@ -126,7 +126,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     settle_buckets(ctx, load_timeline(ctx))
     records = {t: rollback_record(ctx, t, undo.instant.time, taken) for t in undo.targets}
     if undo.instant.action is Action.ROLLBACK:
-        complete(ctx, undo.instant, write_container("HoodieRollbackMetadata", records[undo.targets[0]]))
+        complete(ctx, undo.instant, encode_record("HoodieRollbackMetadata", records[undo.targets[0]]))
         return
     for instant in timeline.instants:
         since = comparable_time(undo.savepoint) < comparable_time(instant.time) < comparable_time(undo.instant.time)
@@ -140,7 +140,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
         "version": 1,
         "restoreInstantInfo": [instant_record(target) for target in undo.targets],
     }
-    complete(ctx, undo.instant, write_container("HoodieRestoreMetadata", report))
+    complete(ctx, undo.instant, encode_record("HoodieRestoreMetadata", report))
 
 
 def _drop_metadata(ctx: TableContext) -> None:
@@ -189,4 +189,4 @@ def _abort(ctx: TableContext, time: str) -> None:
 def _forget(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
     """Delete the timeline files of an instant, the completed one last."""
     for name in timeline.own_names(instant):
-        retry.delete(ctx.storage, f"{HOODIE}/{name}")
+        retry.delete(ctx.storage, timeline_path(name))

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
 from hudi_table.errors import ObjectNotFoundError, OutcomeUnknownError, UnavailableError, WriteAbortedError
-from hudi_table.model.names import CHAIN, HOODIE, MarkerType, join, marker_path
+from hudi_table.model.names import CHAIN, MarkerType, join, marker_path
 from hudi_table.model.timeline.chain import ChainEntry as Entry
 from hudi_table.model.timeline.chain import Kind, entry_path, sequence_of
 from hudi_table.table.store import retry
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline.layout import timeline_path
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class RightToWrite:
         """
         begun = self._clock.boot_seconds()
         try:
-            self.storage.head(f"{HOODIE}/{self.claim}")
+            self.storage.head(timeline_path(self.claim))
         except ObjectNotFoundError:
             raise self._gone("its claim is gone") from None
         start = entry_path(self.tail - 1) if self.tail > 1 else None

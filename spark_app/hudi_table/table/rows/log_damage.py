@@ -12,11 +12,11 @@ from typing import Any
 
 from hudi_table.codec.log.blocks import BlockType, LogBlock
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.layout import decode_commit, timeline_path
 from hudi_table.table.view.file_groups import LogFile
 
 _WRITERS = (Action.DELTA_COMMIT, Action.COMMIT, Action.REPLACE_COMMIT)
@@ -71,7 +71,7 @@ def _stats(storage: Storage, path: str, time: str) -> tuple[WriteStat, ...]:
     for action in _WRITERS:
         name = Instant(time, action, State.COMPLETED).file_name
         try:
-            metadata = CommitMetadata.from_json(storage.get(f"{HOODIE}/{name}"))
+            metadata = decode_commit(storage.get(timeline_path(name)))
         except ObjectNotFoundError:
             continue
         except (ValueError, TypeError, AttributeError) as error:

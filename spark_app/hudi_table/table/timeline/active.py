@@ -10,13 +10,13 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records, timeline_path
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -26,7 +26,7 @@ def load_timeline(ctx: TableContext) -> Timeline:
     """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
     disappear one after the other."""
     listed_at = ctx.clock.boot_seconds()
-    folders, infos = ctx.storage.list_dir(HOODIE)
+    folders, infos = ctx.storage.list_dir(TIMELINE_FOLDER)
     timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     return timeline
@@ -61,7 +61,7 @@ def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Contai
         if requested.file_name not in files:
             continue
         try:
-            for record in read_container(body(ctx, requested)):
+            for record in decode_records(body(ctx, requested)):
                 gone.update(info["commitTime"] for info in record["instantsToRollback"])
         except (ValueError, KeyError) as error:
             raise CorruptTableError(
@@ -83,7 +83,7 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
     was listed."""
     data = _body_if_there(ctx, instant)
     if data is None:
-        path = f"{HOODIE}/{instant.file_name}"
+        path = timeline_path(instant.file_name)
         raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
 
@@ -105,7 +105,7 @@ def _body_if_there(ctx: TableContext, instant: Instant) -> bytes | None:
     if known is not None:
         return known
     try:
-        data = ctx.storage.get(f"{HOODIE}/{name}")
+        data = ctx.storage.get(timeline_path(name))
     except ObjectNotFoundError:
         return None
     if instant.completed:
@@ -115,7 +115,7 @@ def _body_if_there(ctx: TableContext, instant: Instant) -> bytes | None:
 
 def _records(ctx: TableContext, instant: Instant, data: bytes) -> list[dict[str, Any]]:
     try:
-        return read_container(data) if data else []
+        return decode_records(data) if data else []
     except ValueError as error:
         raise CorruptTableError(
             f"{instant.file_name} cannot be read: {error}", base_path=ctx.base_path, path=instant.file_name
@@ -125,7 +125,7 @@ def _records(ctx: TableContext, instant: Instant, data: bytes) -> list[dict[str,
 def commit_metadata(ctx: TableContext, instant: Instant) -> CommitMetadata:
     """Commit metadata of a completed write. Raises CorruptTableError if it cannot be parsed, ObjectNotFoundError as `body`."""
     try:
-        return CommitMetadata.from_json(body(ctx, instant))
+        return decode_commit(body(ctx, instant))
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptTableError(
             f"{instant.file_name} is no commit metadata: {error}", base_path=ctx.base_path, path=instant.file_name

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from hudi_table.codec.archive_entries import Entry, read_entries
-from hudi_table.codec.avro.container import read_container
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_commit, decode_records
 
 _FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$", re.ASCII)
 _TOKEN = "1-0-1"  # noqa: S105 - a word of the format
@@ -62,7 +62,7 @@ def merge_target(ctx: TableContext) -> str | None:
     except ObjectNotFoundError:
         return None
     try:
-        return str(read_container(data)[0]["mergedArchiveFileName"] or "")
+        return str(decode_records(data)[0]["mergedArchiveFileName"] or "")
     except (ValueError, IndexError, KeyError):
         return ""
 
@@ -115,7 +115,7 @@ def instant_of(entry: Entry) -> Instant | None:
 def commit_of(entry: Entry) -> CommitMetadata:
     """The commit metadata of a completed write's entry, as far as the archive keeps it; empty for other entries."""
     payload = entry.get("hoodieCommitMetadata") or entry.get("hoodieReplaceCommitMetadata") or {}
-    return CommitMetadata.from_json(json.dumps(payload).encode())
+    return decode_commit(json.dumps(payload).encode())
 
 
 def archived_commits(ctx: TableContext) -> Iterator[tuple[str, CommitMetadata]]:

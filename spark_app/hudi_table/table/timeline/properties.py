@@ -28,6 +28,7 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 
 READ_ATTEMPTS_MAX = 5
 READ_PAUSE_SECONDS = 1.0
@@ -162,7 +163,7 @@ def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:
 
 
 def _has_timeline(storage: Storage) -> bool:
-    _, files = storage.list_dir(HOODIE)
+    _, files = storage.list_dir(TIMELINE_FOLDER)
     return any(parse_instant(info.path.rpartition("/")[2]) for info in files)
 
 

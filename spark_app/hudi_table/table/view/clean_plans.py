@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import join
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
 
 _VERSION = 2
@@ -43,7 +43,7 @@ class CleanPlan:
             partition: [{"filePath": join(base_path, partition, name), "isBootstrapBaseFile": False} for name in names]
             for partition, names in self.files.items()
         }
-        return write_container(
+        return encode_record(
             "HoodieCleanerPlan",
             {
                 "earliestInstantToRetain": None
@@ -86,7 +86,7 @@ def record_body(plan: CleanPlan, started: str, millis: int, deleted: Files, fail
         }
         for partition, names in plan.files.items()
     }
-    return write_container(
+    return encode_record(
         "HoodieCleanMetadata",
         {
             "startCleanTime": started,
@@ -111,7 +111,7 @@ def read_plan(ctx: TableContext, instant: Instant) -> CleanPlan:
 def parse_clean(data: bytes, name: str) -> CleanPlan:
     """The plan in the bytes of a requested file. Raises CorruptTableError that says `name`, UnsupportedTableError."""
     try:
-        (record,) = read_container(data)
+        (record,) = decode_records(data)
         entries = record["filePathsToBeDeletedPerPartition"] or {}
         legacy = record["filesToBeDeletedPerPartition"] or {}
         if any(entry["isBootstrapBaseFile"] for found in entries.values() for entry in found):
@@ -134,7 +134,7 @@ def parse_clean(data: bytes, name: str) -> CleanPlan:
 def read_record(ctx: TableContext, instant: Instant) -> CleanRecord:
     """What a completed clean recorded. Raises CorruptTableError."""
     try:
-        (record,) = read_container(body(ctx, instant))
+        (record,) = decode_records(body(ctx, instant))
         partitions = record["partitionMetadata"]
         return CleanRecord(
             instant.time,

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import join, parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import LogFile
@@ -61,7 +61,7 @@ def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -
         }
         for group in plan.groups
     ]
-    return write_container(
+    return encode_record(
         "HoodieRequestedReplaceMetadata",
         {
             "operationType": "CLUSTER",
@@ -93,7 +93,7 @@ def parse_clustering(data: bytes, name: str = "a clustering plan") -> Clustering
     if not data:
         return None
     try:
-        (record,) = read_container(data)
+        (record,) = decode_records(data)
         plan = record.get("clusteringPlan")
         if not plan:
             return None

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import join
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -82,7 +82,7 @@ def plan_body(slices: Iterable[PlannedSlice], strategy: str | None = None) -> by
         for item in slices
     ]
     how = None if strategy is None else {"compactorClassName": strategy, "strategyParams": {}, "version": 1}
-    return write_container(
+    return encode_record(
         "HoodieCompactionPlan",
         {
             "operations": operations,
@@ -103,7 +103,7 @@ def planned_slices(ctx: TableContext, instant: Instant) -> list[PlannedSlice]:
 def parse_plan(data: bytes, name: str = "a compaction plan") -> list[PlannedSlice]:
     """The operations in the bytes of a plan. Raises CorruptTableError that says `name`."""
     try:
-        (plan,) = read_container(data)
+        (plan,) = decode_records(data)
         return [_slice(operation) for operation in plan["operations"] or ()]
     except (ValueError, KeyError) as error:
         raise CorruptTableError(f"{name} is no compaction plan: {error}", path=name) from error

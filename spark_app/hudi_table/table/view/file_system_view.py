@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
@@ -152,7 +152,7 @@ class FileSystemView:
             raise ObjectNotFoundError(
                 f"files of the snapshot of {last.time} may have gone with {by} before they were listed",
                 base_path=self.ctx.base_path,
-                path=f"{HOODIE}/{by}",
+                path=timeline_path(by),
             )
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_table.codec.avro.container import read_container, write_container
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
 
 
@@ -30,7 +30,7 @@ class Savepoint:
 
     def to_avro(self) -> bytes:
         """The body of its file."""
-        return write_container(
+        return encode_record(
             "HoodieSavepointMetadata",
             {
                 "savepointedBy": self.by,
@@ -57,7 +57,7 @@ def savepoints(ctx: TableContext, timeline: Timeline) -> list[Savepoint]:
 
 def _read(ctx: TableContext, instant: Instant) -> Savepoint:
     try:
-        (record,) = read_container(body(ctx, instant))
+        (record,) = decode_records(body(ctx, instant))
         return Savepoint(
             instant.time,
             record["savepointedBy"],
