@@ -2,8 +2,8 @@
 
 Whatever happens to them: every acknowledged row is there, nothing comes twice, no write that failed is visible, nobody meets an error but
 a conflict or a store that rests, and in the end no pending instant is left. `make test` runs one kind of table for some seconds;
-`make test-full` runs each kind, on local disk and behind an S3 server, in four passes of more than five hundred acknowledged writes, each
-pass with kills and stops of its own (HUDI_SOAK_PASS): two thousand of a kind in all. A pass that does not get there in time fails and
+`make test-full` runs each kind, on local disk and behind an S3 server, in four passes of more than five hundred acknowledged writes, or
+eight of half as many, each pass with kills and stops of its own (HUDI_SOAK_PASS): two thousand of a kind in all. A pass that does not get there in time fails and
 says how far it came.
 """
 
