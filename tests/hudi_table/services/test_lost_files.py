@@ -148,14 +148,14 @@ def test_an_executor_that_began_by_the_earlier_plan_ends_and_commits_nothing(
             HudiTable(open_context(table.context.storage)).rollback(time, lost=lose(table, time, 1))
 
     if step == "before its files":
-        real = execute._tasks
+        real = execute._Compaction.tasks
 
-        def tasks(ctx: Any, txn: Transaction, *more: Any) -> Any:
-            found = real(ctx, txn, *more)
-            meanwhile(txn)
+        def tasks(work: Any) -> Any:
+            found = real(work)
+            meanwhile(work._txn)
             return found
 
-        monkeypatch.setattr(execute, "_tasks", tasks)
+        monkeypatch.setattr(execute._Compaction, "tasks", tasks)
     else:
         commit = Transaction.commit
 

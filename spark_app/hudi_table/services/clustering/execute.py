@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import new_file_id
 from hudi_table.model.options.write_options import WriteOptions
-from hudi_table.model.service.resizes import STRATEGY
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.table.rings import Ring
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.clustering.rings import (
     RingTasks,
@@ -27,21 +26,20 @@ from hudi_table.services.clustering.rings import (
     ring_touches,
     store_rings,
 )
-from hudi_table.services.clustering.sources import (
+from hudi_table.services.clustering.strategy import order_of
+from hudi_table.services.file_filters import options_of_rewrite
+from hudi_table.services.rewriting.run import Rewrite, run_rewrite
+from hudi_table.services.rewriting.sources import (
     WRITER_BYTES,
     SliceSources,
     check_unmoved,
     commit_of,
-    execute_plan,
-    open_plan,
     rewrite_figures,
     rewrite_metadata,
 )
-from hudi_table.services.clustering.strategy import order_of
-from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.table.commit.conflicts import group_touches
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.rows.row_order import RowOrder
 from hudi_table.table.store.ports import Engine
@@ -52,8 +50,8 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames
-from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
-from hudi_table.write.handles.rebucket import ResizeTask, resize_group
+from hudi_table.write.handles.cluster import ClusteringTask
+from hudi_table.write.handles.rebucket import ResizeTask
 
 _NAMESPACE = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 _THREAD_BYTES = 2 * WRITER_BYTES
@@ -79,58 +77,59 @@ def run_clustering(
     begun = ctx.clock.boot_seconds()
     WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
-    txn = open_plan(ctx, requested)
-    if txn is None:
+    done = run_rewrite(ctx, requested, engine, lambda txn: _Clustering(ctx, txn, options or {}, engine, max_memory))
+    if done is None:
         return _result(ctx, instant, replayed=True)
-    plan = planned_clustering(ctx, txn.instant)
-    if plan is None:
-        raise InvalidRequestError(f"the replacecommit {instant} is no clustering", base_path=ctx.base_path)
-    check_renames(ctx, txn.timeline)
-    if plan.strategy == STRATEGY:
-        raise InvalidRequestError(
-            f"the plan of {instant} changes the number of buckets, which a clustering would lose; execute it as a resize",
-            base_path=ctx.base_path,
-        )
-    # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
-    order = order_of(plan.params)
-    changes = changes_of(plan)
+    figures = {"bytesRead": float(done.read), "seconds": ctx.clock.boot_seconds() - begun}
+    return _result(ctx, instant, done.plan, figures)
 
-    def rewrite() -> int:
-        refuse_written_beside(ctx, txn, changes)
-        read = check_unmoved(ctx, txn.timeline, plan)
+
+class _Clustering(Rewrite):
+    """`read`: bytes of the planned slices, once there are tasks."""
+
+    def __init__(
+        self, ctx: TableContext, txn: Transaction, options: Mapping[str, str], engine: Engine, max_memory: int
+    ) -> None:
+        plan = planned_clustering(ctx, txn.instant)
+        if plan is None:
+            raise InvalidRequestError(f"the replacecommit {txn.time} is no clustering", base_path=ctx.base_path)
+        check_renames(ctx, txn.timeline)
+        if plan.is_resize:
+            raise InvalidRequestError(
+                f"the plan of {txn.time} changes the number of buckets, which a clustering would lose; execute it as a resize",
+                base_path=ctx.base_path,
+            )
+        self._ctx, self._txn, self._options, self._engine, self._memory = ctx, txn, options, engine, max_memory
+        self.plan, self.read = plan, 0
+        # A plan that names no layout, as Hudi's, is linear: all executors write the same, whatever their options.
+        self._order = order_of(plan.params)
+        self._changes = changes_of(plan)
+        self._rings: dict[str, tuple[Ring, Ring]] = {}
+
+    def tasks(self) -> Sequence[ClusteringTask | ResizeTask]:
+        """See `Rewrite`."""
+        ctx, txn, plan = self._ctx, self._txn, self.plan
+        refuse_written_beside(ctx, txn, self._changes)
+        self.read = check_unmoved(ctx, txn.timeline, plan)
         settle_metadata(ctx)
-        rings = planned_rings(ctx, txn, changes)
-        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, options or {}, plan.slices), order.columns)
-        tasks: Sequence[ClusteringTask | ResizeTask] = (
-            RingTasks(ctx, sources, rings, txn.time).of(plan, options or {}, engine, max_memory)
-            if changes
-            else _Tasks(sources, txn.time, order).of(plan, engine, max_memory)
-        )
-        with txn.signs_of_life():
-            txn.inflight()
-            done = engine.map(partial(_run, txn.right), tasks)
-            stats = [stat for found in done for stat in found]
-            store_rings(txn, rings)
-            touches = group_touches((item.partition, item.file_id) for item in plan.slices) | ring_touches(list(rings))
-            txn.commit(rewrite_metadata(ctx, txn, plan, stats), touches | {f"instant:{instant}"})
-        return read
+        self._rings = planned_rings(ctx, txn, self._changes)
+        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, plan.slices), self._order.columns)
+        if self._changes:
+            rings = RingTasks(ctx, sources, self._rings, txn.time)
+            return rings.of(plan, self._options, self._engine, self._memory)
+        return _Tasks(sources, txn.time, self._order).of(plan, self._engine, self._memory)
 
-    read = execute_plan(ctx, txn, rewrite)
-    if read is None:
-        return _result(ctx, instant, replayed=True)
-    figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
-    return _result(ctx, instant, plan, figures)
+    def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
+        """See `Rewrite`. The rings are stored first."""
+        store_rings(self._txn, self._rings)
+        touches = group_touches((item.partition, item.file_id) for item in self.plan.slices)
+        touches |= ring_touches(list(self._rings)) | {f"instant:{self._txn.time}"}
+        return rewrite_metadata(self._ctx, self._txn, self.plan, stats), frozenset(touches)
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
     """The instants of published plans that wait for their execution, oldest first."""
-    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.strategy != STRATEGY]
-
-
-def _run(right: RightToWrite, task: ClusteringTask | ResizeTask) -> tuple[WriteStat, ...]:
-    if isinstance(task, ResizeTask):
-        return resize_group(task, right.for_thread())
-    return cluster_group(task, right.for_thread())
+    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if not plan.is_resize]
 
 
 class _Tasks:

@@ -21,7 +21,7 @@ from hudi_table.services.clustering.ring_strategy import (
     RingStrategy,
     ring_change,
 )
-from hudi_table.services.clustering.sources import SliceSources
+from hudi_table.services.rewriting.sources import SliceSources
 from hudi_table.table.commit.pending_plans import clustered_groups
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.store.ports import Engine

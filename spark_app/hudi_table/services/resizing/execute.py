@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from functools import partial
 from math import gcd
 
 from hudi_table.errors import InvalidRequestError
@@ -16,24 +15,23 @@ from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.metadata.lifecycle import settle_metadata
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options.write_options import WriteOptions
-from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
+from hudi_table.model.service.resizes import CHANGE, Resize, parse_change
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.model.timeline.touches import TABLE
-from hudi_table.services.clustering.sources import (
+from hudi_table.services.file_filters import options_of_rewrite
+from hudi_table.services.resizing.plan import all_counted, bucket_index, check_same, planned_resize
+from hudi_table.services.rewriting.run import Rewrite, run_rewrite
+from hudi_table.services.rewriting.sources import (
     SliceSources,
     check_unmoved,
     commit_of,
-    execute_plan,
-    open_plan,
     rewrite_figures,
     rewrite_metadata,
 )
-from hudi_table.services.file_filters import options_of_rewrite
-from hudi_table.services.resizing.plan import all_counted, bucket_index, check_same, planned_resize
 from hudi_table.table.commit.pending_plans import live_clusterings
-from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
@@ -44,7 +42,7 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, planned_clustering
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.request import refuse_unsupported
-from hudi_table.write.handles.rebucket import BucketRouter, ResizeTask, resize_group
+from hudi_table.write.handles.rebucket import BucketRouter, ResizeTask
 
 _NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
 
@@ -68,44 +66,46 @@ def run_resize(
     begun = ctx.clock.boot_seconds()
     WriteOptions.parse(options or {})
     requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
-    txn = open_plan(ctx, requested)
-    if txn is None:
+    done = run_rewrite(ctx, requested, engine, lambda txn: _Resizing(ctx, txn, options or {}, engine, max_memory))
+    if done is None:
         return _result(ctx, instant, replayed=True)
-    plan = planned_clustering(ctx, txn.instant)
-    resize = None if plan is None else planned_resize(instant, plan)
-    if plan is None or resize is None:
-        raise InvalidRequestError(f"the replacecommit {instant} is no resize", base_path=ctx.base_path)
+    figures = {"bytesRead": float(done.read), "seconds": ctx.clock.boot_seconds() - begun}
+    return _result(ctx, instant, done.plan, figures)
 
-    def rewrite() -> int:
-        read = check_unmoved(ctx, txn.timeline, plan)
+
+class _Resizing(Rewrite):
+    """`read`: bytes of the planned slices, once there are tasks."""
+
+    def __init__(
+        self, ctx: TableContext, txn: Transaction, options: Mapping[str, str], engine: Engine, max_memory: int
+    ) -> None:
+        plan = planned_clustering(ctx, txn.instant)
+        resize = None if plan is None else planned_resize(txn.time, plan)
+        if plan is None or resize is None:
+            raise InvalidRequestError(f"the replacecommit {txn.time} is no resize", base_path=ctx.base_path)
+        self._ctx, self._txn, self._options, self._engine, self._memory = ctx, txn, options, engine, max_memory
+        self.plan, self._resize, self.read = plan, resize, 0
+
+    def tasks(self) -> list[ResizeTask]:
+        """See `Rewrite`."""
+        ctx, txn, plan = self._ctx, self._txn, self.plan
+        self.read = check_unmoved(ctx, txn.timeline, plan)
         check_same(ctx, plan, all_counted(FileSystemView(ctx, txn.timeline)))
         settle_metadata(ctx)
-        index = bucket_index(ctx, resize.after)
-        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, options or {}, plan.slices))
-        tasks = _tasks(sources, plan, index, resize, engine, max_memory)
-        with txn.signs_of_life():
-            txn.inflight()
-            done = engine.map(partial(_run, txn.right), tasks)
-            stats = [stat for found in done for stat in found]
-            # No row changes: incremental readers pass over a clustering, and Hudi 0.15.0 knows no other name for such a commit.
-            metadata = rewrite_metadata(ctx, txn, plan, stats, **{CHANGE: resize.change})
-            txn.commit(metadata, {TABLE, f"instant:{instant}"})
-        return read
+        index = bucket_index(ctx, self._resize.after)
+        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, plan.slices))
+        return _tasks(sources, plan, index, self._resize, self._engine, self._memory)
 
-    read = execute_plan(ctx, txn, rewrite)
-    if read is None:
-        return _result(ctx, instant, replayed=True)
-    figures = {"bytesRead": float(read), "seconds": ctx.clock.boot_seconds() - begun}
-    return _result(ctx, instant, plan, figures)
+    def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
+        """See `Rewrite`."""
+        # No row changes: incremental readers pass over a clustering, and Hudi 0.15.0 knows no other name for such a commit.
+        metadata = rewrite_metadata(self._ctx, self._txn, self.plan, stats, **{CHANGE: self._resize.change})
+        return metadata, frozenset({TABLE, f"instant:{self._txn.time}"})
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:
     """The instants of published plans that wait for their execution: one at most."""
-    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.strategy == STRATEGY]
-
-
-def _run(right: RightToWrite, task: ResizeTask) -> tuple[WriteStat, ...]:
-    return resize_group(task, right.for_thread())
+    return [found.time for found, plan in live_clusterings(ctx, timeline).items() if plan.is_resize]
 
 
 def _tasks(

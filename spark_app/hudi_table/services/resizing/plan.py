@@ -96,7 +96,7 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
 
 def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
     """The numbers of a plan, None if it is none of a resize."""
-    return parse_change(instant, plan.extra.get(CHANGE)) if plan.strategy == STRATEGY else None
+    return parse_change(instant, plan.extra.get(CHANGE)) if plan.is_resize else None
 
 
 def all_counted(view: FileSystemView) -> list[FileSlice]:
@@ -160,7 +160,7 @@ def _check_free(ctx: TableContext, timeline: Timeline) -> None:
     """Refuse beside other plans, which name slices that the resize would replace. Raises InvalidRequestError."""
     waiting = [f"{i.action.value} {i.time}" for i in timeline.pending if i.action in PLANNED_ACTIONS]
     for instant, plan in live_clusterings(ctx, timeline).items():
-        waiting.append(f"{'resize' if plan.strategy == STRATEGY else 'clustering'} {instant.time}")
+        waiting.append(f"{'resize' if plan.is_resize else 'clustering'} {instant.time}")
     if waiting:
         raise InvalidRequestError(
             f"the table waits for the execution of {', '.join(waiting)}; execute it or roll it back, then resize",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.service.resizes import STRATEGY
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.timeline.context import TableContext
@@ -45,7 +44,7 @@ def live_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, Clu
 
 def pending_resize(ctx: TableContext, timeline: Timeline) -> str | None:
     """The instant of the plan that is to change the number of buckets, if one waits for its execution."""
-    found = [i.time for i, plan in live_clusterings(ctx, timeline).items() if plan.strategy == STRATEGY]
+    found = [i.time for i, plan in live_clusterings(ctx, timeline).items() if plan.is_resize]
     return found[0] if found else None
 
 

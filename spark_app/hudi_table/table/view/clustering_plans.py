@@ -13,6 +13,7 @@ from typing import Any
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import join, parse_base_file, parse_log_file
+from hudi_table.model.service.resizes import STRATEGY
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
@@ -47,6 +48,11 @@ class ClusteringPlan:
     def slices(self) -> tuple[PlannedSlice, ...]:
         """All slices, in the order of the groups."""
         return tuple(item for group in self.groups for item in group.slices)
+
+    @property
+    def is_resize(self) -> bool:
+        """Whether it changes the number of buckets, which a clustering would lose."""
+        return self.strategy == STRATEGY
 
 
 def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -> bytes:

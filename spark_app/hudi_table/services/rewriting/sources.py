@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from hudi_table.codec.avro.schema import avro_text_for
-from hudi_table.errors import (
-    CommitStateUnknownError,
-    HudiError,
-    InvariantError,
-    UnsupportedTableError,
-    WriteAbortedError,
-    WriteConflictError,
-)
+from hudi_table.errors import CommitStateUnknownError, HudiError, UnsupportedTableError, WriteConflictError
 from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options.write_options import WriteOptions
-from hudi_table.model.service.resizes import STRATEGY
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.read.plan import META_FIELDS
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import CLUSTER
-from hudi_table.table.commit.transaction import Transaction, resume
+from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.rows.row_order import check_columns
@@ -37,7 +29,7 @@ from hudi_table.table.view.clustering_plans import ClusteringPlan
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSystemView, LogFile
 from hudi_table.write.handles.compact import CompactionTask
-from hudi_table.write.workload import FileGroupTask, Mode, WriteSettings
+from hudi_table.write.workload import FileGroupTask, LogPlace, Mode, WriteSettings
 
 _NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 WRITER_BYTES = 32 << 20
@@ -65,7 +57,7 @@ def check_unmoved(ctx: TableContext, timeline: Timeline, plan: ClusteringPlan) -
             }
         if found is None or files != set(item.files):
             raise WriteConflictError(
-                f"file group {item.file_id} of partition {item.partition!r} was written to since its {'resize' if plan.strategy == STRATEGY else 'clustering'} was planned; "
+                f"file group {item.file_id} of partition {item.partition!r} was written to since its {'resize' if plan.is_resize else 'clustering'} was planned; "
                 "plan it again",
                 base_path=ctx.base_path,
             )
@@ -83,34 +75,6 @@ def _counts(ctx: TableContext, item: PlannedSlice, name: str | None, visible: Vi
         return True
     rows = rows_of(ctx.storage, join(item.partition, name or ""))
     return rows is not None and any(writer in visible for writer in rows)
-
-
-def open_plan(ctx: TableContext, requested: Instant) -> Transaction | None:
-    """The transaction of whoever executes the plan; None if it is committed. Raises as `transaction.resume`; one that was given
-    up is rolled back first, for who did so may not have come to it."""
-    try:
-        return resume(ctx, requested)
-    except WriteConflictError as error:
-        give_up(ctx, requested, error)
-        raise
-
-
-def execute_plan(ctx: TableContext, txn: Transaction, work: Callable[[], int]) -> int | None:
-    """Do the work that ends in the plan's commit, and return the bytes that it says it read; None if another executor was
-    faster, whose commit is this one's too.
-
-    Raises WriteConflictError if the plan is void: it is given up then. Whatever else it raises, the plan stays.
-    """
-    try:
-        return work()
-    except (WriteAbortedError, InvariantError):
-        # The other's commit took this one's markers away.
-        if resume(ctx, txn.instant) is None:
-            return None
-        raise
-    except WriteConflictError as error:
-        give_up(ctx, txn.instant, error)
-        raise
 
 
 def rewrite_metadata(
@@ -156,9 +120,16 @@ def replaced_by(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
 
 
 class SliceSources:
-    """The tasks' slices and files. `columns` are those that rows are to be sorted by."""
+    """The tasks' slices and files. `columns` are those that rows are to be sorted by, `memory` the bytes of a task's writer."""
 
-    def __init__(self, ctx: TableContext, txn: Transaction, options: WriteOptions, columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        ctx: TableContext,
+        txn: Transaction,
+        options: WriteOptions,
+        columns: Sequence[str] = (),
+        memory: int = WRITER_BYTES,
+    ) -> None:
         past = txn.timeline.until(txn.time)
         schema = table_schema(ctx, past)
         if schema is None:
@@ -177,7 +148,7 @@ class SliceSources:
             text,
             filters=ctx.config.needs_filters,
             virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
-            memory_bytes=WRITER_BYTES,
+            memory_bytes=memory,
         )
         self._visible = VisibleInstants.of(txn.timeline, txn.time)
         self._merge = SliceMerge.of(ctx.config, stored)
@@ -207,3 +178,19 @@ class SliceSources:
             base_path=item.base_path,
         )
         return CompactionTask(file, item, self._visible, self._merge)
+
+    def merged(self, index: int, item: PlannedSlice, absent: frozenset[str], log: LogPlace | None) -> CompactionTask:
+        """A slice whose logs become part of its base file, or one log in the place `log`. `absent`: its files that never counted."""
+        file = FileGroupTask(
+            partition=item.partition,
+            file_id=item.file_id,
+            instant=self._time,
+            index=index,
+            mode=Mode.LOG if log else Mode.CREATE if item.base is None else Mode.MERGE,
+            settings=self._settings,
+            seed=uuid.UUID(int=0),
+            base_path=item.base_path,
+            prev_commit=item.base_instant,
+            log=log,
+        )
+        return CompactionTask(file, item, self._visible, self._merge, absent)

@@ -1,0 +1,85 @@
+"""Executing a published plan: its slices rewritten by tasks, then one commit.
+
+A plan can be executed by anybody, by several at once, and again after a crash: all write the same files, and one entry of the chain
+commits them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from hudi_table.errors import CorruptTableError, InvariantError, WriteAbortedError, WriteConflictError
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.instants import Instant
+from hudi_table.services.rewriting.sources import give_up
+from hudi_table.table.commit.transaction import Transaction, resume
+from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
+from hudi_table.write.handles.compact import CompactionTask, compact_file_group, compact_logs
+from hudi_table.write.handles.rebucket import ResizeTask, resize_group
+
+Task = ClusteringTask | CompactionTask | ResizeTask
+
+
+class Rewrite(ABC):
+    """A published plan that was read and checked, in the hands of one executor."""
+
+    @abstractmethod
+    def tasks(self) -> Sequence[Task]:
+        """What is to be done. Raises WriteConflictError if the plan is void."""
+
+    @abstractmethod
+    def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
+        """The metadata of the commit, and its conflict keys."""
+
+
+R = TypeVar("R", bound=Rewrite)
+
+
+def run_rewrite(
+    ctx: TableContext, plan: Instant, engine: Engine, read: Callable[[Transaction], R], *, excludes: bool = True
+) -> R | None:
+    """Execute the plan of an instant, which `read` reads and checks; None if it is committed, by an earlier executor or a faster one.
+
+    `excludes`: a write to a planned slice makes the plan void, and it is given up; without it the plan stays, whatever is raised. Raises as
+    `transaction.resume`, and what tasks and storage raise.
+    """
+    try:
+        txn = resume(ctx, plan)
+    except WriteConflictError as error:
+        # One that was given up is rolled back first: who did so may not have come to it.
+        if excludes:
+            give_up(ctx, plan, error)
+        raise
+    if txn is None:
+        return None
+    work = read(txn)
+    try:
+        tasks = work.tasks()
+        with txn.signs_of_life():
+            txn.inflight()
+            done = engine.map(partial(_run, txn.right), tasks)
+            txn.commit(*work.commit([stat for stats in done for stat in stats]))
+    except (WriteAbortedError, InvariantError, CorruptTableError):
+        # Another executor may have been faster: its commit is this one's too, its markers are gone, and perhaps what it read.
+        if resume(ctx, plan) is None:
+            return None
+        raise
+    except WriteConflictError as error:
+        if excludes:
+            give_up(ctx, txn.instant, error)
+        raise
+    return work
+
+
+def _run(right: RightToWrite, task: Task) -> tuple[WriteStat, ...]:
+    if isinstance(task, ResizeTask):
+        return resize_group(task, right.for_thread())
+    if isinstance(task, ClusteringTask):
+        return cluster_group(task, right.for_thread())
+    return ((compact_file_group if task.file.log is None else compact_logs)(task, right.for_thread()),)
