@@ -19,9 +19,13 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-full check format bench bench-operator acceptance-clustering interop-env
+.PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env
 test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
+
+test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
+	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
+	@$(BIN)/pytest $(TESTS)
 
 test-full: setup interop-env setup-k8s ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
