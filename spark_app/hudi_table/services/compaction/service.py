@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.base import WhenDue
@@ -56,3 +57,11 @@ class LogCompactionService(CompactionService):
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The slices with enough logs."""
         return log_compaction_choice(ctx, self.request.options, force=force)
+
+    def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
+        """See `Service`. The new plan is made beside what waits: a log that was just made is not folded again at once."""
+        if self.request.plan:
+            return super().run(engine=engine, progress=progress)
+        waiting, planned = self.pending(), self.schedule()
+        instants = [*waiting, *([planned.instant] if planned else [])]
+        return [self.execute(instant, engine=engine, progress=progress) for instant in instants]

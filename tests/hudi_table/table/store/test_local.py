@@ -313,7 +313,7 @@ def test_spellings_of_a_path_are_one_place(tmp_path: Path, monkeypatch: pytest.M
 def test_unknown_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="no option region"):
         open_storage(str(tmp_path), {"region": "x"})
-    with pytest.raises(InvalidOptionError, match="true or false"):
+    with pytest.raises(InvalidOptionError, match="neither 'true' nor 'false'"):
         open_storage(str(tmp_path), {"fsync": "maybe"})
     with pytest.raises(InvalidOptionError, match="takes no options"):
         open_storage("memory://m", {"fsync": "false"})
