@@ -117,7 +117,7 @@ def test_an_ingest_that_rests_goes_on_where_it_stopped(kube: Kube, lake: Lake, p
     eventually(lambda: ingests(table) == 2, "the new file is taken")
     table.until("Fresh")
     assert lake.rows(f"s3://lake/{name}").num_rows == ROWS.num_rows + LATER.num_rows
-    assert table.status()["runs"][0]["phase"] == "Succeeded"
+    eventually(lambda: table.status()["runs"][0]["phase"] == "Succeeded", "its job is seen to end, after its commit")
 
 
 @pytest.mark.parametrize("first", FIRST)
