@@ -34,7 +34,7 @@ from hudi_table.arguments import OperationName
 from hudi_table.codec.conform import conform
 from hudi_table.errors import CommitStateUnknownError, WriteConflictError
 from hudi_table.model.names import ALL_META_COLUMNS, RECORD_KEY
-from hudi_table.model.options.write_options import operation_asked, partitions_asked
+from hudi_table.model.options.write_options import operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import WriteStat
@@ -87,7 +87,7 @@ def write(
     """
     opened = table if isinstance(table, HudiTable) else open_table(table)
     given = dict(options or {})
-    asked, partitions = operation_asked(operation, given), partitions_asked(partitions, given)
+    asked, partitions = operation_option(operation, given), partitions_option(partitions, given)
     request = WriteRequest(asked, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
     if df is None:
         return opened.write(

@@ -19,7 +19,7 @@ from hudi_table.arguments import (
     schema_of,
 )
 from hudi_table.metadata.port import open_context
-from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_asked, partitions_asked
+from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionField
@@ -83,11 +83,11 @@ class HudiTable(ShortCalls):
         if sort_mode is not None:
             chosen["hoodie.bulkinsert.sort.mode"] = sort_mode
         request = WriteRequest(
-            operation=operation_asked(operation, chosen),
+            operation=operation_option(operation, chosen),
             options=chosen,
             extra_metadata=dict(extra_metadata or {}),
             batch=batch or "",
-            partitions=partitions_asked(partitions, chosen),
+            partitions=partitions_option(partitions, chosen),
             max_memory=max_memory,
         )
         check_inline(self.context, chosen)

@@ -71,8 +71,8 @@ def lake(server: ApiServer, path: str, tmp_path_factory: pytest.TempPathFactory)
 
 def has(shell: Shell, number: int) -> bool:
     status = shell.server.get("ht", "flights", "-n", "living").get("status", {})
-    settled = all(run["phase"] != "Running" for run in status.get("runs", ()))
-    return bool(settled and (status.get("data") or {}).get("records") == 10 * number)
+    ended = all(run["phase"] != "Running" for run in status.get("runs", ()))
+    return bool(ended and (status.get("data") or {}).get("records") == 10 * number)
 
 
 def plain(text: str) -> str:

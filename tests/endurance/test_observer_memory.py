@@ -22,7 +22,7 @@ from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
-from hudi_table.services.file_ingest import settled
+from hudi_table.services.file_ingest import store_digests
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.manifests import ingest, manifest, stored
@@ -57,7 +57,7 @@ class Life:
         number = len(self.files)
         self.files.append(SourceFile(f"{number}.parquet", 1, "v", self.clock.now()))
         found = advance(self.held, "feed", f"attempt-{number}", (self.files[-1],), self.files)
-        self.held = settled(self.table.context, "feed", self.held, found)
+        self.held = store_digests(self.table.context, "feed", self.held, found)
         rows = pa.table({"id": [f"k{number % 7}"], "value": [number]}, schema=SCHEMA)
         text = {key_of("feed"): self.held.to_text()}
         self.table.upsert(rows, extra_metadata=text, options=OPTIONS, engine=ENGINE)

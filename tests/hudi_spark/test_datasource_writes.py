@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import hudi_spark
-from hudi_spark.datasource.format_options import given_options
+from hudi_spark.datasource.format_options import format_options
 from hudi_spark.datasource.writes import RowsWriter, Staged, staged
 from hudi_table.api import create_table, open_table
 from hudi_table.errors import HudiError, InvariantError
@@ -56,7 +56,7 @@ def leftover(path: Path) -> list[str]:
 def writer(
     path: Path, operation: str = "upsert", given: Options = NONE, *, overwrite: bool = False, **more: str
 ) -> RowsWriter:
-    options = given_options(KEYS | {"path": str(path), OPERATION: operation} | given | more)
+    options = format_options(KEYS | {"path": str(path), OPERATION: operation} | given | more)
     return RowsWriter(options, from_arrow_schema(SCHEMA), overwrite)
 
 
@@ -108,7 +108,7 @@ class TestWriter:
     def test_an_insert_that_drops_duplicates_needs_no_operation(self, tmp_path: Path) -> None:
         path, drop = tmp_path / "t", {"hoodie.datasource.write.insert.drop.duplicates": "true"}
         for rows in ([("a", "x", 1), ("b", "y", 1)], [("a", "x", 2), ("c", "y", 2)]):
-            options = given_options(KEYS | BUCKETS | drop | {"path": str(path)})
+            options = format_options(KEYS | BUCKETS | drop | {"path": str(path)})
             made = RowsWriter(options, from_arrow_schema(SCHEMA), False)
             made.commit([made.write(iter([batch(*rows)]))])
         assert held(path) == {("a", "x", 1), ("b", "y", 1), ("c", "y", 2)}

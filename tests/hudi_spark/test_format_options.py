@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import READ_KEYS, Given, ReadAsked, given_options
+from hudi_spark.datasource.format_options import READ_KEYS, Given, ReadAsked, format_options
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_table.api import create_table
@@ -21,11 +21,11 @@ BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read
 
 
 def of(options: dict[str, str], *, streaming: bool = False) -> ReadAsked:
-    return ReadAsked.of(given_options(options), streaming=streaming)
+    return ReadAsked.of(format_options(options), streaming=streaming)
 
 
 def test_options_are_sorted_and_get_back_the_case_that_spark_has_taken_from_them() -> None:
-    given = given_options(
+    given = format_options(
         {
             "PATH": "/t",
             "hoodie.datasource.streaming.startoffset": "latest",
@@ -37,7 +37,7 @@ def test_options_are_sorted_and_get_back_the_case_that_spark_has_taken_from_them
         {"path": "/t", "fullscan": "true"}, {"hoodie.datasource.streaming.startOffset": "latest"}, {"region": "here"}
     )
     with pytest.raises(InvalidRequestError, match="no path"):
-        _ = given_options({}).path
+        _ = format_options({}).path
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_options_are_sorted_and_get_back_the_case_that_spark_has_taken_from_them
 )
 def test_an_unknown_option_is_refused_by_name_with_the_next_step(option: str, told: str) -> None:
     with pytest.raises(InvalidOptionError, match=option.lower()) as raised:
-        given_options({"path": "/t", option: "1"})
+        format_options({"path": "/t", option: "1"})
     assert told in raised.value.message
 
 
 def test_a_table_of_sparks_catalog_is_refused_where_spark_asks() -> None:
     with pytest.raises(InvalidOptionError, match="a name without a table behind it"):
-        given_options({"path": "/t", "owner": "me", "location": "/t", "provider": "hudi"})
+        format_options({"path": "/t", "owner": "me", "location": "/t", "provider": "hudi"})
 
 
 @pytest.mark.parametrize("name", ["asOf", "as.of.instant", "timestampAsOf"])
@@ -131,4 +131,4 @@ def test_every_refused_option_is_refused_by_reads_and_writes_but_for_what_reads_
                     of({key.lower(): value}, streaming=streaming)
         for writer in (RowsWriter, BatchWriter):
             with pytest.raises(InvalidOptionError, match=re.escape(key)):
-                writer(given_options({"path": path, key.lower(): value}), schema, False)
+                writer(format_options({"path": path, key.lower(): value}), schema, False)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hudi_spark.datasource import writes
-from hudi_spark.datasource.format_options import given_options
+from hudi_spark.datasource.format_options import format_options
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import Staged
 from hudi_table.api import HudiTable, open_table
@@ -88,7 +88,7 @@ class TestWriter:
 
     def writer(self, path: Path, **options: str) -> BatchWriter:
         schema = StructType().add("id", "string").add("ts", "long")
-        return BatchWriter(given_options({"path": str(path), **KEYS, **options}), schema, False)
+        return BatchWriter(format_options({"path": str(path), **KEYS, **options}), schema, False)
 
     @pytest.mark.parametrize("option", ["batch", "saveMode"])
     def test_what_a_stream_says_itself_is_no_option(self, tmp_path: Path, option: str) -> None:

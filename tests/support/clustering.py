@@ -20,8 +20,8 @@ from hudi_table.model.names import (
 )
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.conflict_keys import partition_conflict_key
 from hudi_table.model.timeline.instants import Action
-from hudi_table.model.timeline.touches import partition_touch
 from hudi_table.read.files import stream
 from hudi_table.read.plan import Request, ScanPlan, make_plan
 from hudi_table.table.commit.transaction import Transaction, begin
@@ -48,7 +48,7 @@ def cluster(table: HudiTable, partition: str) -> str | None:
     metadata = CommitMetadata(
         "CLUSTER", tuple(stats), {SCHEMA_KEY: schema}, {partition: tuple(item.file_id for item in found)}
     )
-    txn.commit(metadata, [partition_touch(partition)])
+    txn.commit(metadata, [partition_conflict_key(partition)])
     return txn.time
 
 

@@ -60,18 +60,18 @@ class TableLife:
         name = attempt_name("flights", metadata["uid"], "Ingest/feed", metadata["generation"], 1)
         self.foreign_job(name)
         self.makes_secret()
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         eventually(lambda: self.asked("create", "jobs", name), "the first attempt is not started")
         done = self.server.kubectl("delete", "job", name, "-n", self.namespace)
         assert done.returncode == 0, done.stderr
 
     def takes_files(self) -> None:
         """Two files, one after the other, become rows."""
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         self.pod_runs()
         eventually(lambda: self.records() == 5, "the first file is not taken")
         self.lands(2)
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         self.pod_runs()
         eventually(lambda: self.records() == 10, "the second file is not taken")
 
@@ -79,7 +79,7 @@ class TableLife:
         """A file that is none of Parquet fails its job, until it is taken away."""
         key = f"{self.namespace}/landing/3.parquet"
         self.store.client().put_object(Bucket=self.store.bucket, Key=key, Body=b"no Parquet")
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         eventually(
             lambda: self.condition("Stalled") == "True" or kubelet.waiting(self.server, self.namespace), "no look"
         )
@@ -87,16 +87,16 @@ class TableLife:
             self.pod_runs()
         eventually(lambda: self.condition("Stalled") == "True", "the bad file is not told of")
         self.store.client().delete_object(Bucket=self.store.bucket, Key=key)
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         eventually(lambda: self.condition("Ready") == "True", "the table does not recover")
 
     def loses_its_secret_for_a_while(self) -> None:
         """The same trouble again is the same event again."""
         self.server.kubectl("delete", "secret", SECRET, "-n", self.namespace)
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         eventually(lambda: self.condition("Ready") == "False", "the Secret is not missed")
         self.makes_secret()
-        self.touches("ht", "flights")
+        self.conflict_keys("ht", "flights")
         eventually(lambda: self.condition("Ready") == "True", "the Secret is not found again")
 
     def stops_a_service(self) -> None:
@@ -188,7 +188,7 @@ class TableLife:
         }  # fmt: skip
         self.server.apply(body)
 
-    def touches(self, kind: str, name: str) -> None:
+    def conflict_keys(self, kind: str, name: str) -> None:
         """A change that nobody reads, so that it is looked at now."""
         note = f"example/touched={time.monotonic()}"
         done = self.server.kubectl("annotate", kind, name, "-n", self.namespace, "--overwrite", note)

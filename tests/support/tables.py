@@ -11,8 +11,8 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.names import BaseFileName, MarkerType, bucket_file_id, join
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.conflict_keys import bucket_conflict_key
 from hudi_table.model.timeline.instants import Action
-from hudi_table.model.timeline.touches import bucket_touch
 from hudi_table.table.commit.transaction import Transaction, begin
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
@@ -90,4 +90,4 @@ def commit_buckets(ctx: TableContext, buckets: Sequence[int], partition: str = "
 
 def finish(txn: Transaction, stats: Sequence[WriteStat], buckets: Sequence[int], partition: str = "p") -> None:
     """Commit what `write_file` wrote."""
-    txn.commit(CommitMetadata("UPSERT", tuple(stats)), [bucket_touch(partition, bucket) for bucket in buckets])
+    txn.commit(CommitMetadata("UPSERT", tuple(stats)), [bucket_conflict_key(partition, bucket) for bucket in buckets])

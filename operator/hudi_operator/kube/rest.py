@@ -60,7 +60,7 @@ class Rest:
     def _pages(self, path: str, query: dict[str, str], page: int, accept: str) -> Iterator[Document]:
         query["limit"] = str(page)
         while True:
-            found = self._asked("GET", path, query, None, JSON, accept)
+            found = self._request("GET", path, query, None, JSON, accept)
             # Without an item it is null.
             yield from found["items"] or ()
             more = found["metadata"].get("continue")
@@ -120,9 +120,9 @@ class Rest:
     def _called(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None = None, kind: str = JSON
     ) -> Document:
-        return self._asked(method, path, query, body, kind, JSON)
+        return self._request(method, path, query, body, kind, JSON)
 
-    def _asked(
+    def _request(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None, kind: str, accept: str
     ) -> Document:
         request = self._api.param_serialize(

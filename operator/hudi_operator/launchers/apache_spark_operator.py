@@ -33,15 +33,17 @@ def _verdict(application: Mapping[str, Any]) -> Verdict:
     current = status.get("currentState") or {}
     name = str(current.get("currentStateSummary") or "")
     if name not in _TERMINAL:
-        return Verdict(message=f"the SparkApplication is {_told(current)}" if name else _UNSEEN)
+        return Verdict(message=f"the SparkApplication is {_message(current)}" if name else _UNSEEN)
     history = sorted((status.get("stateTransitionHistory") or {}).items(), key=lambda item: int(item[0]), reverse=True)
     last = next((state for _, state in history if state.get("currentStateSummary") in _DECISIVE), current)
     return Verdict(
-        ended=True, message=f"the SparkApplication is {_told(last)}", finished=_seconds(last.get("lastTransitionTime"))
+        ended=True,
+        message=f"the SparkApplication is {_message(last)}",
+        finished=_seconds(last.get("lastTransitionTime")),
     )
 
 
-def _told(state: Mapping[str, Any]) -> str:
+def _message(state: Mapping[str, Any]) -> str:
     said = state.get("message")
     return f"{state['currentStateSummary']}{f': {said}' if said else ''}"
 

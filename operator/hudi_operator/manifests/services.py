@@ -96,13 +96,13 @@ def maintenance_of(spec: HudiTableSpec, *, disabled: bool = False) -> tuple[Serv
         ServiceType.ARCHIVING: (spec.maintenance.archiving.mode, _archiving(spec)),
     }
     return tuple(
-        ServiceWork(kind, options={**options, **_given(spec, options)})
+        ServiceWork(kind, options={**options, **_table_options(spec, options)})
         for kind, (mode, options) in auto.items()
         if disabled or mode is ServiceMode.AUTO
     )
 
 
-def _given(spec: HudiTableSpec, options: Mapping[str, str]) -> dict[str, str]:
+def _table_options(spec: HudiTableSpec, options: Mapping[str, str]) -> dict[str, str]:
     """What the table's own `options` say of these keys: they win, as they do over `files`."""
     found = renamed(spec.options)
     return {key: found[key] for key in options if key in found}
@@ -117,7 +117,7 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
             return _cleaning(spec, table)
         case ServiceType.ARCHIVING:
             if spec.archiving is None:
-                return {**_archiving(table), **_given(table, _archiving(table))}
+                return {**_archiving(table), **_table_options(table, _archiving(table))}
             return _keep(table, spec.archiving)
         case ServiceType.REPAIR:
             return _repair(spec.repair) if spec.repair is not None else {}
@@ -169,7 +169,7 @@ def _cleaning(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
     section = spec.cleaning
     if section is None:
         kept = _keep_commits(table.maintenance.cleaning.keep_commits)
-        return {**kept, **_given(table, kept)}
+        return {**kept, **_table_options(table, kept)}
     if section.keep_commits is not None:
         return _keep_commits(section.keep_commits)
     if section.keep_hours is not None:

@@ -131,6 +131,6 @@ def _status(desired: DesiredTable, course: _Course, runs: tuple[RunStatus, ...],
     return replace(
         desired.status,
         observed_generation=desired.identity.generation,
-        conditions=conditions.settle(findings, desired.status.conditions, desired.identity.generation, now),
+        conditions=conditions.conditions_of(findings, desired.status.conditions, desired.identity.generation, now),
         runs=tuple(replace(run, plan=None, index=None) for run in (*course.launched, *runs)[: report.RUNS_MAX]),
     )

@@ -262,7 +262,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     findings += conditions.shared(observed.sharers)
     return HudiTableStatus(
         observed_generation=desired.identity.generation,
-        conditions=conditions.settle(findings, before.conditions, desired.identity.generation, now),
+        conditions=conditions.conditions_of(findings, before.conditions, desired.identity.generation, now),
         timeline=before.timeline if unseen else report.timeline(table, before.timeline),
         data=before.data if unseen else report.data(spec, table),
         index=before.index if unseen or desired.errors else index.known(before.index, observed.measured, table),

@@ -72,7 +72,7 @@ class Given:
         return boolean(name, self.own[name]) if name in self.own else default
 
 
-def given_options(options: Mapping[str, str]) -> Given:
+def format_options(options: Mapping[str, str]) -> Given:
     """Sort and check what Spark hands over. Raises InvalidOptionError that names an unknown option and the nearest known one."""
     own: dict[str, str] = {}
     hudi: dict[str, str] = {}

@@ -35,7 +35,7 @@ def hand_over_modes(writer: type[Any]) -> None:
         self: Any, path: str | None = None, format: str | None = None, mode: str | None = None,  # noqa: A002 - Spark's names
         partitionBy: str | list[str] | None = None, **options: Any,  # noqa: N803
     ) -> None:  # fmt: skip
-        source, chosen = _told(self)
+        source, chosen = _source_and_mode(self)
         wanted = (mode or chosen).lower()
         if (format or source).lower() in NAMES and wanted in _HANDED_OVER:
             self.option("saveMode", _HANDED_OVER[wanted])
@@ -49,7 +49,7 @@ def hand_over_modes(writer: type[Any]) -> None:
 
     @functools.wraps(plain_table)
     def save_as_table(self: Any, name: str, format: str | None = None, *given: Any, **more: Any) -> None:  # noqa: A002
-        if (format or _told(self)[0]).lower() in NAMES:
+        if (format or _source_and_mode(self)[0]).lower() in NAMES:
             raise InvalidRequestError(NO_CATALOG)
         plain_table(self, name, format, *given, **more)
 
@@ -57,7 +57,7 @@ def hand_over_modes(writer: type[Any]) -> None:
     writer.save, writer.saveAsTable = save, save_as_table
 
 
-def _told(writer: Any) -> tuple[str, str]:
+def _source_and_mode(writer: Any) -> tuple[str, str]:
     """(source, mode) that a writer has been told, `default` where it has not."""
     plan = getattr(writer, "_write", None)
     if plan is not None:

@@ -21,7 +21,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import Given, ReadAsked, given_options
+from hudi_spark.datasource.format_options import Given, ReadAsked, format_options
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
@@ -47,7 +47,7 @@ class HudiDataSource(ds.DataSource):
 
     def schema(self) -> StructType:
         """The schema of the result: of today, or of the moment that a batch asks for."""
-        given = given_options(self.options)
+        given = format_options(self.options)
         asked = ReadAsked.of(given)
         if asked.query == "snapshot":
             # Spark asks for the schema before it says whether it reads a batch or a stream, which is told where to begin.
@@ -56,7 +56,7 @@ class HudiDataSource(ds.DataSource):
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
         """A reader of what the options ask for, in the columns of `schema`."""
-        given = given_options(self.options)
+        given = format_options(self.options)
         asked = ReadAsked.of(given)
         return PushingReader(given, asked, schema) if asked.pushes else SnapshotReader(given, asked, schema)
 
@@ -66,13 +66,13 @@ class HudiDataSource(ds.DataSource):
             from hudi_spark.datasource.stream_reads import HudiStreamReader
         except ImportError as error:
             raise InvalidRequestError("readStream.format('hudi') needs Spark 4.2 or newer") from error
-        given = given_options(self.options)
+        given = format_options(self.options)
         asked = ReadAsked.of(given, streaming=True)
         return HudiStreamReader(asked, schema, table_of(given, asked))
 
     def writer(self, schema: StructType, overwrite: bool) -> ds.DataSourceWriter:
         """A writer of any number of rows, which commits them once."""
-        return RowsWriter(given_options(self.options), schema, overwrite)
+        return RowsWriter(format_options(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802 - Spark's name
         """A writer of micro-batches, each committed once. Raises InvalidRequestError on Spark before 4.1."""
@@ -80,7 +80,7 @@ class HudiDataSource(ds.DataSource):
             from hudi_spark.datasource.stream_writes import BatchWriter
         except ImportError as error:
             raise InvalidRequestError("writeStream.format('hudi') needs Spark 4.1 or newer") from error
-        return BatchWriter(given_options(self.options), schema, overwrite)
+        return BatchWriter(format_options(self.options), schema, overwrite)
 
 
 class LongNamedSource(HudiDataSource):

@@ -33,7 +33,7 @@ from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
 from hudi_table.read.filter.predicates import Filter
-from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, settled_commits
+from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, stable_commits
 from hudi_table.read.plan import NAMED_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
@@ -85,7 +85,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """The last write of the next batch; `start` if there is none. The first batch from the earliest is one snapshot."""
         begin = comparable_time(start[INSTANT])
-        known = [commit.time for commit in settled_commits(load_timeline(self._handle.open()))]
+        known = [commit.time for commit in stable_commits(load_timeline(self._handle.open()))]
         upto = "" if self._target is None else comparable_time(self._target)
         new = [
             time for time in known
@@ -132,7 +132,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _newest(ctx: TableContext) -> str:
-    commits = settled_commits(load_timeline(ctx))
+    commits = stable_commits(load_timeline(ctx))
     return commits[-1].time if commits else ""
 
 

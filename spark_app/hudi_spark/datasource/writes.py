@@ -31,7 +31,7 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.options.known import admit
-from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_asked
+from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE, Operation, operation_option
 from hudi_table.model.table.index_properties import names_in
 from hudi_table.services.inline import check_inline
 from hudi_table.table.rows.staged import discard_staged, stage_rows, staged_rows, sweep_staged
@@ -79,7 +79,7 @@ class AskedWrite:
         if narrowed:
             raise InvalidRequestError(f"the option {narrowed[0]} makes this a view of a part: write without it")
         name = given.one_of("the operation", own=given.own.get("operation"), hudi=given.hudi.get(OPERATION))
-        operation = parse_operation((name or operation_asked(None, given.hudi)).strip().lower())
+        operation = parse_operation((name or operation_option(None, given.hudi)).strip().lower())
         mode = _mode(given.own.get("savemode"), overwrite)
         options = {key: value for key, value in given.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
         if mode == "overwrite":

@@ -15,7 +15,7 @@ from hudi_table.arguments import OperationName
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
 from hudi_table.model.job.jobspec import JobSpec
-from hudi_table.services.file_ingest import current_checkpoint, list_source, settled
+from hudi_table.services.file_ingest import current_checkpoint, list_source, store_digests
 from hudi_table.services.select_check import check_select
 from hudi_table.table.store.opening import open_storage
 
@@ -63,7 +63,7 @@ def next_batch(spec: JobSpec, table: HudiTable | None) -> Batch | None:
     checkpoint = advance(before, name, spec.attempt, files, listing)
     if table is not None:
         # The first commit of a table holds all of it: before it nothing may lie there.
-        checkpoint = settled(table.context, name, before, checkpoint)
+        checkpoint = store_digests(table.context, name, before, checkpoint)
     return Batch(
         path=path,
         format=str(source["format"]),

@@ -76,7 +76,7 @@ def _write(
     rows = transformed(spark, source_frame(spark, spec, batch), batch.sql)
     tasks = spark.sparkContext.defaultParallelism
     progress.say(f"{batch.operation} into {spec.table['location']} on Spark, {tasks} tasks at once")
-    with target_of(spec, table, arrow_schema(rows)) as target, _told(spark, progress):
+    with target_of(spec, table, arrow_schema(rows)) as target, _report_tasks(spark, progress):
         return hudi_spark.write(
             rows,
             target,
@@ -88,7 +88,7 @@ def _write(
 
 
 @contextmanager
-def _told(spark: SparkSession, progress: Progress) -> Iterator[None]:
+def _report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
     """Tells every few seconds which part of Spark's tasks is done."""
     done = threading.Event()
 

@@ -76,7 +76,7 @@ def filtered_keys(
     )
     together = filters.at_once > 1
     if together:
-        pairs = _asked_together(pairs, slices, handle, filters)
+        pairs = _requested_together(pairs, slices, handle, filters)
     left = None if together else filters
 
     def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -99,7 +99,9 @@ def _by_slot(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield number, batch.filter(pc.equal(batch.column(0), number))
 
 
-def _asked_together(pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, filters: Filters) -> DataFrame:
+def _requested_together(
+    pairs: DataFrame, slices: Sequence[FileSlice], handle: TableHandle, filters: Filters
+) -> DataFrame:
     """The pairs with what filters tell of them, those of neighbouring files asked by one task. Pairs that a filter rules out
     are left out, but of a slice with logs, which may hold the key."""
     wanted, at_once = to_arrow_schema(_ASKED), filters.at_once

@@ -37,7 +37,7 @@ _GONE = "_lakeops_gone"
 _SHARD = "_lakeops_shard"
 
 
-def asked_places(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
+def lookup_locations(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
     """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
     where they were. Rows that the index ignores are left out."""
     prepared = attempt.prepared

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from hudi_spark.routing import key_columns
 from hudi_spark.routing.bloom_lookup import filtered_keys
 from hudi_spark.routing.composite_keys import doubts, refuse_doubts
-from hudi_spark.routing.index_lookup import asked_places
+from hudi_spark.routing.index_lookup import lookup_locations
 from hudi_spark.routing.insert_duplicates import unstored
 from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
@@ -175,7 +175,7 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
     asked = prepared.index.as_of(attempt.ctx, attempt.timeline).in_tasks(sorted(counted.counts))
     if asked.search is None:
-        return asked_places(rows, _searched(counted, attempt), attempt, asked)
+        return lookup_locations(rows, _searched(counted, attempt), attempt, asked)
     stored = _stored(rows, counted, attempt, asked.search)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)

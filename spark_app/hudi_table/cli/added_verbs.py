@@ -54,7 +54,7 @@ class AddedVerb:
     @property
     def install(self) -> str:
         """The command that installs its extra."""
-        return f"pip install '{_told(self.metadata, 'Name')[0]}[{self.extra}]'"
+        return f"pip install '{_metadata_values(self.metadata, 'Name')[0]}[{self.extra}]'"
 
     def load(self) -> Callable[..., Any]:
         """The function. Raises what its import raises."""
@@ -100,7 +100,7 @@ def _read(folder: str, name: str) -> str:
         return ""
 
 
-def _told(folder: str, field: str) -> list[str]:
+def _metadata_values(folder: str, field: str) -> list[str]:
     """The values of a field of a package's METADATA."""
     head = f"{field}: "
     return [line.removeprefix(head) for line in _read(folder, "METADATA").splitlines() if line.startswith(head)]
@@ -109,7 +109,7 @@ def _told(folder: str, field: str) -> list[str]:
 def _missing(folder: str, extra: str) -> list[str]:
     wanted = [
         _NAME.match(needed)[0]  # type: ignore[index]
-        for needed in _told(folder, "Requires-Dist")
+        for needed in _metadata_values(folder, "Requires-Dist")
         if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", needed)
     ]
     there = {_plain(os.path.basename(path).partition("-")[0]) for path in _metadata_folders()}

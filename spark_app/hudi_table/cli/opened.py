@@ -18,7 +18,7 @@ def opened(args: argparse.Namespace) -> HudiTable:
     return open_table(args.base, storage_options=storage_options(args.storage))
 
 
-def given_options(given: list[str]) -> dict[str, str]:
+def option_arguments(given: list[str]) -> dict[str, str]:
     """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
     found = {}
     for text in given:

@@ -48,18 +48,18 @@ def normalise(schema: pa.Schema, *, known: pa.Schema | None = None) -> pa.Schema
     unit or zone, bytes of a fixed size, a type that only other writers use. Raises InvalidSchemaError that names every
     column of a type that cannot be held.
     """
-    settled = {} if known is None else {field.name: field for field in map(_settler(known), schema) if field}
+    chosen = {} if known is None else {field.name: field for field in map(_type_chooser(known), schema) if field}
     faults = unsupported_columns(
-        pa.schema([pa.field(field.name, pa.string()) if field.name in settled else field for field in schema])
+        pa.schema([pa.field(field.name, pa.string()) if field.name in chosen else field for field in schema])
     )
     if faults:
         listed = "; ".join(f"column '{name}' {reason}" for name, reason in faults)
         raise InvalidSchemaError(f"A Hudi table cannot hold this schema: {listed}.")
-    return pa.schema([settled.get(field.name) or normal_field(field) for field in schema])
+    return pa.schema([chosen.get(field.name) or normal_field(field) for field in schema])
 
 
-def _settler(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
-    def settle(field: pa.Field) -> pa.Field | None:
+def _type_chooser(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
+    def choose(field: pa.Field) -> pa.Field | None:
         position = known.get_field_index(field.name)
         if position < 0:
             return None
@@ -68,7 +68,7 @@ def _settler(known: pa.Schema) -> Callable[[pa.Field], pa.Field | None]:
         same = kind == have or pt.is_null(kind) or timestamps or (_is_bytes(kind) and _is_bytes(have))
         return pa.field(field.name, have, field.nullable) if same else None
 
-    return settle
+    return choose
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -20,7 +20,7 @@ from hudi_table.errors import InvariantError
 from hudi_table.index.bucket_signs import refuse_buckets, refuse_rings
 from hudi_table.index.filters import Filters
 from hudi_table.metadata.record_index.lookup import RecordShards
-from hudi_table.model.timeline.touches import file_touch
+from hudi_table.model.timeline.conflict_keys import file_conflict_key
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine, Storage
@@ -229,7 +229,7 @@ class Index(ABC):
     def conflict_key(self, partition: str, file_id: str, *, exists: bool) -> str | None:
         """What a write of rows into a file group touches, by which two writers beside each other meet; None for a new group of an
         index that looks keys up: writers of the same new key meet in the key, and in nothing else."""
-        return file_touch(partition, file_id) if exists or not self.reads_snapshot else None
+        return file_conflict_key(partition, file_id) if exists or not self.reads_snapshot else None
 
     def change(
         self,

@@ -64,9 +64,9 @@ def custom_index(config: TableConfig, spec: IndexSpec) -> CustomIndex:
     if len(found) > 1:
         offers = ", ".join(sorted(entry.value for entry in found))
         raise InvalidOptionError(f"several packages offer an index {name!r}: {offers}; remove all but one")
-    factory = _asked(name, "cannot be loaded", found[0].load)
-    inner = _asked(name, "does not take this table", lambda: factory(config, dict(spec.settings)))
-    is_global = _asked(name, "does not say whether it is global", lambda: inner.is_global)
+    factory = _call_custom(name, "cannot be loaded", found[0].load)
+    inner = _call_custom(name, "does not take this table", lambda: factory(config, dict(spec.settings)))
+    is_global = _call_custom(name, "does not say whether it is global", lambda: inner.is_global)
     return CustomIndex(name, inner, bool(is_global))
 
 
@@ -93,7 +93,7 @@ class CustomIndex(LookedUp):
         """What the package's index answers. Raises InvalidRequestError if that cannot be, and what it raises itself."""
         if lookup is None:
             raise InvariantError(f"the index {self.name!r} was asked to route without a snapshot")
-        routed = _asked(self.name, "failed", lambda: self.inner.route(keys, lookup))
+        routed = _call_custom(self.name, "failed", lambda: self.inner.route(keys, lookup))
         fault = routed_fault(routed, keys, self.groups(lookup.slices))
         if fault:
             raise InvalidRequestError(f"the index {self.name!r} {fault}; nothing was written, mend its package")
@@ -103,14 +103,16 @@ class CustomIndex(LookedUp):
         """Tasks ask what it sends to them."""
         del partitions
         made: Callable[[], KeyIndex] | None = getattr(self.inner, "for_tasks", None)
-        return InTasks(self if made is None else replace(self, inner=_asked(self.name, "cannot travel to tasks", made)))
+        return InTasks(
+            self if made is None else replace(self, inner=_call_custom(self.name, "cannot travel to tasks", made))
+        )
 
     def learn(self, snapshot: Callable[[], Lookup]) -> None:
         """Tell it what the table holds after a commit, if it wants to know."""
         learn: Callable[[Lookup], None] | None = getattr(self.inner, "learn", None)
         if learn is not None:
             lookup = snapshot()
-            _asked(self.name, "failed to take a commit in", lambda: learn(lookup))
+            _call_custom(self.name, "failed to take a commit in", lambda: learn(lookup))
 
 
 def routed_fault(routed: Any, keys: Keys, groups: Mapping[Slot, FileSlice]) -> str:
@@ -152,7 +154,7 @@ def _beyond(values: npt.NDArray[Any], end: int, start: int) -> bool:
     return len(values) > 0 and (int(values.min()) < start or int(values.max()) >= end)
 
 
-def _asked(name: str, what: str, call: Callable[[], T]) -> T:
+def _call_custom(name: str, what: str, call: Callable[[], T]) -> T:
     """What a stranger's code returns. Its errors of this library pass; everything else is an InvalidRequestError."""
     try:
         return call()

@@ -38,8 +38,8 @@ from hudi_table.model.metadata_table import (
 )
 from hudi_table.model.names import HOODIE, METADATA_TABLE, join, parse_log_file
 from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.conflict_keys import metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
-from hudi_table.model.timeline.touches import metadata_touch
 from hudi_table.table.commit.publish import withdraw_if_late
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.rows.log_scan import rows_of
@@ -100,10 +100,10 @@ def _plan(ctx: TableContext) -> bool:
                 txn.withdraw()
                 return False
             requested = Instant(_instant(table, slices, txn.time), Action.COMPACTION, State.REQUESTED)
-            touches = {metadata_touch(item.partition, item.file_id) for item in slices}
+            conflict_keys = {metadata_conflict_key(item.partition, item.file_id) for item in slices}
             # Relative to `.hoodie/`, as every name of an entry.
             name = join(METADATA_TABLE, HOODIE, requested.file_name).removeprefix(f"{HOODIE}/")
-            txn.plan(plan_body(slices), touches | {f"instant:{txn.time}"}, name, compacts_metadata=True)
+            txn.plan(plan_body(slices), conflict_keys | {f"instant:{txn.time}"}, name, compacts_metadata=True)
             return True
     return False
 

@@ -31,7 +31,7 @@ from hudi_table.metadata.bootstrap import Groups, begin, first_logs, planned_gro
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
 from hudi_table.metadata.delta.commit import by_group, publish
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
-from hudi_table.metadata.lifecycle import OF_KEYS, is_built, settle_metadata
+from hudi_table.metadata.lifecycle import OF_KEYS, is_built, resolve_metadata_partitions
 from hudi_table.metadata.record_index.build import recorded_shards, shards_needed
 from hudi_table.metadata.records import Derive
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
@@ -48,8 +48,8 @@ from hudi_table.model.names import METADATA_TABLE, join
 from hudi_table.model.options.write_options import PARTITION_SHARDS
 from hudi_table.model.table.properties import METADATA_DROPPED, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import WriteStat
+from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.model.timeline.touches import METADATA
 from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.commit.transaction import caught_up, planning
 from hudi_table.table.commit.undo import is_decided
@@ -85,7 +85,7 @@ def prepare_metadata(
         if said or ctx.config.metadata_partitions or load_timeline(ctx).has_metadata:
             drop_metadata_table(ctx, "")
         return
-    found = settle_metadata(ctx)
+    found = resolve_metadata_partitions(ctx)
     names = [MetadataPartition.FILES, *(MetadataPartition(name) for name in indexes)]
     if wanted and not set(names) <= set(found.ready):
         build_metadata(ctx, names, limits)
@@ -250,7 +250,7 @@ def _complete(ctx: TableContext, building: Building) -> None:
     report = encode_record("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
     path = timeline_path(building.instant.with_state(State.COMPLETED).file_name)
     with suppress(ObjectExistsError):
-        retry.settle(lambda: ctx.storage.put_if_absent(path, report))
+        retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 
 
 def _parts(

@@ -27,7 +27,7 @@ class MetadataDroppedWarning(UserWarning):
     """The metadata table was switched off; readers list the folders. Building it again mends it."""
 
 
-def settle_metadata(ctx: TableContext) -> Partitions:
+def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
     """Keep it or drop it, as it is. The partitions that a write has to keep."""
     if not ctx.config.metadata_partitions and not _is_there(ctx):
         return Partitions()

@@ -63,7 +63,7 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
         with ctx.storage.open_read(file.path) as source:
             yield read_footer(source, path=file.path).rows
     except HudiError as error:
-        raise _told(ctx, file.partition, error) from error
+        raise _explained(ctx, file.partition, error) from error
 
 
 def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -78,7 +78,7 @@ def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa
         missing = error.path if isinstance(error, ObjectNotFoundError) and not given else None
         left = None if missing is None else _without(ctx, plan, found, missing)
         if left is None:
-            raise _told(ctx, found.partition, error) from error
+            raise _explained(ctx, found.partition, error) from error
     yield from _batches(ctx, plan, left)
 
 
@@ -113,7 +113,7 @@ def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
     return bool(left)
 
 
-def _told(ctx: TableContext, partition: str, error: HudiError) -> HudiError:
+def _explained(ctx: TableContext, partition: str, error: HudiError) -> HudiError:
     """The error, which says the table; for a file that is not there, why it is not."""
     if isinstance(error, ObjectNotFoundError):
         return gone(ctx, partition, error.path or "")

@@ -75,7 +75,7 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     )
 
 
-def settled_commits(timeline: Timeline) -> tuple[Instant, ...]:
+def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
     """The completed writes older than every pending one, oldest first: none that completes later can come before the last of
     them. Pending compactions hold nothing up, for rows keep their commit times in them."""
     pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError
-from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, find, key_of, settle, settled_path
+from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, digest_file_of, find, key_of, with_digest_file
 from hudi_table.model.names import INGEST
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.commit.publish import materialise_predecessors
@@ -63,7 +63,7 @@ def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[st
 
 
 def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint:
-    """The checkpoint of a commit's text, with the digests that have settled. Raises CorruptTableError if it is damaged."""
+    """The checkpoint of a commit's text, with those of its digest file. Raises CorruptTableError if it is damaged."""
 
     def load(path: str) -> bytes:
         try:
@@ -81,22 +81,24 @@ def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Che
     return found
 
 
-def settled(ctx: TableContext, ingest: str, before: Checkpoint | None, checkpoint: Checkpoint) -> Checkpoint:
+def store_digests(ctx: TableContext, ingest: str, before: Checkpoint | None, checkpoint: Checkpoint) -> Checkpoint:
     """The checkpoint as the next commit is to hold it: small, what is too much for a commit in a file that is there already.
 
     Files of digests that no commit of the timeline names any more, nor `before`, are swept then.
     """
-    found = settle(checkpoint, ingest)
+    found = with_digest_file(checkpoint, ingest)
     if found is None:
         return checkpoint
     wanted, data = found
-    assert wanted.settled is not None
+    assert wanted.digest_file is not None
     try:
-        ctx.storage.put_if_absent(wanted.settled.path, data)
+        ctx.storage.put_if_absent(wanted.digest_file.path, data)
     except ObjectExistsError:
         # Its name says what it holds.
-        ctx.storage.put(wanted.settled.path, data)
-    _sweep(ctx, ingest, {s.path for each in (before, wanted) if each is not None and (s := each.settled) is not None})
+        ctx.storage.put(wanted.digest_file.path, data)
+    _sweep(
+        ctx, ingest, {s.path for each in (before, wanted) if each is not None and (s := each.digest_file) is not None}
+    )
     return wanted
 
 
@@ -110,6 +112,6 @@ def _sweep(ctx: TableContext, ingest: str, kept: set[str]) -> None:
         return
     for instant in load_timeline(ctx).commits:
         text = commit_metadata(ctx, instant).extra_metadata.get(key_of(ingest))
-        old.discard((settled_path(text) if text is not None else None) or "")
+        old.discard((digest_file_of(text) if text is not None else None) or "")
     for path in sorted(old):
         ctx.storage.delete(path)

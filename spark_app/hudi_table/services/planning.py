@@ -37,7 +37,7 @@ class Draft:
     timeline file, if it is not the requested file of the plan's instant."""
 
     body: bytes
-    touches: frozenset[str]
+    conflict_keys: frozenset[str]
     plan: ServicePlan
     name: str = ""
 
@@ -158,5 +158,5 @@ def _attempt(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan |
         if draft is None:
             txn.withdraw()
             return None
-        txn.plan(draft.body, draft.touches | {f"instant:{txn.time}"}, draft.name)
+        txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.name)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))

@@ -15,8 +15,8 @@ from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundE
 from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.conflict_keys import CLEANING
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
-from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups

@@ -16,7 +16,7 @@ from hudi_table.index.key_hashes import key_hashes
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.write_options import Operation, SortMode
 from hudi_table.model.table.config import TableType
-from hudi_table.model.timeline import touches
+from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, parse_instant_time
 from hudi_table.table.commit.pending_plans import Groups, clustered_groups, refuse_while_resizing
@@ -160,8 +160,11 @@ class Attempt:
             replaced=self.replaced,
         )
         is_global = self.prepared.index.is_global
-        whole = {touches.partition_touch(touches.GLOBAL_KEYS if is_global else partition) for partition in filled}
-        self.txn.commit(metadata, self._touches(inserted) | whole)
+        whole = {
+            conflict_keys.partition_conflict_key(conflict_keys.GLOBAL_KEYS if is_global else partition)
+            for partition in filled
+        }
+        self.txn.commit(metadata, self._conflict_keys(inserted) | whole)
         return metadata
 
     def give_up(self, error: BaseException | None) -> None:
@@ -221,21 +224,21 @@ class Attempt:
         measured = measured_row_size(commit_metadata(self.ctx, instant) for instant in newest)
         return row_size(measured, arrow_bytes, rows, self.prepared.options)
 
-    def _touches(self, inserted: Iterable[tuple[str, pa.Array]]) -> set[str]:
+    def _conflict_keys(self, inserted: Iterable[tuple[str, pa.Array]]) -> set[str]:
         # Touching nothing would meet nothing, not even a change of the schema.
         found = {f"instant:{self.instant}"}
         if self.batch:
             found.add(f"batch:{self.batch}")
         if self.prepared.changed or self.prepared.operation is Operation.INSERT_OVERWRITE_TABLE:
-            found.add(touches.TABLE)
+            found.add(conflict_keys.TABLE)
         for partition in self.replaced or ():
-            found.add(touches.partition_touch(partition))
+            found.add(conflict_keys.partition_conflict_key(partition))
         for task in (item.task for item in self.planned):
             exists = task.base_path is not None or task.log is not None
             key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)
             if key is not None:
                 found.add(key)
-        return found | key_touches(inserted, is_global=self.prepared.index.is_global)
+        return found | conflict_keys_of_records(inserted, is_global=self.prepared.index.is_global)
 
 
 def placing_as_of(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> Prepared:
@@ -281,20 +284,20 @@ def _check_unchanged(ctx: TableContext, prepared: Prepared, txn: Transaction) ->
         )
 
 
-def key_touches(inserted: Iterable[tuple[str, pa.Array]], *, is_global: bool) -> set[str]:
+def conflict_keys_of_records(inserted: Iterable[tuple[str, pa.Array]], *, is_global: bool) -> set[str]:
     """Conflict keys of inserted record keys: their hashes, or the whole partition above the limit."""
     hashes: dict[str, set[int]] = {}
     for partition, keys in inserted:
-        place = touches.GLOBAL_KEYS if is_global else partition
+        place = conflict_keys.GLOBAL_KEYS if is_global else partition
         known = hashes.setdefault(place, set())
-        if len(known) <= touches.KEY_LIMIT:
-            known.update(key_hashes(keys.slice(0, touches.KEY_LIMIT + 1)).tolist())
+        if len(known) <= conflict_keys.KEY_LIMIT:
+            known.update(key_hashes(keys.slice(0, conflict_keys.KEY_LIMIT + 1)).tolist())
     found: set[str] = set()
     for place, known in hashes.items():
-        if len(known) > touches.KEY_LIMIT:
-            found.add(touches.partition_touch(place))
+        if len(known) > conflict_keys.KEY_LIMIT:
+            found.add(conflict_keys.partition_conflict_key(place))
         else:
-            found.update(touches.key_touch(place, number) for number in known)
+            found.update(conflict_keys.record_conflict_key(place, number) for number in known)
     return found
 
 

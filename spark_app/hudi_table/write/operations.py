@@ -24,10 +24,10 @@ from hudi_table.errors import (
 )
 from hudi_table.index.base import Lookup
 from hudi_table.model.options.known import admit
-from hudi_table.model.options.write_options import Operation, SortMode, operation_asked
+from hudi_table.model.options.write_options import Operation, SortMode, operation_option
 from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
-from hudi_table.model.timeline.touches import KEY_LIMIT
+from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.commit.undo import finish_undos
@@ -35,7 +35,7 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.relisting import Looks, looks_again
@@ -53,7 +53,7 @@ from hudi_table.write.checks.table_state import (
 from hudi_table.write.handles.base_file import write_file_group
 from hudi_table.write.incoming import Taken
 from hudi_table.write.insert_duplicates import unstored_keys, without_stored
-from hudi_table.write.keygen.key_encoding import settle_key_encoding
+from hudi_table.write.keygen.key_encoding import resolve_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.workload import PlannedTask
@@ -146,7 +146,7 @@ def check(
     ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline
 ) -> tuple[pa.RecordBatchReader | None, Prepared]:
     """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
-    operation = parse_operation(operation_asked(request.operation, request.options))
+    operation = parse_operation(operation_option(request.operation, request.options))
     if request.max_memory < 1:
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
     refuse_lost(ctx)
@@ -158,9 +158,9 @@ def check(
     elif finish_undos(ctx, timeline):
         timeline = load_timeline(ctx)
     refuse_while_resizing(ctx, timeline)
-    settle_buckets(ctx, timeline)
+    sync_bucket_properties(ctx, timeline)
     check_renames(ctx, timeline)
-    settle_key_encoding(ctx, timeline, request.options)
+    resolve_key_encoding(ctx, timeline, request.options)
     stored = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:
         if data is not None:

@@ -12,7 +12,7 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, advance, key_of, waiting
-from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, settled
+from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, store_digests
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage
@@ -86,7 +86,7 @@ def test_digests_settle_in_a_file_that_commits_name_and_what_none_names_is_swept
     for number in range(3):
         listed(tmp_path, f"{number}-a", f"{number}-b")
         files = list_source(open_storage(f"file://{tmp_path}/in"))
-        wanted = settled(ctx, "feed", before, advance(before, "feed", "one", files, files))
+        wanted = store_digests(ctx, "feed", before, advance(before, "feed", "one", files, files))
         table.upsert(ROWS, extra_metadata={key_of("feed"): wanted.to_text()})
         before = current_checkpoint(ctx, "feed")
         assert before == wanted

@@ -15,7 +15,7 @@ from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.planning import Draft, publish
 from hudi_table.table.commit import recovery
-from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.commit.pending_plans import clustered_groups, held_groups
 from hudi_table.table.commit.rollback import rollback_plan
 from hudi_table.table.commit.transaction import begin, resume
@@ -57,8 +57,10 @@ def plan_clustering(table: HudiTable, partition: str) -> Instant:
     def choose(view: FileSystemView) -> Draft:
         chosen = tuple(planned(item) for item in view.latest_slices([partition]))
         plan = ClusteringPlan((ClusteringGroup(chosen, 1),), "SparkSortAndSizeExecutionStrategy")
-        touches = group_touches((item.partition, item.file_id) for item in chosen)
-        return Draft(clustering_body(table.context, plan), touches, ServicePlan(ServiceType.CLUSTERING, "asked for"))
+        conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in chosen)
+        return Draft(
+            clustering_body(table.context, plan), conflict_keys, ServicePlan(ServiceType.CLUSTERING, "asked for")
+        )
 
     published = publish(table.context, Action.REPLACE_COMMIT, choose)
     assert published is not None

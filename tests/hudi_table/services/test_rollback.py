@@ -15,8 +15,8 @@ from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidRequestError, WriteAbortedError, WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.conflict_keys import file_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.model.timeline.touches import file_touch
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.services.restoring.plan import rollback_choice
@@ -187,7 +187,7 @@ def test_a_write_that_began_before_a_rollback_conflicts_with_it_and_succeeds_whe
     txn.inflight()
     aged(table).rollback(newest(table))
     with pytest.raises(WriteConflictError):
-        txn._decide(Kind.COMMIT, Claimed((file_touch("z", "f"),)), f"{txn.time}.commit", b"{}")
+        txn._decide(Kind.COMMIT, Claimed((file_conflict_key("z", "f"),)), f"{txn.time}.commit", b"{}")
     txn.abort()
     assert contents(table) == FIRST
 

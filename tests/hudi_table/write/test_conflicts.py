@@ -16,9 +16,9 @@ import pytest
 
 from hudi_table.api import CommitResult, HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.timeline.touches import KEY_LIMIT, meet
+from hudi_table.model.timeline.conflict_keys import KEY_LIMIT, meet
 from hudi_table.table.engine.local_engine import LocalEngine
-from hudi_table.write.attempt import key_touches
+from hudi_table.write.attempt import conflict_keys_of_records
 from tests.support.written import INDEXES, contents, new_table, rows
 
 T = TypeVar("T")
@@ -176,15 +176,15 @@ def test_a_pending_log_of_a_later_write_hides_nothing_of_an_earlier_one(table: H
 
 
 def test_many_inserted_keys_touch_their_whole_partition() -> None:
-    few = key_touches([("p", pa.array(["a", "b"])), ("q", pa.array(["a"]))], is_global=False)
-    many = key_touches([("p", pa.array([str(i) for i in range(KEY_LIMIT + 1)]))], is_global=False)
+    few = conflict_keys_of_records([("p", pa.array(["a", "b"])), ("q", pa.array(["a"]))], is_global=False)
+    many = conflict_keys_of_records([("p", pa.array([str(i) for i in range(KEY_LIMIT + 1)]))], is_global=False)
     assert len(few) == 3
     assert len(many) == 1
     assert meet(few, many)
-    assert not meet(many, key_touches([("q", pa.array(["a"]))], is_global=False))
+    assert not meet(many, conflict_keys_of_records([("q", pa.array(["a"]))], is_global=False))
 
 
 def test_keys_of_a_global_index_meet_across_partitions() -> None:
-    left, right = (key_touches([(partition, pa.array(["a"]))], is_global=True) for partition in "pq")
+    left, right = (conflict_keys_of_records([(partition, pa.array(["a"]))], is_global=True) for partition in "pq")
     assert meet(left, right)
-    assert not meet(*(key_touches([(partition, pa.array(["a"]))], is_global=False) for partition in "pq"))
+    assert not meet(*(conflict_keys_of_records([(partition, pa.array(["a"]))], is_global=False) for partition in "pq"))

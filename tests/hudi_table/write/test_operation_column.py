@@ -128,7 +128,7 @@ def test_a_filter_by_the_operation_finds_rows_beside_statistics(tmp_path: Path) 
     assert found["id"].to_pylist() == ["a"]
 
 
-def told_of(table: HudiTable) -> dict[str, str | None]:
+def status_line(table: HudiTable) -> dict[str, str | None]:
     found = table.scan(columns=["id", OPERATION_COLUMN]).to_arrow()
     return dict(zip(found["id"].to_pylist(), found[OPERATION_COLUMN].to_pylist(), strict=True))
 
@@ -151,7 +151,7 @@ def test_clustering_keeps_every_row_and_the_column_only_if_it_is_told_to(
     ]
     assert [OPERATION_COLUMN in names for names in newest] == [bool(given)]
     logged = {"a": "U"} if given and type_ is TableType.MERGE_ON_READ else {}
-    assert told_of(table) == dict.fromkeys("abcde") | logged
+    assert status_line(table) == dict.fromkeys("abcde") | logged
 
 
 @pytest.mark.parametrize("type_", list(TableType))
@@ -168,5 +168,5 @@ def test_a_new_column_comes_beside_that_of_the_operation(tmp_path: Path, type_: 
     ]  # fmt: skip
     if type_ is TableType.MERGE_ON_READ:
         assert table.compact(WITH, force=True)
-        assert told_of(table) == {"a": "U", "b": None, "c": None, "d": None}
+        assert status_line(table) == {"a": "U", "b": None, "c": None, "d": None}
     assert table.scan(columns=["id", "more"], filter="more = 7").to_arrow()["id"].to_pylist() == ["a"]

@@ -82,7 +82,7 @@ def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Docume
         found: Document | None = None
         try:
             found = cluster.service(name)
-            said = told_of(found)
+            said = status_line(found)
         except HudiError as error:
             if not error.retryable:
                 raise
@@ -98,7 +98,7 @@ def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Docume
         clock.sleep(POLL_SECONDS)
 
 
-def told_of(service: Document) -> str:
+def status_line(service: Document) -> str:
     """Where a TableService is, in one line."""
     phase = documents.status_of(service).get("phase")
     if not documents.is_seen(service) or phase is None:

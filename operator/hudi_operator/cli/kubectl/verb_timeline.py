@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 def instants(table: Document, services: list[Document], now: datetime) -> list[dict[str, Any]]:
     """What the status knows of the timeline, newest first."""
     found: dict[tuple[str, str | None], dict[str, Any]] = {}
-    for instant, action, state, run in _told(table, services):
+    for instant, action, state, run in _instants(table, services):
         # A savepoint bears the instant of the write that it keeps.
         row = found.setdefault(
             (instant, action), {"instant": instant, "action": action, "state": "completed", "work": None, "run": None}
@@ -69,7 +69,7 @@ def instants(table: Document, services: list[Document], now: datetime) -> list[d
     return sorted(found.values(), key=lambda row: (str(row["instant"]), str(row["action"])), reverse=True)
 
 
-def _told(table: Document, services: list[Document]) -> Iterator[tuple[str, str | None, str | None, Document]]:
+def _instants(table: Document, services: list[Document]) -> Iterator[tuple[str, str | None, str | None, Document]]:
     """(instant, action, state, run) as far as each part of the status knows them."""
     status = documents.status_of(table)
     timeline = status.get("timeline") or {}

@@ -74,8 +74,8 @@ def merged(
     gone = {run.name for run in recorded if run.phase == "Running"} - {run.name for run in launched}
     for name in gone:
         runs[name] = replace(runs[name], phase="Lost")
-    settled = [_by_timeline(run, table) for run in runs.values()]
-    return tuple(sorted(settled, key=lambda r: (r.started or "", r.attempt, r.name), reverse=True))
+    runs_of_table = [_by_timeline(run, table) for run in runs.values()]
+    return tuple(sorted(runs_of_table, key=lambda r: (r.started or "", r.attempt, r.name), reverse=True))
 
 
 def _with_hindrance(run: RunStatus, before: RunStatus | None) -> RunStatus:

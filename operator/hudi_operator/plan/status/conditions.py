@@ -35,7 +35,7 @@ class Finding:
     message: str
 
 
-def settle(
+def conditions_of(
     findings: Iterable[Finding], previous: tuple[Condition, ...], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """Conditions of findings; the transition time moves only with the status."""

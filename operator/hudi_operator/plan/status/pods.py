@@ -17,7 +17,7 @@ _NO_START = frozenset(
 """Reasons of events by which scheduler and kubelet say that a pod does not start; a sandbox that cannot be made is told nowhere else."""
 
 
-def told_of_starts(events: Iterable[Document]) -> dict[str, Document]:
+def start_events(events: Iterable[Document]) -> dict[str, Document]:
     """The newest event of each pod, by name, that says why it does not start. `events`: oldest first."""
     found = (event for event in events if (event.get("involvedObject") or {}).get("kind") == "Pod")
     return {str(event["involvedObject"].get("name")): event for event in found if event.get("reason") in _NO_START}

@@ -14,7 +14,7 @@ from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status import events
-from hudi_operator.plan.status.conditions import Finding, settle
+from hudi_operator.plan.status.conditions import Finding, conditions_of
 from hudi_operator.plan.status.progress import Progress, approval
 
 
@@ -51,7 +51,7 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
     return TableServiceStatus(
         observed_generation=generation,
         phase=phase,
-        conditions=settle(findings, before.conditions, generation, now),
+        conditions=conditions_of(findings, before.conditions, generation, now),
         schedule=progress.schedule,
         last_run_time=max([*ends, *([before.last_run_time] if before.last_run_time else [])], default=None),
         plan=progress.plan,

@@ -14,7 +14,7 @@ from typing import Any
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.plan.status import overview
-from hudi_operator.plan.status.pods import is_starting, told_of_starts, troubles
+from hudi_operator.plan.status.pods import is_starting, start_events, troubles
 from hudi_table.model.table.config import IndexType
 
 SEEN_SECONDS_MAX = 60
@@ -182,7 +182,7 @@ def _events_of_pods(table: Document, facts: Facts) -> Iterator[Cause]:
     """What only events tell: a sandbox that cannot be made, a volume that is not there, and why a pod that is gone never ran."""
     pods = {documents.name_of(pod): pod for pod in facts.pods}
     known = {name for name, pod in pods.items() if any(troubles(pod))}
-    for name, event in told_of_starts(facts.events).items():
+    for name, event in start_events(facts.events).items():
         pod = pods.get(name)
         if name in known or (pod is not None and not is_starting(pod)):
             continue

@@ -43,7 +43,7 @@ class LocalRuntime:
     _errors: dict[Key, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cluster = FolderCluster(self.state, self.clock, self._told)
+        self.cluster = FolderCluster(self.state, self.clock, self._print_event)
         self.launcher = LocalLauncher(self.state / "attempts")
 
     def run(self) -> list[Mapping[str, Any]]:
@@ -136,6 +136,6 @@ class LocalRuntime:
             return key.namespace, key.name
         return key.namespace, str(value_at(self.cluster.get(key), ".spec.tableRef.name"))
 
-    def _told(self, key: Key, event: Emit) -> None:
+    def _print_event(self, key: Key, event: Emit) -> None:
         mark = "" if event.type is EventType.NORMAL else "warning: "
         self.say(f"{mark}{key.name}: {event.reason}: {event.message}")

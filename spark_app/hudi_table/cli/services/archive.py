@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.read.output.human import number, size
@@ -28,7 +28,7 @@ _DONE = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or what was done."""
-    service = opened(args).services.archiving(given_options(args.option), force=args.now)
+    service = opened(args).services.archiving(option_arguments(args.option), force=args.now)
     if args.yes:
         found = [_done(result) for result in service.run()]
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
-from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.read.output.human import number, size
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print what waits and what would be planned, or was planned and executed, oldest first."""
-    service = opened(args).services.clustering(given_options(args.option), force=args.now)
+    service = opened(args).services.clustering(option_arguments(args.option), force=args.now)
     found: list[dict[str, Any]] = []
     if args.yes and not args.schedule:
         with bar() as progress:

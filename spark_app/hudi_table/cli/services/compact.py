@@ -7,7 +7,7 @@ from typing import Any
 
 from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
-from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
 from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
@@ -26,7 +26,7 @@ _DONE = {ServiceType.COMPACTION: "compacted", ServiceType.LOG_COMPACTION: "logs 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was planned or executed, oldest first."""
-    services, options = opened(args).services, given_options(args.option)
+    services, options = opened(args).services, option_arguments(args.option)
     logs = args.logs or args.verb == "log-compaction"
     if logs and args.schedule:
         raise InvalidOptionError("--schedule plans compactions of base files; leave --logs out, or --schedule")

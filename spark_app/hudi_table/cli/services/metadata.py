@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.metadata.validate import differences
 from hudi_table.model.table.properties import METADATA_DROPPED
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the partitions after whatever was asked for; findings if the listing is wrong."""
-    table, options = opened(args), given_options(args.option)
+    table, options = opened(args), option_arguments(args.option)
     if args.yes and args.build:
         table.services.indexing(args.index, options).run()
     if args.yes and args.drop:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from hudi_table.cli import exits
-from hudi_table.cli.opened import given_options, opened
+from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.read.output.human import number, size
 
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or carry out what waits or is planned now."""
-    table, options = opened(args), given_options(args.option)
+    table, options = opened(args), option_arguments(args.option)
     details: tuple[str, ...] = ()
     if args.yes:
         done = table.resize_buckets(args.buckets, plan=args.plan, options=options)

@@ -23,7 +23,7 @@ from hudi_table.index.hashing.hash_fields import hash_fields
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.model.table.partition_buckets import Rules, buckets_in, render_rules
-from hudi_table.model.timeline.touches import bucket_touch, file_touch
+from hudi_table.model.timeline.conflict_keys import bucket_conflict_key, file_conflict_key
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.hashing_config import stored_rules
 from hudi_table.table.timeline.timeline import Timeline
@@ -103,7 +103,7 @@ class BucketIndex(Index):
         """The bucket: two writers that fill it first give it other file ids."""
         del exists
         bucket = bucket_of_file_id(file_id)
-        return file_touch(partition, file_id) if bucket is None else bucket_touch(partition, bucket)
+        return file_conflict_key(partition, file_id) if bucket is None else bucket_conflict_key(partition, bucket)
 
     def check_fits(self, ctx: TableContext, timeline: Timeline, *, told: bool) -> None:
         """Refuse other numbers of buckets than those that Hudi stored for the partitions, or by which files were written."""

@@ -65,11 +65,11 @@ def open_postgres(variable: str, namespace: str, secret: str = "") -> Iterator[P
             store = PostgresStore(connection, connection.cursor(), namespace)
             store.prepare()
         except dbapi.Error as error:
-            raise _told(error, variable) from None
+            raise _as_hudi_error(error, variable) from None
         try:
             yield store
         except dbapi.Error as error:
-            raise _told(error, variable) from None
+            raise _as_hudi_error(error, variable) from None
     finally:
         if connection is not None:
             with contextlib.suppress(dbapi.Error):
@@ -105,7 +105,7 @@ class PostgresStore:
         if partitions is not None:
             query += " AND partition_path = ANY ($2::text[])"
             values.append(pa.array([list(partitions)], pa.list_(pa.string())))
-        found = self._asked(query, *values)
+        found = self._fetched(query, *values)
         columns = [found.column(name).to_pylist() for name in ("number", "partition_path", "file_id", "files")]
         return {
             (path, file_id): Recorded(number, tuple(files.split("\n")) if files else ())
@@ -119,7 +119,7 @@ class PostgresStore:
         for start in range(0, len(keys), BATCH_KEYS):
             batch = keys.slice(start, BATCH_KEYS).cast(pa.binary())
             asked = pa.ListArray.from_arrays(pa.array([0, len(batch)], pa.int32()), _fresh(batch))
-            found = self._asked(_FOUND, asked, self._salt())
+            found = self._fetched(_FOUND, asked, self._salt())
             rows.append(found.column("row").to_numpy() + start)
             numbers.append(found.column("slice").to_numpy())
         return np.concatenate(rows), np.concatenate(numbers)
@@ -143,7 +143,7 @@ class PostgresStore:
             "ON CONFLICT DO NOTHING"
         )
         # Locked in one order, so that two who record at once wait for each other and not in a circle.
-        taken = self._asked(
+        taken = self._fetched(
             "WITH held AS (SELECT s.number, c.ord, c.after FROM hudi_index_slices s JOIN hudi_index_changes c "
             "USING (partition_path, file_id) WHERE s.namespace = $1 AND s.files = c.before ORDER BY s.number FOR UPDATE OF s) "
             "UPDATE hudi_index_slices s SET files = held.after FROM held WHERE s.number = held.number "
@@ -162,7 +162,7 @@ class PostgresStore:
         """Take groups out, and their keys."""
         self.connection.commit()
         if numbers:
-            self._asked_nothing("DELETE FROM hudi_index_slices WHERE number = ANY ($1::bigint[])", numbers)
+            self._probed("DELETE FROM hudi_index_slices WHERE number = ANY ($1::bigint[])", numbers)
             self._delete_keys(numbers)
         self.connection.commit()
 
@@ -172,7 +172,7 @@ class PostgresStore:
             "SELECT count(*) AS keys FROM hudi_index_keys WHERE slice IN "
             "(SELECT number FROM hudi_index_slices WHERE namespace = $1)"
         )
-        return int(self._asked(query, pa.array([self.namespace])).column("keys")[0].as_py())
+        return int(self._fetched(query, pa.array([self.namespace])).column("keys")[0].as_py())
 
     def _apply(self, keys: Sequence[tuple[int, pa.Array]], statement: str) -> None:
         """Run a statement over (slice, key) pairs, which go to the server as columns."""
@@ -193,12 +193,12 @@ class PostgresStore:
 
     def _delete_keys(self, numbers: Sequence[int]) -> None:
         if numbers:
-            self._asked_nothing("DELETE FROM hudi_index_keys WHERE slice = ANY ($1::bigint[])", numbers)
+            self._probed("DELETE FROM hudi_index_keys WHERE slice = ANY ($1::bigint[])", numbers)
 
-    def _asked_nothing(self, statement: str, numbers: Sequence[int]) -> None:
+    def _probed(self, statement: str, numbers: Sequence[int]) -> None:
         self.cursor.execute(statement, parameters=_row(pa.array([list(numbers)], pa.list_(pa.int64()))))
 
-    def _asked(self, query: str, *values: pa.Array) -> pa.Table:
+    def _fetched(self, query: str, *values: pa.Array) -> pa.Table:
         self.cursor.execute(query, parameters=_row(*values))
         return self.cursor.fetch_arrow_table()
 
@@ -241,7 +241,7 @@ def _with_limits(given: str) -> str:
     return given + ("&" if "?" in given else "?") + "&".join(added) if added else given
 
 
-def _told(error: Any, variable: str) -> HudiError:
+def _as_hudi_error(error: Any, variable: str) -> HudiError:
     """The error as one of ours. The server's own words are quoted only where they cannot hold a part of the connection string."""
     state = getattr(error, "sqlstate", None) or ""
     text = " ".join(str(error).split())

@@ -12,8 +12,8 @@ from hudi_table.errors import WriteAbortedError
 from hudi_table.metadata.delta.commit import Delta
 from hudi_table.metadata.delta.entries import entries_of_deletion
 from hudi_table.model.timeline.chain import Kind
+from hudi_table.model.timeline.conflict_keys import metadata_delta_conflict_key
 from hudi_table.model.timeline.instants import Instant, State
-from hudi_table.model.timeline.touches import metadata_delta_touch
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.publish import materialise_predecessors
@@ -48,7 +48,7 @@ def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable
         decider = Decider(
             ctx, clean.time, f"clean-{clean.time}", "", tail, right, frozenset(), delta.write_again
         )  # fmt: skip
-        claimed = Claimed((metadata_delta_touch(clean.time),), metadata=written)
+        claimed = Claimed((metadata_delta_conflict_key(clean.time),), metadata=written)
         decider.decide(Kind.PLAN, claimed, inflight.file_name, body(ctx, inflight))
     except WriteAbortedError:
         # Its requested file is gone: the clean was completed and archived by another executor.

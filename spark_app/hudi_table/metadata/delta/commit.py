@@ -30,8 +30,8 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import META_COLUMNS, METADATA_TABLE, join
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.conflict_keys import METADATA, metadata_conflict_key
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.model.timeline.touches import METADATA, metadata_touch
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
 from hudi_table.table.timeline.layout import encode_commit, timeline_path
@@ -54,7 +54,7 @@ class Delta:
     _entries: dict[tuple[MetadataPartition, bool], Sequence[Entries]] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
-        """Write the logs where they belong now. Returns the touches of the plans that would move them.
+        """Write the logs where they belong now. Returns the conflict keys of the plans that would move them.
 
         Raises WriteAbortedError if the instant was taken away, and what the storage raises.
         """
@@ -75,18 +75,20 @@ class Delta:
         self.touched = bool(logs)
         for place, data, _ in logs:
             self.permit.put_file(join(METADATA_TABLE, place.path), data)
-        return frozenset({METADATA, *(metadata_touch(place.partition, place.name.file_id) for place, _, _ in logs)})
+        return frozenset(
+            {METADATA, *(metadata_conflict_key(place.partition, place.name.file_id) for place, _, _ in logs)}
+        )
 
     def write_again(self) -> frozenset[str]:
         """The same after a plan has moved a group: what lies in the slice before is deleted, for nobody has planned it."""
-        touches = self.write()
+        conflict_keys = self.write()
         table = MetadataTable.load(self.ctx, self.timeline)
         for log in own_logs(table, self.time) if table is not None else ():
             assert table is not None
             partition = log.path.rpartition("/")[0]
             if log.name.base_instant != Places(table, self.time).of(partition, log.name.file_id).name.base_instant:
                 retry.delete(table.ctx.storage, log.path)
-        return touches
+        return conflict_keys
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)

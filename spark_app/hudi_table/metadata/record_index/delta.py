@@ -64,7 +64,7 @@ def locations_of(
     """
     if metadata.compacted or metadata.operation_type in _REWRITES:
         return []
-    told = [_told(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
+    told = [_row_locations(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
     lost = [part for stat in metadata.stats for part in _gone(ctx, stat)]
     if metadata.operation_type != CLUSTER:
         lost += _replaced(ctx, metadata, timeline)
@@ -177,7 +177,7 @@ def _nothing() -> pa.Table:
     return pa.schema(fields).empty_table()
 
 
-def _told(ctx: TableContext, stat: WriteStat, time: str, *, whole: bool) -> pa.Table:
+def _row_locations(ctx: TableContext, stat: WriteStat, time: str, *, whole: bool) -> pa.Table:
     """The locations of the rows that a file got by this commit, or of all of its rows."""
     if parse_base_file(stat.path.rpartition("/")[2]) is not None:
         keys = _base_keys(ctx, stat.path, None if whole else time)

@@ -4,9 +4,9 @@ The checkpoint stands in the extra metadata of the commit that consumed the file
 files and rows become visible in one step and a replay finds nothing left to do. It knows a 64-bit digest of every
 consumed file (path, size, version), so it is exact for late files of any age, and the files of its own batch by name.
 
-A commit holds the digests of the newest files alone. Whenever they are more than RECENT_MAX, all digests settle in a file below
+A commit holds the digests of the newest files alone. Whenever they are more than RECENT_MAX, all digests move to a digest file below
 `.hoodie/.ingest` that never changes, and that the commits name from then on: so a commit is as small after a million files as after some.
-Format 1, which is still written until the first such file, has no settled digests.
+Format 1, which is still written until the first such file, has no digest file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import INGEST
 
 KEY_PREFIX = "lakeops.ingest."
-FORMAT, SETTLED_FORMAT = 1, 2
+FORMAT, DIGEST_FILE_FORMAT = 1, 2
 NAMED_FILES_MAX = 1_000
 RECENT_MAX = 2_000
 """Digests that a commit holds itself: 21 KB of its metadata."""
 CONSUMED_MAX = 100_000
-"""Digests kept; past it, those of files that left the source are dropped when digests settle."""
+"""Digests kept; past it, those of files that left the source are dropped with a new digest file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class DigestFile:
     """Digests that lie in a file of the table, `path` relative to its base."""
 
     path: str
@@ -56,7 +56,7 @@ class Settled:
 
 
 Load = Callable[[str], bytes]
-"""Brings the file of settled digests, by its path relative to the table's base."""
+"""Brings the digest file, by its path relative to the table's base."""
 
 
 def _no_file(path: str) -> bytes:
@@ -71,40 +71,40 @@ class Checkpoint:
     attempt: str
     files: tuple[str, ...]
     consumed: frozenset[int]
-    settled: Settled | None = None
+    digest_file: DigestFile | None = None
 
     def to_text(self) -> str:
         """The value in extra metadata: compact JSON."""
-        settled = self.settled
-        recent = self.consumed - settled.digests if settled is not None else self.consumed
+        digest_file = self.digest_file
+        recent = self.consumed - digest_file.digests if digest_file is not None else self.consumed
         document: dict[str, object] = {
-            "format": FORMAT if settled is None else SETTLED_FORMAT,
+            "format": FORMAT if digest_file is None else DIGEST_FILE_FORMAT,
             "batch": self.batch,
             "attempt": self.attempt,
             "fileCount": len(self.files),
             "files": list(self.files[:NAMED_FILES_MAX]),
             "consumed": base64.b64encode(pack(recent)).decode(),
         }
-        if settled is not None:
-            document["settled"] = {"path": settled.path, "count": len(settled.digests)}
+        if digest_file is not None:
+            document["settled"] = {"path": digest_file.path, "count": len(digest_file.digests)}
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def from_text(cls, text: str, load: Load = _no_file) -> Checkpoint:
         """Parse. Raises ValueError for anything that `to_text` did not write, and for a file of digests that is not what it was."""
         raw = parse_json(text)
-        if not isinstance(raw, dict) or raw.get("format") not in (FORMAT, SETTLED_FORMAT):
-            raise ValueError(f"is no checkpoint of format {FORMAT} or {SETTLED_FORMAT}: {text[:80]!r}")
+        if not isinstance(raw, dict) or raw.get("format") not in (FORMAT, DIGEST_FILE_FORMAT):
+            raise ValueError(f"is no checkpoint of format {FORMAT} or {DIGEST_FILE_FORMAT}: {text[:80]!r}")
         consumed = unpack(base64.b64decode(str(raw["consumed"]), validate=True))
-        settled = None
-        if raw["format"] == SETTLED_FORMAT:
+        digest_file = None
+        if raw["format"] == DIGEST_FILE_FORMAT:
             path, count = str(raw["settled"]["path"]), int(raw["settled"]["count"])
             data = load(path)
             if len(data) != 8 * count or not path.endswith(f"/{_name_of(data)}"):
                 raise ValueError(f"refers to {count} digests in {path}, which holds others: restore that file")
-            settled = Settled(path, unpack(data))
-            consumed |= settled.digests
-        return cls(str(raw["batch"]), str(raw["attempt"]), tuple(raw["files"]), consumed, settled)
+            digest_file = DigestFile(path, unpack(data))
+            consumed |= digest_file.digests
+        return cls(str(raw["batch"]), str(raw["attempt"]), tuple(raw["files"]), consumed, digest_file)
 
 
 def pack(digests: Iterable[int]) -> bytes:
@@ -123,7 +123,7 @@ def _name_of(data: bytes) -> str:
     return f"{hashlib.sha256(data).hexdigest()[:32]}.digests"
 
 
-def settled_path(text: str) -> str | None:
+def digest_file_of(text: str) -> str | None:
     """The file of digests that a checkpoint refers to, if any; None for what is no checkpoint."""
     try:
         return str(parse_json(text)["settled"]["path"])
@@ -131,14 +131,14 @@ def settled_path(text: str) -> str | None:
         return None
 
 
-def settle(checkpoint: Checkpoint, ingest: str) -> tuple[Checkpoint, bytes] | None:
-    """The checkpoint with all its digests settled, and the bytes of their file; None while the commit can hold them itself."""
-    before = checkpoint.settled.digests if checkpoint.settled is not None else frozenset()
+def with_digest_file(checkpoint: Checkpoint, ingest: str) -> tuple[Checkpoint, bytes] | None:
+    """The checkpoint with all its digests in a digest file, and its bytes; None while the commit can hold them itself."""
+    before = checkpoint.digest_file.digests if checkpoint.digest_file is not None else frozenset()
     if len(checkpoint.consumed - before) <= RECENT_MAX:
         return None
     data = pack(checkpoint.consumed)
     path = f"{INGEST}/{ingest}/{_name_of(data)}"
-    return replace(checkpoint, settled=Settled(path, checkpoint.consumed)), data
+    return replace(checkpoint, digest_file=DigestFile(path, checkpoint.consumed)), data
 
 
 def key_of(ingest: str) -> str:
@@ -171,14 +171,14 @@ def advance(
     batch: tuple[SourceFile, ...],
     listing: Iterable[SourceFile],
 ) -> Checkpoint:
-    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone are forgotten when digests settle."""
+    """The checkpoint once `batch` is in the table. Bounded: past CONSUMED_MAX, files that are gone are forgotten with a new digest file."""
     consumed = (checkpoint.consumed if checkpoint is not None else frozenset()) | {f.digest for f in batch}
-    settled = checkpoint.settled if checkpoint is not None else None
-    recent = len(consumed) - (len(settled.digests) if settled is not None else 0)
+    digest_file = checkpoint.digest_file if checkpoint is not None else None
+    recent = len(consumed) - (len(digest_file.digests) if digest_file is not None else 0)
     if recent > RECENT_MAX and len(consumed) > CONSUMED_MAX:
         consumed &= {f.digest for f in listing} | {f.digest for f in batch}
-        settled = None
-    return Checkpoint(batch_id(ingest, batch), attempt, tuple(f.path for f in batch), frozenset(consumed), settled)
+        digest_file = None
+    return Checkpoint(batch_id(ingest, batch), attempt, tuple(f.path for f in batch), frozenset(consumed), digest_file)
 
 
 def find(extra_metadata: Mapping[str, str], ingest: str, load: Load = _no_file) -> Checkpoint | None:

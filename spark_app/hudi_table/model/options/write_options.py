@@ -121,7 +121,7 @@ class SortMode(StrEnum):
     PARTITION = "partition"
 
 
-def operation_asked(argument: str | None, options: Mapping[str, str]) -> str:
+def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
     """The operation that an argument or `hoodie.datasource.write.operation` names. If neither does it is upsert, as in Hudi, or insert
     where the options say what an insert does with stored keys. Raises InvalidOptionError if they differ."""
     asked = given(options, OPERATION)
@@ -135,7 +135,7 @@ def operation_asked(argument: str | None, options: Mapping[str, str]) -> str:
     return asked.lower()
 
 
-def partitions_asked(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
+def partitions_option(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
     """The partitions that an argument or `hoodie.datasource.write.partitions.to.delete` names. Raises InvalidOptionError if they
     differ, and for a pattern."""
     asked = tuple(name.strip() for name in (given(options, PARTITIONS_TO_DELETE) or "").split(",") if name.strip())

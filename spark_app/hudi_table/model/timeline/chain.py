@@ -28,18 +28,22 @@ class Kind(StrEnum):
     ABORT = "abort"
 
 
+_CONFLICT_KEYS = "touches"
+_JSON_KEYS = {"conflict_keys": _CONFLICT_KEYS}
+
+
 @dataclass(frozen=True, slots=True)
 class ChainEntry:
     """One decision.
 
-    `touches` are conflict keys; `name` and `body` are the timeline file (under `.hoodie/`) that the decision
+    `conflict_keys` are `touches` in the file; `name` and `body` are the timeline file (under `.hoodie/`) that the decision
     creates, empty for an abort; `body` is the text of a commit, and of a plan, whose file is binary, in base64; `max_instant` is the running maximum of all instants in the chain.
     """
 
     kind: Kind
     instant: str
     attempt: str
-    touches: tuple[str, ...] = ()
+    conflict_keys: tuple[str, ...] = ()
     name: str = ""
     body: str = ""
     max_instant: str = ""
@@ -47,11 +51,11 @@ class ChainEntry:
 
     @classmethod
     def of(
-        cls, kind: Kind, instant: str, attempt: str, touches: tuple[str, ...], name: str, data: bytes, **more: str
+        cls, kind: Kind, instant: str, attempt: str, conflict_keys: tuple[str, ...], name: str, data: bytes, **more: str
     ) -> ChainEntry:
         """The entry of a decision that creates `name` with the bytes `data`."""
         text = base64.b64encode(data).decode() if kind is Kind.PLAN else data.decode()
-        return cls(kind, instant, attempt, touches, name, text, **more)
+        return cls(kind, instant, attempt, conflict_keys, name, text, **more)
 
     @property
     def data(self) -> bytes:
@@ -60,25 +64,27 @@ class ChainEntry:
 
     def to_json(self) -> bytes:
         """UTF-8 JSON of this entry."""
-        return sealed(json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False).encode())
+        document = {_JSON_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
 
     @classmethod
     def from_json(cls, data: bytes) -> ChainEntry:
         """Parse an entry, whose instants others can come after. Raises ValueError for anything else."""
         raw = parse_json(unsealed(data))
-        if not isinstance(raw, dict) or not isinstance(raw.get("touches"), list):
+        if not isinstance(raw, dict) or not isinstance(raw.get(_CONFLICT_KEYS), list):
             raise ValueError("it is no entry of a decision chain")
-        names = {field.name for field in fields(cls)}
+        names = {_JSON_KEYS.get(field.name, field.name) for field in fields(cls)}
         if unknown := sorted(raw.keys() - names):
             raise ValueError(
                 f"it has {', '.join(map(repr, unknown))}, which this release does not know: a newer release wrote it, or it was changed"
             )
         if missing := sorted({"kind", "instant", "attempt"} - raw.keys()):
             raise ValueError(f"it lacks {', '.join(map(repr, missing))}")
-        texts = [*raw["touches"], *(value for name, value in raw.items() if name != "touches")]
+        keys = raw.pop(_CONFLICT_KEYS)
+        texts = [*keys, *raw.values()]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a value of it is no text")
-        entry = cls(**{**raw, "kind": Kind(raw["kind"]), "touches": tuple(raw["touches"])})
+        entry = cls(**{**raw, "kind": Kind(raw["kind"]), "conflict_keys": tuple(keys)})
         for time in (entry.instant, entry.max_instant):
             if time:
                 next_instant_time(time[:17])

@@ -20,7 +20,7 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
-from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
@@ -37,7 +37,7 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
-from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import looks_again
@@ -82,7 +82,7 @@ def archive(
     if not leaving.due:
         return None
     # A resize may leave only when the properties know it.
-    settle_buckets(ctx, timeline)
+    sync_bucket_properties(ctx, timeline)
     done = _Done()
     for instants, data in archive_files_of(ctx, timeline, leaving.instants, policy.batch):
         archive_file(ctx, data)
@@ -134,7 +134,7 @@ def _planned(
 
 def _release_metadata(ctx: TableContext) -> None:
     """Compact a metadata table, so that its logs need none of the instants that are to leave."""
-    if settle_metadata(ctx).ready:
+    if resolve_metadata_partitions(ctx).ready:
         compact_metadata(ctx, 1)
 
 

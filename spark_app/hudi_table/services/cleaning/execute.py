@@ -22,7 +22,7 @@ from hudi_table.errors import (
     UnavailableError,
 )
 from hudi_table.metadata.delta.clean import tell_clean
-from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
@@ -76,7 +76,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
             return ServiceResult(ServiceType.CLEANING, instant, "executed and archived before", {}, replayed=True)
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
-    settle_metadata(ctx)
+    resolve_metadata_partitions(ctx)
     retry.put(ctx.storage, timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
@@ -93,7 +93,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
         path = timeline_path(clean.with_state(State.COMPLETED).file_name)
-        retry.settle(lambda: ctx.storage.put_if_absent(path, data))
+        retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)
     leftovers.sweep(ctx)

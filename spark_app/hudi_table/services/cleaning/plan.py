@@ -19,8 +19,8 @@ from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.timeline.conflict_keys import CLEANING
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.model.timeline.touches import CLEANING
 from hudi_table.read.output.human import size
 from hudi_table.services.cleaning.policy import CleanOptions, Rule, Verdict, earliest_retained, verdicts
 from hudi_table.services.cleaning.stored import StoredGroup, stored_groups

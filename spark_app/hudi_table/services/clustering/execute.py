@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.names import new_file_id
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
@@ -23,7 +23,7 @@ from hudi_table.services.clustering.rings import (
     changes_of,
     planned_rings,
     refuse_written_beside,
-    ring_touches,
+    ring_conflict_keys,
     store_rings,
 )
 from hudi_table.services.clustering.strategy import order_of
@@ -37,7 +37,7 @@ from hudi_table.services.rewriting.sources import (
     rewrite_figures,
     rewrite_metadata,
 )
-from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
@@ -111,7 +111,7 @@ class _Clustering(Rewrite):
         ctx, txn, plan = self._ctx, self._txn, self.plan
         refuse_written_beside(ctx, txn, self._changes)
         self.read = check_unmoved(ctx, txn.timeline, plan)
-        settle_metadata(ctx)
+        resolve_metadata_partitions(ctx)
         self._rings = planned_rings(ctx, txn, self._changes)
         sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, plan.slices), self._order.columns)
         if self._changes:
@@ -122,9 +122,9 @@ class _Clustering(Rewrite):
     def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
         """See `Rewrite`. The rings are stored first."""
         store_rings(self._txn, self._rings)
-        touches = group_touches((item.partition, item.file_id) for item in self.plan.slices)
-        touches |= ring_touches(list(self._rings)) | {f"instant:{self._txn.time}"}
-        return rewrite_metadata(self._ctx, self._txn, self.plan, stats), frozenset(touches)
+        conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in self.plan.slices)
+        conflict_keys |= ring_conflict_keys(list(self._rings)) | {f"instant:{self._txn.time}"}
+        return rewrite_metadata(self._ctx, self._txn, self.plan, stats), frozenset(conflict_keys)
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline) -> list[str]:

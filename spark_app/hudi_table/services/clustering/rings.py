@@ -13,7 +13,7 @@ from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.table.index_properties import INDEX_TYPE, index_spec
 from hudi_table.model.table.rings import Ring
-from hudi_table.model.timeline.touches import ring_touch
+from hudi_table.model.timeline.conflict_keys import ring_conflict_key
 from hudi_table.services.clustering.ring_strategy import (
     EXECUTION_CLASS,
     RingChange,
@@ -79,9 +79,9 @@ def ring_plan(groups: Sequence[RingGroup], metrics: Sequence[Mapping[str, float]
     return ClusteringPlan(planned, EXECUTION_CLASS)
 
 
-def ring_touches(partitions: Sequence[str]) -> frozenset[str]:
+def ring_conflict_keys(partitions: Sequence[str]) -> frozenset[str]:
     """The conflict keys of plans and commits that change rings: one at a time for each partition."""
-    return frozenset(map(ring_touch, partitions))
+    return frozenset(map(ring_conflict_key, partitions))
 
 
 def changes_of(plan: ClusteringPlan) -> list[RingChange]:

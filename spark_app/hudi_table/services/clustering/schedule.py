@@ -17,13 +17,13 @@ from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceT
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.clustering.ring_strategy import RingStrategy
-from hudi_table.services.clustering.rings import changes_of, consistent_spec, ring_groups, ring_plan, ring_touches
+from hudi_table.services.clustering.rings import changes_of, consistent_spec, ring_conflict_keys, ring_groups, ring_plan
 from hudi_table.services.clustering.strategy import ClusteringStrategy, SliceGroup
 from hudi_table.services.clustering.trigger import Cadence, Trigger
 from hudi_table.services.compaction.debt import free_slices
 from hudi_table.services.compaction.strategy import Candidate
 from hudi_table.services.planning import Choose, Draft
-from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.rows.row_order import check_columns
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
@@ -175,9 +175,9 @@ def _draft(
         bytes_written=read,
         details=tuple(map(_line, found[:DETAILS_MAX])),
     )
-    touches = group_touches((item.partition, item.file_id) for item in slices)
-    rings = ring_touches([change.partition for change in changes_of(plan)])
-    return Draft(data or clustering_body(ctx, plan), touches | rings, said)
+    conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in slices)
+    rings = ring_conflict_keys([change.partition for change in changes_of(plan)])
+    return Draft(data or clustering_body(ctx, plan), conflict_keys | rings, said)
 
 
 def _line(group: SliceGroup) -> str:

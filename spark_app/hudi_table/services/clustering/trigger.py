@@ -55,7 +55,7 @@ class Trigger:
         done = (i.time for i in reversed(timeline.commits) if is_clustering(ctx, i))
         last = max([*pending[-1:], next(done, "")])
         since = [instant for instant in timeline.commits if instant.time > last]
-        count = len(since) - (not last and bool(since) and _founds(ctx, since[0]))
+        count = len(since) - (not last and bool(since) and _is_first_empty_commit(ctx, since[0]))
         if count < self.commits:
             return None
         return f"{count} commits since {last or 'the first'}" if self.commits else "a commit, and no plan waits"
@@ -66,6 +66,6 @@ def is_clustering(ctx: TableContext, instant: Instant) -> bool:
     return instant.action is Action.REPLACE_COMMIT and commit_metadata(ctx, instant).operation_type == "CLUSTER"
 
 
-def _founds(ctx: TableContext, instant: Instant) -> bool:
+def _is_first_empty_commit(ctx: TableContext, instant: Instant) -> bool:
     """Whether it is the empty commit that a table begins with."""
     return not commit_metadata(ctx, instant).stats and instant.action is not Action.REPLACE_COMMIT

@@ -56,7 +56,7 @@ def free_slices(view: FileSystemView) -> list[FileSlice]:
     others not yet, is left for later."""
     held = held_groups(view.ctx, view.timeline)
     free = (item for item in view.latest_slices() if (item.partition, item.file_id) not in held)
-    return [item for item, settled in counted_slices(view, free) if settled]
+    return [item for item, decided in counted_slices(view, free) if decided]
 
 
 class Seen(Enum):
@@ -105,6 +105,6 @@ def counted_slices(view: FileSystemView, slices: Iterable[FileSlice]) -> list[tu
         told = logs.of(item.logs)
         kept = tuple(log for log, seen in told if seen in (Seen.WHOLLY, Seen.PARTLY))
         if item.base is not None or kept:
-            settled = all(seen in (Seen.WHOLLY, Seen.NOTHING) for _, seen in told)
-            found.append((replace(item, logs=kept), settled))
+            decided = all(seen in (Seen.WHOLLY, Seen.NOTHING) for _, seen in told)
+            found.append((replace(item, logs=kept), decided))
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -76,7 +76,7 @@ class _Compaction(Rewrite):
         writers_stopped: bool,
     ) -> None:
         if not writers_stopped:
-            _check_settled(ctx, txn)
+            _check_quarantine_over(ctx, txn)
         check_renames(ctx, txn.timeline)
         self._ctx, self._txn, self._options = ctx, txn, options
         self._memory = max(1, max_memory // (2 * engine.parallelism))
@@ -84,7 +84,7 @@ class _Compaction(Rewrite):
     def tasks(self) -> list[CompactionTask]:
         """See `Rewrite`."""
         ctx, txn = self._ctx, self._txn
-        settle_metadata(ctx)
+        resolve_metadata_partitions(ctx)
         # Everything that the files hold follows from the plan and the timeline before it.
         planned = last_plan(ctx, txn.instant, txn.tail.sequence)
         sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, planned), memory=self._memory)
@@ -110,7 +110,7 @@ def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Act
     return [instant.time for instant in found if not waits(ctx, instant.time)]
 
 
-def _check_settled(ctx: TableContext, txn: Transaction) -> None:
+def _check_quarantine_over(ctx: TableContext, txn: Transaction) -> None:
     left = seconds_left(ctx, txn.time, txn.tail.sequence)
     if left > 0:
         raise InvalidRequestError(

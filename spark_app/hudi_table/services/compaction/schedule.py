@@ -18,7 +18,7 @@ from hudi_table.services.compaction.debt import free_candidates
 from hudi_table.services.compaction.strategy import Candidate, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.services.planning import Choose, Draft
-from hudi_table.table.commit.conflicts import group_touches
+from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -91,7 +91,9 @@ def approved_choice(ctx: TableContext, service: ServiceType, data: bytes) -> Cho
                     base_path=ctx.base_path,
                 )
             chosen.append(candidate)
-        return Draft(data, group_touches((i.partition, i.file_id) for i in planned), _said(service, "approved", chosen))
+        return Draft(
+            data, group_conflict_keys((i.partition, i.file_id) for i in planned), _said(service, "approved", chosen)
+        )
 
     return choose
 
@@ -113,8 +115,8 @@ def _choice(ctx: TableContext, service: _Service) -> Choose:
         if not chosen:
             return None
         slices = [PlannedSlice.of(candidate.slice, candidate.metrics()) for candidate in chosen]
-        touches = group_touches((item.partition, item.file_id) for item in slices)
-        return Draft(plan_body(slices, service.executor), touches, _said(service.type, why, chosen))
+        conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in slices)
+        return Draft(plan_body(slices, service.executor), conflict_keys, _said(service.type, why, chosen))
 
     return choose
 

@@ -119,7 +119,7 @@ def _move(ctx: TableContext, source: str, target: str, size: int) -> None:
             while data := opened.read(_COPY_BYTES):
                 sink.write(data)
 
-    retry.settle(copy)
+    retry.until_confirmed(copy)
     copied = _size(ctx, target)
     if copied != size:
         raise UnavailableError(

@@ -175,7 +175,7 @@ def _old_claim(seen: Examined, time: str) -> Iterator[Finding]:
             Severity.WARNING,
             timeline_path(name),
             f"a planner claimed {time} {age:,.0f} s ago and published nothing",
-            "the next write settles it",
+            "the next write decides it",
         )
 
 

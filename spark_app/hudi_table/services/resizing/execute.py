@@ -12,14 +12,14 @@ from math import gcd
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.index.hashing.bucket import BucketIndex
-from hudi_table.metadata.lifecycle import settle_metadata
+from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.resizes import CHANGE, Resize, parse_change
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
+from hudi_table.model.timeline.conflict_keys import TABLE
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.model.timeline.touches import TABLE
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.resizing.plan import all_counted, bucket_index, check_same, planned_resize
 from hudi_table.services.rewriting.run import Rewrite, run_rewrite
@@ -35,7 +35,7 @@ from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
 from hudi_table.table.timeline.timeline import Timeline
@@ -91,7 +91,7 @@ class _Resizing(Rewrite):
         ctx, txn, plan = self._ctx, self._txn, self.plan
         self.read = check_unmoved(ctx, txn.timeline, plan)
         check_same(ctx, plan, all_counted(FileSystemView(ctx, txn.timeline)))
-        settle_metadata(ctx)
+        resolve_metadata_partitions(ctx)
         index = bucket_index(ctx, self._resize.after)
         sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, plan.slices))
         return _tasks(sources, plan, index, self._resize, self._engine, self._memory)
@@ -148,7 +148,7 @@ def _result(
 ) -> ServiceResult:
     """The figures of a committed resize, zeros if it has been archived meanwhile; the properties have its number then."""
     timeline = load_timeline(ctx)
-    settle_buckets(ctx, timeline)
+    sync_bucket_properties(ctx, timeline)
     metadata = commit_of(ctx, timeline, instant)
     figures = rewrite_figures(metadata, plan)
     told = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None

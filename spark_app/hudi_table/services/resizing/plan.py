@@ -20,8 +20,8 @@ from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table.index_properties import BUCKETS
+from hudi_table.model.timeline.conflict_keys import TABLE
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
-from hudi_table.model.timeline.touches import TABLE
 from hudi_table.services.compaction.debt import counted_slices
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.table.commit.pending_plans import live_clusterings
@@ -102,8 +102,8 @@ def planned_resize(instant: str, plan: ClusteringPlan) -> Resize | None:
 def all_counted(view: FileSystemView) -> list[FileSlice]:
     """Every slice with the files that a reader sees. Raises WriteConflictError while one cannot be told."""
     found = counted_slices(view, view.latest_slices())
-    for item, settled in found:
-        if not settled:
+    for item, decided in found:
+        if not decided:
             raise WriteConflictError(
                 f"file group {item.file_id} of partition {item.partition!r} has a log of a write that is under way; wait until that "
                 "write has ended, then resize",

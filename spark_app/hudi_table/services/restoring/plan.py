@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
+from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
-from hudi_table.model.timeline.touches import CLEANING, METADATA, TABLE
 from hudi_table.services.planning import Choose, Draft
 from hudi_table.services.restoring.checks import (
     check_free,

@@ -1,7 +1,7 @@
-"""Which later decision of another excludes one's own: by touches, and beside clusterings by the file groups.
+"""Which later decision of another excludes one's own: by conflict keys, and beside clusterings by the file groups.
 
 A large insert touches its whole partition, since it names no keys, and yet writes to none of the groups that are there: a
-clustering, which changes no row, stands beside it. Of a commit its body tells the groups, of a clustering's plan its touches.
+clustering, which changes no row, stands beside it. Of a commit its body tells the groups, of a clustering's plan its conflict keys.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.conflict_keys import TABLE, bucket_conflict_key, file_conflict_key, meet, moves_metadata
 from hudi_table.model.timeline.instants import Action, parse_instant
-from hudi_table.model.timeline.touches import TABLE, bucket_touch, file_touch, meet, moves_metadata
 from hudi_table.table.timeline.layout import decode_commit
 
 CLUSTER = "CLUSTER"
@@ -22,60 +22,64 @@ CLUSTER = "CLUSTER"
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What one is about to decide: the conflict keys, and of a commit the touches of the groups that it writes to or replaces.
+    """What one is about to decide: the conflict keys, and of a commit the keys of the groups that it writes to or replaces.
 
-    `metadata`: touches of what it wrote to the metadata table, or None if it writes nothing there. `compacts_metadata`: it plans a
+    `metadata`: conflict keys of what it wrote to the metadata table, or None if it writes nothing there. `compacts_metadata`: it plans a
     compaction of that table, whose logs are those of all commits before it.
     """
 
-    touches: tuple[str, ...]
+    conflict_keys: tuple[str, ...]
     groups: frozenset[str] | None = None
     clusters: bool = False
     metadata: frozenset[str] | None = None
     compacts_metadata: bool = False
 
     @classmethod
-    def of_commit(cls, touches: tuple[str, ...], metadata: CommitMetadata) -> Claimed:
+    def of_commit(cls, conflict_keys: tuple[str, ...], metadata: CommitMetadata) -> Claimed:
         """Those of a commit of ours."""
-        return cls(touches, groups_of(metadata), metadata.operation_type == CLUSTER)
+        return cls(conflict_keys, groups_of(metadata), metadata.operation_type == CLUSTER)
 
     def excluded_by(self, found: ChainEntry, seen: Container[str]) -> bool:
         """Whether a decision of another that is not in the snapshot, whose files are `seen`, makes this one void."""
         if found.kind is Kind.ABORT or found.name in seen:
             return False
-        if found.kind is Kind.PLAN and TABLE in found.touches:
+        if found.kind is Kind.PLAN and TABLE in found.conflict_keys:
             # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
             return True
-        if self.compacts_metadata and (found.kind is Kind.COMMIT or moves_metadata(found.touches)):
+        if self.compacts_metadata and (found.kind is Kind.COMMIT or moves_metadata(found.conflict_keys)):
             return True
-        if self.groups is None or TABLE in self.touches or TABLE in found.touches:
-            return meet(self.touches, found.touches)
+        if self.groups is None or TABLE in self.conflict_keys or TABLE in found.conflict_keys:
+            return meet(self.conflict_keys, found.conflict_keys)
         if self.clusters and found.kind is Kind.COMMIT:
             return bool(self.groups & groups_of(decode_commit(found.data)))
         clustered = _clustered(found)
-        return meet(self.touches, found.touches) if clustered is None else bool(self.groups & clustered)
+        return meet(self.conflict_keys, found.conflict_keys) if clustered is None else bool(self.groups & clustered)
 
     def moved_by(self, found: ChainEntry) -> bool:
         """Whether a plan of another moved what this one wrote to the metadata table: it is written again, and nothing else."""
-        return self.metadata is not None and found.kind is Kind.PLAN and bool(self.metadata.intersection(found.touches))
+        return (
+            self.metadata is not None
+            and found.kind is Kind.PLAN
+            and bool(self.metadata.intersection(found.conflict_keys))
+        )
 
 
 def groups_of(metadata: CommitMetadata) -> frozenset[str]:
-    """The touches of the groups that a commit wrote to or replaced."""
+    """The conflict keys of the groups that a commit wrote to or replaced."""
     return frozenset(
-        {file_touch(stat.partition_path, stat.file_id) for stat in metadata.stats}
-        | {file_touch(partition, file_id) for partition, file_id in metadata.replaced_groups}
+        {file_conflict_key(stat.partition_path, stat.file_id) for stat in metadata.stats}
+        | {file_conflict_key(partition, file_id) for partition, file_id in metadata.replaced_groups}
     )
 
 
-def group_touches(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
+def group_conflict_keys(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's."""
     found = set()
     for partition, file_id in groups:
-        found.add(file_touch(partition, file_id))
+        found.add(file_conflict_key(partition, file_id))
         bucket = bucket_of_file_id(file_id)
         if bucket is not None:
-            found.add(bucket_touch(partition, bucket))
+            found.add(bucket_conflict_key(partition, bucket))
     return frozenset(found)
 
 
@@ -85,6 +89,6 @@ def _clustered(found: ChainEntry) -> frozenset[str] | None:
     if instant is None or instant.action is not Action.REPLACE_COMMIT:
         return None
     if found.kind is Kind.PLAN:
-        return frozenset(found.touches)
+        return frozenset(found.conflict_keys)
     metadata = decode_commit(found.data)
     return groups_of(metadata) if metadata.operation_type == CLUSTER else None

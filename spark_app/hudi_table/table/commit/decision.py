@@ -68,7 +68,7 @@ class Decider:
             if found is None:
                 seen = self._confirm_tail(seen, asked)
                 entry = ChainEntry.of(
-                    kind, self.time, self.attempt, claimed.touches, name, data, max_instant=max(newest, self.time),
+                    kind, self.time, self.attempt, claimed.conflict_keys, name, data, max_instant=max(newest, self.time),
                     batch=self.batch,
                 )  # fmt: skip
                 asked = self.ctx.clock.boot_seconds() if asked is None else asked

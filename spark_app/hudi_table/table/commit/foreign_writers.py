@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from hudi_table.errors import CorruptTableError, WriteAbortedError, WriteConflictError
 from hudi_table.model.table.properties import METADATA_PARTITIONS
-from hudi_table.model.timeline import touches
+from hudi_table.model.timeline import conflict_keys
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State, parse_instant
-from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_touches
+from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_keys
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.timeline import chain
@@ -51,7 +51,7 @@ class Neighbours:
     def passed(self, entry: ChainEntry) -> None:
         """A decision of the chain, which is not another engine's."""
         self.walked.add(entry.name)
-        self.metadata_moved = self.metadata_moved or touches.moves_metadata(entry.touches)
+        self.metadata_moved = self.metadata_moved or conflict_keys.moves_metadata(entry.conflict_keys)
 
     def look(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
@@ -103,39 +103,39 @@ class Neighbours:
     def _entry(self, instant: Instant, now: Timeline) -> ChainEntry:
         if instant.completed and instant.action in WRITE_ACTIONS:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
-            touched, data = self._touches_of_commit(metadata, now), encode_commit(metadata)
+            keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(metadata)
         else:
-            kind, touched, data = Kind.PLAN, self._touches_of_plan(instant), b""
-        return ChainEntry.of(kind, instant.time, "", tuple(sorted(touched)), instant.file_name, data)
+            kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant), b""
+        return ChainEntry.of(kind, instant.time, "", tuple(sorted(keys)), instant.file_name, data)
 
-    def _touches_of_commit(self, metadata: CommitMetadata, now: Timeline) -> set[str]:
+    def _conflict_keys_of_commit(self, metadata: CommitMetadata, now: Timeline) -> set[str]:
         if metadata.operation_type in _SERVICES or metadata.compacted:
             return set()
         if table_schema(self.ctx, now) != table_schema(self.ctx, self.snapshot):
-            return {touches.TABLE}
+            return {conflict_keys.TABLE}
         groups = {(stat.partition_path, stat.file_id) for stat in metadata.stats} | set(metadata.replaced_groups)
-        found = set(group_touches(groups))
+        found = set(group_conflict_keys(groups))
         if metadata.operation_type == CLUSTER:
             return found
-        found |= {touches.partition_touch(partition) for partition in metadata.replaced or ()}
+        found |= {conflict_keys.partition_conflict_key(partition) for partition in metadata.replaced or ()}
         index = self.ctx.config.index
         if index is None or not index.type.has_fixed_buckets:
             # Which keys it inserted is told by nothing but its files.
             filled = {stat.partition_path for stat in metadata.stats if stat.num_inserts}
-            found |= {touches.keys_touch(partition) for partition in filled}
-            found |= {touches.keys_touch(touches.GLOBAL_KEYS)} if filled else set()
+            found |= {conflict_keys.record_conflict_keys(partition) for partition in filled}
+            found |= {conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS)} if filled else set()
         return found
 
-    def _touches_of_plan(self, instant: Instant) -> set[str]:
+    def _conflict_keys_of_plan(self, instant: Instant) -> set[str]:
         if instant.action in PLANNED_ACTIONS:
-            return set(group_touches((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
+            return set(group_conflict_keys((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
         if instant.action is Action.REPLACE_COMMIT:
             plan = planned_clustering(self.ctx, instant)
-            return set(group_touches((i.partition, i.file_id) for i in plan.slices)) if plan else set()
+            return set(group_conflict_keys((i.partition, i.file_id) for i in plan.slices)) if plan else set()
         if instant.action in (Action.CLEAN, Action.SAVEPOINT):
-            return {touches.CLEANING}
+            return {conflict_keys.CLEANING}
         taken_back = planned_undo(self.ctx, instant).times
-        return {touches.TABLE} if any(self.snapshot.is_completed(time) for time in taken_back) else set()
+        return {conflict_keys.TABLE} if any(self.snapshot.is_completed(time) for time in taken_back) else set()
 
     def _conflict(self, why: str) -> WriteConflictError:
         return WriteConflictError(

@@ -73,7 +73,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
     """
     path, data = timeline_path(entry.name), entry.data
     try:
-        retry.settle(lambda: ctx.storage.put_if_absent(path, data))
+        retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return
     withdraw_if_late(ctx, entry.instant, entry.name, seen)

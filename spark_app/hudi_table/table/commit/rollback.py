@@ -96,7 +96,7 @@ def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
     """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
     path = timeline_path(rollback.with_state(State.COMPLETED).file_name)
     with suppress(ObjectExistsError):
-        retry.settle(lambda: ctx.storage.put_if_absent(path, report))
+        retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 
 
 def sweep(ctx: TableContext, time: str) -> None:

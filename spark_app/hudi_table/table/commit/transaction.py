@@ -28,8 +28,8 @@ from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
+from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, planner_claim
-from hudi_table.model.timeline.touches import METADATA
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
@@ -50,7 +50,7 @@ from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
 
 CLAIM_ATTEMPTS_MAX = 100
-SETTLE_ATTEMPTS_MAX = 100
+DECIDED_LISTINGS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
 
 
@@ -77,7 +77,7 @@ class Transaction:
         """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
         retry.put(self.ctx.storage, timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
 
-    def commit(self, metadata: CommitMetadata, touches: Iterable[str]) -> None:
+    def commit(self, metadata: CommitMetadata, conflict_keys: Iterable[str]) -> None:
         """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
 
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
@@ -90,21 +90,21 @@ class Transaction:
             self.right.prove()
             raise
         name = self.instant.with_state(State.COMPLETED).file_name
-        claimed = Claimed.of_commit(tuple(sorted(set(touches))), metadata)
+        claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
         self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, encode_commit(metadata), delta.write_again)
         self._clear()
 
     def plan(
-        self, body: bytes, touches: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
+        self, body: bytes, conflict_keys: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
     ) -> None:
         """Decide and publish the requested file of a table service (or the file `name`), whose claim has then served.
 
         `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since excludes it.
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
-        claimed = Claimed(tuple(sorted(set(touches))), compacts_metadata=compacts_metadata)
+        claimed = Claimed(tuple(sorted(set(conflict_keys))), compacts_metadata=compacts_metadata)
         self._decide(Kind.PLAN, claimed, name or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
@@ -186,10 +186,10 @@ def begin(
     refuse_lost(ctx)
     keep_properties(ctx)
     name = attempt or str(uuid.uuid4())
-    for _ in range(SETTLE_ATTEMPTS_MAX):
+    for _ in range(DECIDED_LISTINGS_MAX):
         txn = _claim(ctx, action, name)
         if txn.timeline.last_commit is None:
-            _found(ctx, txn)
+            _commit_empty(ctx, txn)
         elif _recovered(ctx, txn, failed_writes):
             txn.batch = batch
             return txn
@@ -200,7 +200,7 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
     """The same steps for a planner of a table service. Ended by `plan` or `withdraw`."""
     refuse_lost(ctx)
     name = str(uuid.uuid4())
-    for _ in range(SETTLE_ATTEMPTS_MAX):
+    for _ in range(DECIDED_LISTINGS_MAX):
         txn = _claim(ctx, action, name, planner=True)
         if _recovered(ctx, txn, None):
             return txn
@@ -232,7 +232,7 @@ def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None,
     claim = txn.right.claim
     if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
         return True
-    timeline = _settled(ctx, txn.time, claim, txn.tail)
+    timeline = _decided_timeline(ctx, txn.time, claim, txn.tail)
     if _holds(timeline, txn.time, claim):
         txn.timeline = timeline
         return True
@@ -275,13 +275,13 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
 def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
     """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
     tail = chain.read_tail(ctx)
-    return _settled(ctx, "", "", tail), tail
+    return _decided_timeline(ctx, "", "", tail), tail
 
 
-def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
+def _decided_timeline(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
     """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
     while another is carried out. Or one in which the claim, if any, does not stand."""
-    for _ in range(SETTLE_ATTEMPTS_MAX):
+    for _ in range(DECIDED_LISTINGS_MAX):
         timeline = load_timeline(ctx)
         if claim and not _holds(timeline, time, claim):
             return timeline
@@ -292,7 +292,7 @@ def _settled(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timel
 
 def _restless(ctx: TableContext) -> UnavailableError:
     return UnavailableError(
-        f"the timeline did not come to rest in {SETTLE_ATTEMPTS_MAX} listings; rollbacks or restores follow each other, try again",
+        f"the timeline did not come to rest in {DECIDED_LISTINGS_MAX} listings; rollbacks or restores follow each other, try again",
         base_path=ctx.base_path,
     )
 
@@ -311,7 +311,7 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        timeline = _settled(ctx, instant.time, claim, tail)
+        timeline = _decided_timeline(ctx, instant.time, claim, tail)
         if not _holds(timeline, instant.time, claim):
             retry.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))
@@ -338,7 +338,7 @@ def _holds(timeline: Timeline, time: str, claim: str) -> bool:
     return same == [claim] and newest < time
 
 
-def _found(ctx: TableContext, claimed: Transaction) -> None:
+def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:
     """Give up a claim on a table without completed writes, and commit an empty one, its schema the table's own.
 
     What is pending now was left by a failed first write: its files are deleted before they could be taken for

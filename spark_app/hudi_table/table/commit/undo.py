@@ -32,7 +32,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
-from hudi_table.table.timeline.bucket_count import settle_buckets
+from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_record, timeline_path
 from hudi_table.table.timeline.properties import drop_metadata_table
@@ -123,7 +123,7 @@ def carry_out(ctx: TableContext, undo: Undo) -> None:
     drop_rings(ctx, undo.times)
     for target in undo.targets:
         sweep(ctx, target.time)
-    settle_buckets(ctx, load_timeline(ctx))
+    sync_bucket_properties(ctx, load_timeline(ctx))
     records = {t: rollback_record(ctx, t, undo.instant.time, taken) for t in undo.targets}
     if undo.instant.action is Action.ROLLBACK:
         complete(ctx, undo.instant, encode_record("HoodieRollbackMetadata", records[undo.targets[0]]))

@@ -12,7 +12,7 @@ T = TypeVar("T")
 ATTEMPTS_MAX = 5
 
 
-def settle(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
+def until_confirmed(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
     """The reply of an idempotent request, asked again while its outcome is unknown.
 
     Raises UnavailableError when no attempt got a definite answer.
@@ -29,9 +29,9 @@ def settle(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
 
 def put(storage: Storage, path: str, data: bytes) -> None:
     """Put, repeated until confirmed: the same bytes at the same path change nothing."""
-    settle(lambda: storage.put(path, data))
+    until_confirmed(lambda: storage.put(path, data))
 
 
 def delete(storage: Storage, path: str) -> None:
     """Delete, repeated until confirmed."""
-    settle(lambda: storage.delete(path))
+    until_confirmed(lambda: storage.delete(path))

@@ -52,7 +52,7 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
     return count
 
 
-def settle_buckets(ctx: TableContext, timeline: Timeline) -> None:
+def sync_bucket_properties(ctx: TableContext, timeline: Timeline) -> None:
     """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any writer, at any time."""
     count = refresh_buckets(ctx, timeline)
     if count is None:

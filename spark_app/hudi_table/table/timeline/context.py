@@ -114,7 +114,7 @@ class CommitDelta(Protocol):
     """What one commit tells the metadata table."""
 
     def write(self) -> frozenset[str]:
-        """Write it where it belongs now. Returns the touches of the plans that would move it."""
+        """Write it where it belongs now. Returns the conflict keys of the plans that would move it."""
         ...
 
     def write_again(self) -> frozenset[str]:

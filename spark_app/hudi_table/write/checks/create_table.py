@@ -48,7 +48,7 @@ from hudi_table.write.checks.request import refuse_unsupported, resolve_index
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.table_options import check_generator, described, merged
 from hudi_table.write.keygen.columns import with_inputs
-from hudi_table.write.keygen.key_encoding import asked_encoding
+from hudi_table.write.keygen.key_encoding import key_encoding_option
 
 Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
@@ -131,7 +131,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         merge_mode=payload.mode,
         payload_class=stored_class(payload),
         index=index,
-        key_encoding=asked_encoding(spec.options) or KeyEncoding.RAW,
+        key_encoding=key_encoding_option(spec.options) or KeyEncoding.RAW,
         hive_style=bool(spec.hive_style),
         url_encode=bool(spec.url_encode),
         populate_meta_fields=spec.populate_meta_fields is not False,

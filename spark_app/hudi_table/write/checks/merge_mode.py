@@ -20,7 +20,7 @@ def ordering_field(config: TableConfig) -> str | None:
     return config.ordering_fields[0] if config.ordering_fields else None
 
 
-def payload_asked(config: TableConfig, options: Mapping[str, str]) -> Payload:
+def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
     """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
     name = given(options, PAYLOAD)
     if name:

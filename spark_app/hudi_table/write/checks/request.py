@@ -24,7 +24,7 @@ from hudi_table.model.options.write_options import (
     Operation,
     SortMode,
     WriteOptions,
-    operation_asked,
+    operation_option,
 )
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE
 from hudi_table.model.table.config import IndexSpec, MergeMode, TableConfig, TableType
@@ -44,13 +44,13 @@ from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.merge_mode import (
     merge_rule,
     ordering_field,
-    payload_asked,
+    payload_option,
     refuse_custom_keys,
     refuse_merging,
 )
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
-from hudi_table.write.checks.table_options import asked_index, refuse_contradictions
+from hudi_table.write.checks.table_options import index_option, refuse_contradictions
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.workload import bloom_filter
@@ -107,11 +107,11 @@ def prepare(
     `data_schema` is None for `delete_partition`, which takes no rows.
     """
     parsed = WriteOptions.parse(options)
-    chosen = parse_operation(operation_asked(operation, options))
+    chosen = parse_operation(operation_option(operation, options))
     refuse_unsupported(config)
     refuse_contradictions(config, options)
     ordering = ordering_field(config)
-    payload = payload_asked(config, options)
+    payload = payload_option(config, options)
     mode = payload.mode
     if mode is MergeMode.EVENT_TIME and ordering is None:
         raise InvalidRequestError(
@@ -228,7 +228,7 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
     index that this release does not have.
     """
-    given = _given_index(options)
+    given = _index_argument(options)
     if given is not None and config.index is not None:
         _refuse_other_index(config.index, given, config.record_key)
     spec = config.index or given
@@ -241,8 +241,8 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     return spec
 
 
-def _given_index(options: Mapping[str, str]) -> IndexSpec | None:
-    spec = asked_index(options)
+def _index_argument(options: Mapping[str, str]) -> IndexSpec | None:
+    spec = index_option(options)
     if spec is not None and spec.type.is_custom and not spec.class_name:
         raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
     return spec

@@ -35,7 +35,7 @@ URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 META_FIELDS = "hoodie.populate.meta.fields"
 
 
-def asked_index(options: Mapping[str, str]) -> IndexSpec | None:
+def index_option(options: Mapping[str, str]) -> IndexSpec | None:
     """The index that options name, None if they name none. Raises InvalidOptionError, UnsupportedTableError."""
     name = options.get(INDEX_TYPE)
     if not name and not options.get(INDEX_CLASS):
@@ -62,7 +62,7 @@ def described(options: Mapping[str, str]) -> dict[str, Any]:
             found[field] = value(key, text)
     if told.get(PARTITIONS):
         found["partition_by"] = partition_fields(told, _generator(told))
-    index = asked_index(told)
+    index = index_option(told)
     if index is not None and not told.get(INDEX_CLASS):
         found["index"] = index
     return found

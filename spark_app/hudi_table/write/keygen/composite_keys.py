@@ -49,7 +49,7 @@ def doubtful_keys(
     found = keys.filter(doubtful)
     if places is not None:
         found = pc.binary_join_element_wise(places.filter(doubtful).cast(pa.string()), found, "\0")
-    return pa.table({"key": found, "values": _told_apart(some)})
+    return pa.table({"key": found, "values": _unambiguous_keys(some)})
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ def _refuse_words(values: Any, name: str) -> None:
             raise word_in_key(name, word, meaning)
 
 
-def _told_apart(rows: pa.Table) -> Any:
+def _unambiguous_keys(rows: pa.Table) -> Any:
     """One text of the key's values that no other values have: each with its length before it."""
     parts: list[Any] = []
     for name in rows.schema.names:

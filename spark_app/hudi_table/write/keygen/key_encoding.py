@@ -31,20 +31,20 @@ _ROWS = (BlockType.AVRO, BlockType.PARQUET, BlockType.HFILE)
 _OPTION = {"true": KeyEncoding.RAW, "false": KeyEncoding.FIELD_PREFIXED}
 
 
-def asked_encoding(options: Mapping[str, str]) -> KeyEncoding | None:
+def key_encoding_option(options: Mapping[str, str]) -> KeyEncoding | None:
     """What the option, whose value was admitted, says; None if it is not given."""
     text = options.get(KEY_ENCODING)
     return None if text is None else _OPTION[text.strip().lower()]
 
 
-def settle_key_encoding(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> None:
+def resolve_key_encoding(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> None:
     """Make `ctx.config` tell how keys are encoded, before any is made.
 
     An empty table of Hudi's takes the option, else what the release that made it writes by default, where its properties tell that: 0.15.0 stores the
     generator's class, 1.x its type, and then nobody can tell. Raises InvalidOptionError for an option that the table contradicts,
     UnsupportedTableError if its files hold keys of both kinds, or nothing tells.
     """
-    config, asked = ctx.config, asked_encoding(options)
+    config, asked = ctx.config, key_encoding_option(options)
     if not one_complex_field(config):
         return
     known = config.key_encoding

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.api.resources import desired_service
-from hudi_operator.cli.kubectl.services import is_over, service_manifest, told_of, workable
+from hudi_operator.cli.kubectl.services import is_over, service_manifest, status_line, workable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from tests.support.manifests import manifest, spec, stored
 
@@ -82,9 +82,9 @@ def test_when_nothing_more_comes_of_a_service(document: dict[str, Any], over: bo
 
 
 def test_where_a_service_is_fits_on_a_line() -> None:
-    assert told_of(stored(manifest("x", "TableService", tableRef={"name": "f"}))) == "x: waits for the operator"
+    assert status_line(stored(manifest("x", "TableService", tableRef={"name": "f"}))) == "x: waits for the operator"
     busy = {"type": "Reconciling", "status": "True", "message": "Cleaning runs as x"}
-    assert told_of(service(phase="Running", conditions=[busy])) == "nightly: Running: Cleaning runs as x"
+    assert status_line(service(phase="Running", conditions=[busy])) == "nightly: Running: Cleaning runs as x"
 
 
 def test_a_table_that_is_suspended_is_told_with_the_next_step() -> None:

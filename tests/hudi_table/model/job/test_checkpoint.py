@@ -19,8 +19,8 @@ from hudi_table.model.job.checkpoint import (
     find,
     is_hidden,
     key_of,
-    settle,
     waiting,
+    with_digest_file,
 )
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,11 +89,11 @@ def test_past_the_bound_only_files_that_left_the_source_are_forgotten(monkeypatc
 
 def through(checkpoint: Checkpoint, store: dict[str, bytes]) -> Checkpoint:
     """The checkpoint as the next job finds it."""
-    found = settle(checkpoint, "feed")
+    found = with_digest_file(checkpoint, "feed")
     if found is not None:
         checkpoint, data = found
-        assert checkpoint.settled is not None
-        store[checkpoint.settled.path] = data
+        assert checkpoint.digest_file is not None
+        store[checkpoint.digest_file.path] = data
     again = Checkpoint.from_text(checkpoint.to_text(), store.__getitem__)
     assert again.consumed == checkpoint.consumed
     return again
@@ -119,7 +119,7 @@ def test_nothing_is_forgotten_and_no_commit_grows_however_many_files_were_consum
 @pytest.mark.parametrize("data", [b"", b"12345678", b"1234567"])
 def test_a_file_of_settled_digests_that_is_another_is_told(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "RECENT_MAX", 0)
-    found = settle(advance(None, "feed", "a", (file("a"),), ()), "feed")
+    found = with_digest_file(advance(None, "feed", "a", (file("a"),), ()), "feed")
     assert found is not None
     with pytest.raises(ValueError, match="refers to 1 digests"):
         Checkpoint.from_text(found[0].to_text(), lambda path: data)

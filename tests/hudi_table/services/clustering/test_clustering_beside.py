@@ -7,7 +7,7 @@ import pytest
 
 from hudi_table.api import HudiTable, open_table
 from hudi_table.errors import WriteConflictError
-from hudi_table.model.timeline.touches import KEY_LIMIT
+from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.services.clustering.test_clustering import NO_PACKING, planned
 from tests.hudi_table.write.test_conflicts import Meanwhile

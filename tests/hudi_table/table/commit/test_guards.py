@@ -217,8 +217,10 @@ def without_exclusive_claims(patch: Patch) -> None:
 
 
 def without_the_chain_decision(patch: Patch) -> None:
-    def decide(self: Decider, kind: Kind, touches: tuple[str, ...], name: str, data: bytes) -> tuple[ChainEntry, float]:
-        entry = ChainEntry.of(kind, self.time, self.attempt, touches, name, data, max_instant=self.time)
+    def decide(
+        self: Decider, kind: Kind, conflict_keys: tuple[str, ...], name: str, data: bytes
+    ) -> tuple[ChainEntry, float]:
+        entry = ChainEntry.of(kind, self.time, self.attempt, conflict_keys, name, data, max_instant=self.time)
         return entry, self.ctx.clock.boot_seconds()
 
     patch.setattr(Decider, "decide", decide)
