@@ -9,7 +9,7 @@ from tests.tidy.sources import production_sources
 LAYOUT = "spark_app/hudi_table/table/timeline/layout.py"
 ELSEWHERE = {
     # Where a timeline file lies, and what is encoded in it how.
-    "timeline_path": re.compile(r'f"\{HOODIE\}/\{(?!FOLDER|ctx\.config\.archive_folder)|list_dir\(HOODIE\)'),
+    "timeline_path": re.compile(r'f"\{HOODIE\}/\{(?!FOLDER)|list_dir\(HOODIE\)'),
     "encode_commit, decode_commit": re.compile(r"CommitMetadata\.from_json|metadata\.to_json\("),
     "encode_record, decode_records": re.compile(r"\b(read|write)_container\("),
 }

@@ -20,8 +20,8 @@ from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundE
 from hudi_table.metadata.port import open_context
 from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.active import commit_metadata, has_archive, load_timeline
-from hudi_table.table.timeline.archived import archived_entries, commit_of
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import archived_entries, commit_of, has_archive
 from hudi_table.table.timeline.relisting import looking
 from hudi_table.write.operations import BATCH_KEY
 

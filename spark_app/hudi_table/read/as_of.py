@@ -16,7 +16,8 @@ from hudi_table.model.digits import is_digits
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, format_instant_time
 from hudi_table.table.commit.undo import UNDOING, planned_undo
-from hudi_table.table.timeline.active import has_archive, load_timeline
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import completed_cleans, taken_files

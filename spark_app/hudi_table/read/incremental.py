@@ -15,7 +15,8 @@ from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.names import COMMIT_TIME
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
-from hudi_table.table.timeline.active import commit_metadata, has_archive
+from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice

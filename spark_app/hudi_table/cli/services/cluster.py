@@ -9,20 +9,10 @@ from hudi_table.cli import exits
 from hudi_table.cli.bar import bar
 from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.model.service.services import ServicePlan, ServiceResult
-from hudi_table.read.output.human import number, size
+from hudi_table.cli.services.rewrites import COLUMNS, planned
+from hudi_table.model.service.services import ServiceResult
 
-_COLUMNS = (
-    Column("instant", "INSTANT"),
-    Column("done", "DONE"),
-    Column("fileGroups", "FILE GROUPS", number, right=True),
-    Column("filesBefore", "FILES", number, right=True),
-    Column("filesAfter", "BECOME", number, right=True),
-    Column("rowsWritten", "ROWS", number, right=True),
-    Column("bytesRead", "READ", size, right=True),
-    Column("bytesWritten", "WRITTEN", size, right=True),
-    Column("details", "GROUPS", wide=True),
-)
+_COLUMNS = (*COLUMNS, Column("details", "GROUPS", wide=True))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.schedule:
             found = [{"instant": instant, "done": "waits for its execution"} for instant in service.pending()]
         plan = service.schedule() if args.yes else service.plan()
-        found += [_planned(plan)] if plan is not None else []
+        found += [planned(plan, "planned, " if plan.instant else "would be planned, ")] if plan is not None else []
     emit(Document("ClusteringList", _COLUMNS, found), args.output)
     for line in (line for item in found for line in item.get("details", ())):
         note(line)
@@ -45,20 +35,6 @@ def run(args: argparse.Namespace) -> int:
     elif not args.yes:
         note("nothing was changed; --yes does it")
     return exits.GOOD
-
-
-def _planned(plan: ServicePlan) -> dict[str, Any]:
-    return {
-        "instant": plan.instant,
-        "done": f"{'planned' if plan.instant else 'would be planned'}, {plan.why}",
-        "fileGroups": plan.file_groups,
-        "filesBefore": plan.files_before,
-        "filesAfter": plan.files_after,
-        "rowsWritten": None,
-        "bytesRead": plan.bytes_read,
-        "bytesWritten": plan.bytes_written,
-        "details": list(plan.details),
-    }
 
 
 def _executed(result: ServiceResult) -> dict[str, Any]:

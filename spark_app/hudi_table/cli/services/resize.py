@@ -8,20 +8,9 @@ from typing import Any
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
-from hudi_table.read.output.human import number, size
+from hudi_table.cli.services.rewrites import COLUMNS, planned
 
-_COLUMNS = (
-    Column("instant", "INSTANT"),
-    Column("done", "DONE"),
-    Column("fileGroups", "FILE GROUPS", number, right=True),
-    Column("filesBefore", "FILES", number, right=True),
-    Column("filesAfter", "BECOME", number, right=True),
-    Column("rowsWritten", "ROWS", number, right=True),
-    Column("bytesRead", "READ", size, right=True),
-    Column("bytesWritten", "WRITTEN", size, right=True),
-    Column("digest", "PLAN"),
-    Column("details", "PARTITIONS", wide=True),
-)
+_COLUMNS = (*COLUMNS, Column("digest", "PLAN"), Column("details", "PARTITIONS", wide=True))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,17 +24,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         plan = table.plan_resize(args.buckets)
         details = plan.details
-        found = {
-            "instant": "",
-            "done": f"would be done: {plan.why}",
-            "fileGroups": plan.file_groups,
-            "filesBefore": plan.files_before,
-            "filesAfter": plan.files_after,
-            "bytesRead": plan.bytes_read,
-            "bytesWritten": plan.bytes_written,
-            "digest": plan.digest,
-            "details": list(plan.details),
-        }
+        found = {**planned(plan, "would be done: "), "digest": plan.digest}
     emit(Document("ResizeList", _COLUMNS, [found]), args.output)
     for line in details:
         note(line)

@@ -17,8 +17,9 @@ import pyarrow as pa
 from hudi_table.codec.hashes.javahash import bucket_ids
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import CorruptTableError, InvalidOptionError
-from hudi_table.index.base import Codes, Index, InTasks, Keys, Lookup, Routed, Slot
+from hudi_table.index.base import Codes, InTasks, Keys, Lookup, Routed, Slot
 from hudi_table.index.bucket_signs import SAMPLED, refuse_rings
+from hudi_table.index.hashing.base import HashIndex
 from hudi_table.index.hashing.hash_fields import hash_fields
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table.config import IndexSpec, TableConfig
@@ -31,7 +32,7 @@ from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
 
 @dataclass(frozen=True, slots=True)
-class BucketIndex(Index):
+class BucketIndex(HashIndex):
     """`buckets` groups per partition, unless `rules` give it another number; `hash_fields` is a subset of `record_key`."""
 
     buckets: int
@@ -45,16 +46,6 @@ class BucketIndex(Index):
         """The index of a table. Raises InvalidOptionError."""
         fields, colon_rule = hash_fields(config, spec, options)
         return cls(spec.buckets or 0, config.record_key, fields, colon_rule, spec.partition_buckets)
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """False: the hash is all."""
-        return False
-
-    @property
-    def is_global(self) -> bool:
-        """False: buckets are per partition."""
-        return False
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Every row to its partition's bucket; codes are in the order of first need, no slot is unused."""

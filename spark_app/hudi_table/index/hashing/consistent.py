@@ -18,6 +18,7 @@ from hudi_table.codec.hashes.xxhash import ring_hashes
 from hudi_table.errors import CorruptTableError, InvalidOptionError
 from hudi_table.index.base import Codes, Index, IndexChange, InTasks, Keys, Lookup, Positions, Routed, Slot
 from hudi_table.index.bucket_signs import SAMPLED
+from hudi_table.index.hashing.base import HashIndex
 from hudi_table.index.hashing.hash_fields import hash_fields
 from hudi_table.index.hashing.ring_write import rings_of_write
 from hudi_table.model.table.config import IndexSpec, TableConfig
@@ -30,7 +31,7 @@ from hudi_table.table.view.hash_rings import FixedRings, RingSource, TableRings
 
 
 @dataclass(frozen=True, slots=True)
-class ConsistentIndex(Index):
+class ConsistentIndex(HashIndex):
     """`rings` are the partitions'; `hash_fields` is a subset of `record_key`."""
 
     rings: RingSource
@@ -43,16 +44,6 @@ class ConsistentIndex(Index):
         """The index of a table, with the rings that partitions begin with. Raises InvalidOptionError."""
         fields, colon_rule = hash_fields(config, spec, options)
         return cls(FixedRings(spec.buckets or 0), config.record_key, fields, colon_rule)
-
-    @property
-    def reads_snapshot(self) -> bool:
-        """False: the hash and the ring are all."""
-        return False
-
-    @property
-    def is_global(self) -> bool:
-        """False: rings are per partition."""
-        return False
 
     def route(self, keys: Keys, lookup: Lookup | None = None) -> Routed:
         """Every row to the file group of its node, which may not exist yet; no slot is unused."""

@@ -7,26 +7,26 @@ the chain commits them. A compaction excludes nobody: whoever wrote after its pl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, run_rewrite
-from hudi_table.services.rewriting.sources import SliceSources
+from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
 from hudi_table.table.commit.lost_files import last_plan, seconds_left, waits
 from hudi_table.table.commit.missing_files import never_counted
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import looks_again
-from hudi_table.table.timeline.schemas import table_avro_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames
@@ -98,7 +98,9 @@ class _Compaction(Rewrite):
 
     def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
         """See `Rewrite`. It excludes nobody."""
-        return _metadata(self._ctx, self._txn, stats), frozenset()
+        operation_type = "LOG_COMPACT" if self._txn.instant.action is Action.LOG_COMPACTION else "COMPACT"
+        metadata = service_metadata(self._ctx, self._txn, operation_type, stats)
+        return replace(metadata, compacted=True), frozenset()
 
 
 def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
@@ -122,20 +124,10 @@ def _check_quarantine_over(ctx: TableContext, txn: Transaction) -> None:
         )
 
 
-def _metadata(ctx: TableContext, txn: Transaction, stats: list[WriteStat]) -> CommitMetadata:
-    text = table_avro_schema(ctx, txn.timeline.until(txn.time))
-    return CommitMetadata(
-        operation_type="LOG_COMPACT" if txn.instant.action is Action.LOG_COMPACTION else "COMPACT",
-        stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
-        extra_metadata={SCHEMA_KEY: text} if text else {},
-        compacted=True,
-    )
-
-
 def _result(ctx: TableContext, plan: Instant, *, replayed: bool = False) -> ServiceResult:
     """The figures of a committed compaction; zeros if it has been archived meanwhile."""
-    found = next((i for i in load_timeline(ctx).commits if i.time == plan.time), None)
-    stats = commit_metadata(ctx, found).stats if found else ()
+    metadata = commit_of(ctx, load_timeline(ctx), plan.time)
+    stats = metadata.stats if metadata else ()
     figures = {
         "fileGroups": float(len(stats)),
         "logFiles": float(sum(stat.extra.get("totalLogFilesCompacted") or 0 for stat in stats)),

@@ -82,6 +82,15 @@ class Examined:
         """Whether readers see files of an instant."""
         return instant in self._completed or self._old(instant)
 
+    def is_used(self, path: str) -> bool:
+        """Whether some reader of the timeline may open a file: a base file of a visible instant, or a log with a visible block."""
+        name = path.rpartition("/")[2]
+        base, log = parse_base_file(name), parse_log_file(name)
+        if base is not None:
+            return self.visible(base.instant)
+        instants = None if log is None else self.instants_of(LogFile(path, self.files[path].size, log))
+        return instants is None or any(self.visible(instant) for instant in instants)
+
     def _taken_back(self) -> set[str]:
         """What pending rollbacks and restores take back: their files are about to go."""
         times: set[str] = set()

@@ -21,7 +21,7 @@ from hudi_table.table.timeline.archived import archived_paths
 from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.view.clustering_plans import planned_clustering
 from hudi_table.table.view.compaction_plans import planned_slices
-from hudi_table.table.view.file_system_view import BaseFile, LogFile
+from hudi_table.table.view.file_system_view import BaseFile
 from hudi_table.table.view.savepoints import savepoints
 
 
@@ -159,16 +159,6 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
         elif found is not None and places is not None and used:
             # What a resize replaced lies in the buckets of before.
             yield from misplaced_keys(places, base, found)
-
-
-def is_used(seen: Examined, path: str) -> bool:
-    """Whether some reader of the timeline may open a file: a base file of a visible instant, or a log with a visible block."""
-    name = path.rpartition("/")[2]
-    base, log = parse_base_file(name), parse_log_file(name)
-    if base is not None:
-        return seen.visible(base.instant)
-    instants = None if log is None else seen.instants_of(LogFile(path, seen.files[path].size, log))
-    return instants is None or any(seen.visible(instant) for instant in instants)
 
 
 def _orphan(seen: Examined, path: str, instant: str) -> Finding:

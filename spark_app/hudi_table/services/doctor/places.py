@@ -154,7 +154,7 @@ def _foreign_nodes(seen: Examined, places: Places) -> Iterator[Finding]:
                 "bring it back from a copy: without it nobody can write to the partition",
             )
             continue
-        if not places.numbered(partition) and Slot(partition, file_id=file_id) not in slots and _is_seen(seen, path):
+        if not places.numbered(partition) and Slot(partition, file_id=file_id) not in slots and seen.is_used(path):
             told.add(group)
             yield Finding(
                 Check.WRONG_BUCKET,
@@ -163,12 +163,3 @@ def _foreign_nodes(seen: Examined, places: Places) -> Iterator[Finding]:
                 f"file group {file_id} is no node of the hash ring of partition {partition!r}",
                 f"another writer replaced rows without a new ring, or used another index; {_OVERWRITE}",
             )
-
-
-def _is_seen(seen: Examined, path: str) -> bool:
-    """Whether a reader sees rows of a file: of a log, whether one of its blocks counts."""
-    log = next((found for found in seen.logs() if found.path == path), None)
-    if log is None:
-        return True
-    instants = seen.instants_of(log)
-    return instants is None or any(seen.visible(instant) for instant in instants)

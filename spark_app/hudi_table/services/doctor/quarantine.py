@@ -14,7 +14,7 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import QUARANTINE, join
 from hudi_table.model.service.findings import QUARANTINED_CHECKS, Finding
 from hudi_table.services.doctor.examined import Examined
-from hudi_table.services.doctor.files import invalid_footers, is_used, orphan_files
+from hudi_table.services.doctor.files import invalid_footers, orphan_files
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
@@ -56,7 +56,7 @@ def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[Quarantined
     again = [f for check in (orphan_files, invalid_footers) for f in check(seen) if (f.check, f.path) in wanted]
     # A file can be both; it is moved once.
     found = {f.path: QuarantinedFile(f.path, seen.files[f.path].size, f.check, f.message) for f in reversed(again)}
-    return tuple(found[path] for path in sorted(found) if not is_used(seen, path))
+    return tuple(found[path] for path in sorted(found) if not seen.is_used(path))
 
 
 @looks_again

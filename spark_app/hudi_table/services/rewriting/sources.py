@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -81,12 +82,19 @@ def rewrite_metadata(
     ctx: TableContext, txn: Transaction, plan: ClusteringPlan, stats: Iterable[WriteStat], **more: str
 ) -> CommitMetadata:
     """The commit that puts new file groups in the place of the planned ones; `more` is said in it beside the schema."""
+    metadata = service_metadata(ctx, txn, CLUSTER, stats)
+    return replace(metadata, extra_metadata={**metadata.extra_metadata, **more}, replaced=replaced_by(plan))
+
+
+def service_metadata(
+    ctx: TableContext, txn: Transaction, operation_type: str, stats: Iterable[WriteStat]
+) -> CommitMetadata:
+    """The commit of a service, which changes no schema: with the one that the table had when it was planned."""
     text = table_avro_schema(ctx, txn.timeline.until(txn.time))
     return CommitMetadata(
-        operation_type=CLUSTER,
+        operation_type=operation_type,
         stats=tuple(sorted(stats, key=lambda stat: (stat.partition_path, stat.path))),
-        extra_metadata={**({SCHEMA_KEY: text} if text else {}), **more},
-        replaced=replaced_by(plan),
+        extra_metadata={SCHEMA_KEY: text} if text else {},
     )
 
 

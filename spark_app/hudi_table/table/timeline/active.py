@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.ports import ObjectInfo
@@ -70,12 +69,6 @@ def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Contai
                 path=requested.file_name,
             ) from error
     return gone
-
-
-def has_archive(ctx: TableContext) -> bool:
-    """Whether the older part of the timeline was archived."""
-    _, files = ctx.storage.list_dir(f"{HOODIE}/{ctx.config.archive_folder}")
-    return bool(files)
 
 
 def body(ctx: TableContext, instant: Instant) -> bytes:

@@ -40,6 +40,12 @@ def archive_folder(ctx: TableContext) -> str:
     return join(HOODIE, ctx.config.archive_folder)
 
 
+def has_archive(ctx: TableContext) -> bool:
+    """Whether the older part of the timeline was archived."""
+    _, files = ctx.storage.list_dir(archive_folder(ctx))
+    return bool(files)
+
+
 def archive_path(ctx: TableContext, number: int) -> str:
     """Path of archive file `number`, relative to the base path."""
     return f"{archive_folder(ctx)}/.commits_.archive.{number}_{_TOKEN}"
