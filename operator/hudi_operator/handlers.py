@@ -38,18 +38,18 @@ _log = logging.getLogger(__name__)
 
 def settings(*, namespaced: bool) -> kopf.OperatorSettings:
     """Bounded in time, silent in the cluster. In chosen namespaces nothing of the whole cluster is asked for."""
-    found = kopf.OperatorSettings()
-    found.posting.enabled = False
-    found.scanning.disabled = namespaced
-    found.networking.connect_timeout = CONNECT_SECONDS
-    found.networking.request_timeout = ANSWER_SECONDS
-    found.watching.server_timeout = WATCH_SECONDS
-    found.watching.chunk_size = CHUNK
-    found.queueing.idle_timeout = IDLE_SECONDS
-    found.watching.client_timeout = WATCH_SECONDS + ANSWER_SECONDS
-    found.persistence.diffbase_storage = _NothingCompared()
-    found.persistence.progress_storage = _NoProgress()
-    return found
+    chosen = kopf.OperatorSettings()
+    chosen.posting.enabled = False
+    chosen.scanning.disabled = namespaced
+    chosen.networking.connect_timeout = CONNECT_SECONDS
+    chosen.networking.request_timeout = ANSWER_SECONDS
+    chosen.watching.server_timeout = WATCH_SECONDS
+    chosen.watching.chunk_size = CHUNK
+    chosen.queueing.idle_timeout = IDLE_SECONDS
+    chosen.watching.client_timeout = WATCH_SECONDS + ANSWER_SECONDS
+    chosen.persistence.diffbase_storage = _NothingCompared()
+    chosen.persistence.progress_storage = _NoProgress()
+    return chosen
 
 
 class _NothingCompared(kopf.DiffBaseStorage):
@@ -88,24 +88,24 @@ class _NoProgress(kopf.ProgressStorage):
 
 def registry(operator: Operator, kinds: Iterable[Kind], kubeconfig: str | None = None) -> kopf.OperatorRegistry:
     """What is listened to: our kinds, and the objects and pods that work for them."""
-    found = kopf.OperatorRegistry()
+    handlers = kopf.OperatorRegistry()
 
-    @kopf.on.login(registry=found)
+    @kopf.on.login(registry=handlers)
     def login(**_: Any) -> kopf.ConnectionInfo:
         return _connection(configuration(kubeconfig))
 
     for kind, plural in PLURALS.items():
 
-        @kopf.on.event(GROUP, VERSION, plural, registry=found, id=plural)
+        @kopf.on.event(GROUP, VERSION, plural, registry=handlers, id=plural)
         async def heard(event: Mapping[str, Any], kind: str = kind, **_: Any) -> None:
             operator.heard({**event["object"], "kind": kind}, deleted=event["type"] == "DELETED")
 
     for group, version, plural in ((*_parts(kind), kind.plural) for kind in kinds):
-        kopf.on.event(group, version, plural, registry=found, id=f"ended-{group}", labels={OWNER: kopf.PRESENT})(
+        kopf.on.event(group, version, plural, registry=handlers, id=f"ended-{group}", labels={OWNER: kopf.PRESENT})(
             _ended(operator)
         )
-    kopf.on.event("", "v1", "pods", registry=found, id="ended-pods", labels={OWNER: kopf.PRESENT})(_ended(operator))
-    return found
+    kopf.on.event("", "v1", "pods", registry=handlers, id="ended-pods", labels={OWNER: kopf.PRESENT})(_ended(operator))
+    return handlers
 
 
 def _ended(operator: Operator) -> Callable[..., Awaitable[None]]:

@@ -51,7 +51,7 @@ from tests.support.volumes import POLICIES
 
 START_SECONDS = 120.0
 OVERDUE_SECONDS = 0.3
-LIMITS = Limits(look=OVERDUE_SECONDS, queue=0.3, behind=0.3, election=5, answer=5)
+LIMITS = Limits(reconcile=OVERDUE_SECONDS, queue=0.3, behind=0.3, election=5, answer=5)
 
 
 class SlowLauncher(ClusterLauncher):
@@ -154,7 +154,7 @@ def test_one_that_waits_for_the_lead_is_alive_and_ready_once_the_server_answers(
     code, said = process.get("/readyz")
     assert (code, re.sub(r"\d+ s", "N s", said)) == (
         200,
-        "[+] lead: waits for the lead; the API server answered N s ago\n[+] permitted: the resources may be listed\nok\n",
+        "[+] lead: waits for the Lease; the API server answered N s ago\n[+] permitted: the resources may be listed\nok\n",
     )
     assert {"": "0.0"} in process.samples()["hudi_operator_leader"]
 
@@ -191,7 +191,7 @@ def test_a_scrape_parses_and_tells_every_family_of_the_catalog(
     leads(process)
     heard(process, server, key)
     eventually(lambda: "status" in server.get("ht", key.name, "-n", namespace), "it is not looked at")
-    eventually(lambda: not process.health.operator.workers.looks(), "the look does not end")
+    eventually(lambda: not process.health.operator.workers.reconciles(), "the look does not end")
     found = process.samples()
     assert {each.name.removesuffix("_total") for each in catalog.EVERY} == {
         name for name in found if name.startswith("hudi_")
@@ -251,7 +251,7 @@ def test_a_look_that_hangs_is_told_and_turns_the_liveness_probe_red_only_when_no
     leads(process)
     process.launcher.hangs = True
     heard(process, server, keys[0])
-    told = f"HudiTable {namespace}/flights is being looked at for"
+    told = f"HudiTable {namespace}/flights is being reconciled for"
     eventually(lambda: "1 of 2 are free" in process.get("/healthz")[1], "the look that hangs is not seen")
     code, said = process.get("/healthz")
     assert (code, told in said) == (200, True), said
@@ -273,7 +273,7 @@ def test_a_queue_that_does_not_move_is_red_and_one_that_is_long_is_not(
     process.health.operator.queue.closed = False
     heard(process, server, key)
     eventually(lambda: "[-] queue: 1 due" in process.get("/healthz")[1], "a queue that stands still is not seen")
-    process.health.operator.workers.last_look = process.health.operator.queue.clock()
+    process.health.operator.workers.last_reconciled = process.health.operator.queue.clock()
     assert "[+] queue: 1 due" in process.get("/healthz")[1], "it moves"
     assert "[-] workers: 0 of 2 are free or at work" in process.get("/healthz")[1]
 

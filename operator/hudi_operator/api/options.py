@@ -25,7 +25,7 @@ def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
             check_options({str(key): str(value)})
         except InvalidOptionError as error:
             found.append(FieldError(f"spec.options[{key}]", error.message))
-    return (*found, *_given_twice(options)) if isinstance(options, Mapping) else ()
+    return (*found, *_contradictions(options)) if isinstance(options, Mapping) else ()
 
 
 def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
@@ -71,12 +71,12 @@ def _plain(text: str) -> str:
     return ",".join(name.partition(":")[0] for name in names_in(text)).lower()
 
 
-def _given_twice(options: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Options that are given under two names with two values."""
-    asked = {str(key): str(value) for key, value in options.items()}
+def _contradictions(options: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Options that stand under two names with two values."""
+    values = {str(key): str(value) for key, value in options.items()}
     for earlier, newest in aliases().items():
-        if earlier in asked and asked.get(newest, asked[earlier]).strip() != asked[earlier].strip():
+        if earlier in values and values.get(newest, values[earlier]).strip() != values[earlier].strip():
             yield FieldError(
                 f"spec.options[{earlier}]",
-                f"is {shown(earlier, asked[earlier])}, and {newest} is {shown(newest, asked[newest])}: give one",
+                f"is {shown(earlier, values[earlier])}, and {newest} is {shown(newest, values[newest])}: give one",
             )

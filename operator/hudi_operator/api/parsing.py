@@ -109,8 +109,8 @@ class _Parser:
             self.errors.append(FieldError(path, f"must be a list, not {_shown(raw)}"))
             return ()
         inner = Prop(prop.doc, max_length=prop.item_max_length)
-        found = tuple(self._value(item, value, f"{path}[{i}]", inner) for i, value in enumerate(raw))
-        for i, value in enumerate(found):
+        values = tuple(self._value(item, value, f"{path}[{i}]", inner) for i, value in enumerate(raw))
+        for i, value in enumerate(values):
             if isinstance(value, str):
                 self._limits(value, f"{path}[{i}]", inner)
         if prop.list_key:
@@ -120,7 +120,7 @@ class _Parser:
         if prop.unique:
             for value in sorted({value for value in raw if isinstance(value, str) and raw.count(value) > 1}):
                 self.errors.append(FieldError(path, f"has {_shown(value)} twice"))
-        return found
+        return values
 
     def _map(self, item: Any, raw: object, path: str) -> dict[str, Any]:
         if not isinstance(raw, Mapping):

@@ -157,15 +157,15 @@ def _limits(prop: Prop) -> list[Callable[[Any], object]]:
     shortest = max((each for each in (prop.min_length, prop.min_items) if each is not None), default=None)
     longest = min((each for each in (prop.max_length, prop.max_items) if each is not None), default=None)
     search = re.compile(prop.pattern).search if prop.pattern is not None else None
-    found: list[Callable[[Any], object]] = []
+    checks: list[Callable[[Any], object]] = []
     if least is not None:
-        found.append(lambda value: value >= least)
+        checks.append(lambda value: value >= least)
     if most is not None:
-        found.append(lambda value: value <= most)
+        checks.append(lambda value: value <= most)
     if shortest is not None:
-        found.append(lambda value: len(value) >= shortest)
+        checks.append(lambda value: len(value) >= shortest)
     if longest is not None:
-        found.append(lambda value: len(value) <= longest)
+        checks.append(lambda value: len(value) <= longest)
     if search is not None:
-        found.append(lambda value: search(str(value)))
-    return found
+        checks.append(lambda value: search(str(value)))
+    return checks

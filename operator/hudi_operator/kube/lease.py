@@ -68,18 +68,18 @@ class Election:
 
     def _taken(self, now: float) -> bool:
         try:
-            found = self.rest.get(self._path)
+            lease = self.rest.get(self._path)
         except ObjectNotFoundError:
             return self._wrote(lambda: self.rest.create(self._leases, self._body({}, 0)))
-        spec = found.get("spec", {})
-        holder, version = spec.get("holderIdentity"), found["metadata"]["resourceVersion"]
+        spec = lease.get("spec", {})
+        holder, version = spec.get("holderIdentity"), lease["metadata"]["resourceVersion"]
         if version != self._seen:
             self._seen, self._seen_at = version, now
         lasts = now - self._seen_at < (spec.get("leaseDurationSeconds") or self.duration)
         if holder and holder != self.identity and lasts:
             return False
         changes = int(spec.get("leaseTransitions") or 0) + (holder != self.identity)
-        return self._wrote(lambda: self.rest.replace(self._path, self._body(found["metadata"], changes, spec)))
+        return self._wrote(lambda: self.rest.replace(self._path, self._body(lease["metadata"], changes, spec)))
 
     def _wrote(self, write: Callable[[], Document]) -> bool:
         try:

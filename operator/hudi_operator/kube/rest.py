@@ -26,11 +26,11 @@ PAGE, OBJECTS_PAGE = 500, 200
 UNREACHABLE = "unreachable"
 SAID_LENGTH_MAX = 400
 Document = dict[str, Any]
-Told = Callable[[str, str], None]
-"""Is told of every call: the HTTP method, and the status of the answer or `unreachable`."""
+CallMeter = Callable[[str, str], None]
+"""Counts every call: the HTTP method, and the status of the answer or `unreachable`."""
 
 
-def _nobody(method: str, code: str) -> None:
+def _uncounted(method: str, code: str) -> None:
     """Where nobody counts."""
 
 
@@ -41,9 +41,9 @@ class Rest:
     for what the server does not take, and UnavailableError for whatever may go better later.
     """
 
-    def __init__(self, api: ApiClient, told: Told = _nobody) -> None:
+    def __init__(self, api: ApiClient, meter: CallMeter = _uncounted) -> None:
         self._api = api
-        self._told = told
+        self._meter = meter
 
     def get(self, path: str, **query: str) -> Document:
         """One object, or a list of them."""
@@ -137,9 +137,9 @@ class Rest:
             answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECONDS, ANSWER_SECONDS))
             answer.read()
         except (HTTPError, OSError) as error:
-            self._told(method, UNREACHABLE)
+            self._meter(method, UNREACHABLE)
             raise UnavailableError(f"the API server cannot be reached: {error}", path=path) from error
-        self._told(method, str(answer.status))
+        self._meter(method, str(answer.status))
         text = answer.data or b""
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, _message(text), path)

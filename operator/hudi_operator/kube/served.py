@@ -25,23 +25,23 @@ class Served:
     def serves(self, version: str, plural: str) -> bool:
         """Whether there are `plural` of a version such as `batch/v1`. Raises AccessDeniedError and UnavailableError."""
         with self._lock:
-            asked, found = self._known.get(version, (float("-inf"), frozenset()))
-        if self._clock.boot_seconds() - asked > self._fresh_seconds:
-            found = self._ask(version)
+            fetched_at, plurals = self._known.get(version, (float("-inf"), frozenset()))
+        if self._clock.boot_seconds() - fetched_at > self._fresh_seconds:
+            plurals = self._fetch(version)
             with self._lock:
-                self._known[version] = (self._clock.boot_seconds(), found)
-        return plural in found
+                self._known[version] = (self._clock.boot_seconds(), plurals)
+        return plural in plurals
 
     def may(self, verb: str, version: str, plural: str, namespace: str) -> bool:
         """Whether we may, in a namespace, or in all of them for "". Raises AccessDeniedError and UnavailableError."""
         key = (verb, version, plural, namespace)
         with self._lock:
-            asked, found = self._rights.get(key, (float("-inf"), False))
-        if self._clock.boot_seconds() - asked > self._fresh_seconds:
-            found = self._review(*key)
+            fetched_at, allowed = self._rights.get(key, (float("-inf"), False))
+        if self._clock.boot_seconds() - fetched_at > self._fresh_seconds:
+            allowed = self._review(*key)
             with self._lock:
-                self._rights[key] = (self._clock.boot_seconds(), found)
-        return found
+                self._rights[key] = (self._clock.boot_seconds(), allowed)
+        return allowed
 
     def _review(self, verb: str, version: str, plural: str, namespace: str) -> bool:
         wanted = {"verb": verb, "group": version.partition("/")[0], "resource": plural, "namespace": namespace}
@@ -53,7 +53,7 @@ class Served:
         answer = self._rest.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
         return bool(answer["status"]["allowed"])
 
-    def _ask(self, version: str) -> frozenset[str]:
+    def _fetch(self, version: str) -> frozenset[str]:
         try:
             return frozenset(each["name"] for each in self._rest.get(f"/apis/{version}")["resources"])
         except ObjectNotFoundError:

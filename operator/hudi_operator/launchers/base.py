@@ -92,6 +92,6 @@ def _index(document: Mapping[str, Any], finished: str | None) -> IndexStatus | N
         return None
     names = ("type", "better", "instant")
     advice = [str(sentence)[:ADVICE_LENGTH_MAX] for sentence in document.get("advice", ())][:ADVICE_MAX]
-    told = {name: document.get(name) for name in names} | {"advice": advice, "observedAt": finished}
-    found, _ = parse(IndexStatus, told, "index")
+    measured = {name: document.get(name) for name in names} | {"advice": advice, "observedAt": finished}
+    found, _ = parse(IndexStatus, measured, "index")
     return found

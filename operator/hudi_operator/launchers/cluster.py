@@ -17,7 +17,7 @@ from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served
 from hudi_operator.launchers.apache_spark_operator import APACHE_SPARK_OPERATOR
 from hudi_operator.launchers.job import JOB
-from hudi_operator.launchers.objects import Kind, ObjectLauncher, Teller
+from hudi_operator.launchers.objects import Kind, ObjectLauncher, RunReader
 from hudi_operator.launchers.owners import Owners
 from hudi_operator.launchers.spark_operator import SPARK_OPERATOR
 from hudi_operator.manifests.pods import PodSettings
@@ -34,7 +34,7 @@ class ClusterLauncher:
     """Launches as `spec.spark.launcher` says. `allowed`: names of the kinds that this operator has the rights to."""
 
     def __init__(self, rest: Rest, settings: PodSettings, served: Served, allowed: Sequence[str] = NAMES) -> None:
-        self._teller = Teller(rest)
+        self._run_reader = RunReader(rest)
         self._rest = rest
         self._owners = Owners()
         self._served = served
@@ -75,7 +75,7 @@ class ClusterLauncher:
         """See `Launcher.runs`."""
         if not self._owners.may_have(owner.uid):
             return ()
-        return self._teller.runs(owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
+        return self._run_reader.runs(owner, [(each.kind, o) for each in self._there() for o in each.objects(owner)])
 
     def heard(self, uid: str) -> None:
         """See `Launcher.heard`."""
@@ -88,7 +88,7 @@ class ClusterLauncher:
     def forget(self, uids: Collection[str]) -> None:
         """These resources are gone: of their attempts, too, nothing is remembered."""
         self._owners.forget(uids)
-        self._teller.forget(uids)
+        self._run_reader.forget(uids)
 
     def know_owners(self, namespaces: Sequence[str]) -> None:
         """List who has attempts, in all namespaces if none is named: from now on the others' are not asked for. Raises HudiError."""

@@ -92,7 +92,7 @@ class LocalLauncher:
         for path in self._folder.glob("*/run.json"):
             document = json.loads(path.read_text(encoding="utf-8"))
             if document["owner"] == owner.uid:
-                found.append(self._look(_run_of(document["run"], path), path.parent))
+                found.append(self._run_as_seen(_run_of(document["run"], path), path.parent))
         return tuple(sorted(found, key=lambda r: (r.started or "", r.attempt), reverse=True))
 
     def is_running(self, name: str) -> bool:
@@ -139,7 +139,7 @@ class LocalLauncher:
                 self._children.pop(path.parent.name, None)
                 shutil.rmtree(path.parent)
 
-    def _look(self, run: RunStatus, folder: Path) -> RunStatus:
+    def _run_as_seen(self, run: RunStatus, folder: Path) -> RunStatus:
         if self.is_running(run.name):
             return run
         child = self._children.get(run.name)

@@ -54,7 +54,7 @@ class ObjectLauncher:
     def __init__(self, rest: Rest, settings: PodSettings, kind: Kind) -> None:
         self._rest = rest
         self._settings = settings
-        self._teller = Teller(rest)
+        self._run_reader = RunReader(rest)
         self.kind = kind
 
     def launch(self, owner: Identity, wanted: Launch, secret: Mapping[str, str]) -> bool:
@@ -98,7 +98,7 @@ class ObjectLauncher:
 
     def runs(self, owner: Identity) -> tuple[RunStatus, ...]:
         """The attempts that still have an object, newest first."""
-        return self._teller.runs(owner, [(self.kind, found) for found in self.objects(owner)])
+        return self._run_reader.runs(owner, [(self.kind, found) for found in self.objects(owner)])
 
     def objects(self, owner: Identity) -> list[Document]:
         """The objects that work for a resource."""
@@ -114,28 +114,28 @@ class ObjectLauncher:
         return found if found["metadata"].get("labels", {}).get(OWNER) == owner.uid else None
 
 
-class Teller:
-    """Tells what has become of objects. Results are remembered, so that pods are looked at only while something is open."""
+class RunReader:
+    """Reads what has become of objects. Results are remembered, so that pods are looked at only while something is open."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
         self._results: dict[str, dict[str, RunStatus]] = {}
 
     def runs(self, owner: Identity, objects: Iterable[tuple[Kind, Document]]) -> tuple[RunStatus, ...]:
-        """The attempts of a resource's objects, newest first, as they and their drivers' pods tell."""
+        """The attempts of a resource's objects, newest first, as they and their drivers' pods say."""
         by_uid = {each["metadata"]["uid"]: (kind, each) for kind, each in objects}
         known = {uid: run for uid, run in self._results.get(owner.uid, {}).items() if uid in by_uid}
         open_ones = {uid: pair for uid, pair in by_uid.items() if uid not in known}
         drivers = self._drivers(owner) if open_ones else {}
-        told = {
+        seen = {
             uid: run_as_seen(each, _verdict(kind, each), drivers.get(each["metadata"]["name"]))
             for uid, (kind, each) in open_ones.items()
         }
-        results = known | {uid: run for uid, run in told.items() if run.phase in PHASE_OF_OUTCOME.values()}
+        results = known | {uid: run for uid, run in seen.items() if run.phase in PHASE_OF_OUTCOME.values()}
         if len(self._results) >= OWNERS_MAX:
             self._results.clear()
         self._results[owner.uid] = results
-        return tuple(sorted((known | told).values(), key=lambda r: (r.started or "", r.attempt), reverse=True))
+        return tuple(sorted((known | seen).values(), key=lambda r: (r.started or "", r.attempt), reverse=True))
 
     def forget(self, uids: Collection[str]) -> None:
         """Their resources are gone."""

@@ -54,7 +54,7 @@ def _lost(
     code = end.get("exitCode")
     status = driver.get("status", {})
     lines = str(end.get("message") or "").strip().splitlines()
-    told = [
+    sentences = [
         verdict.message or "the driver has ended",
         *([f"the container ended with code {code}, {end.get('reason') or 'no reason'}"] if code is not None else []),
         *(str(status[name]) for name in ("reason", "message") if status.get(name)),
@@ -65,7 +65,7 @@ def _lost(
         phase="Lost",
         finished=finished,
         reason=REASON_OF_EXIT_CODE.get(code) if isinstance(code, int) else None,
-        message=": ".join(text[:MESSAGE_LENGTH_MAX] for text in told),
+        message=": ".join(text[:MESSAGE_LENGTH_MAX] for text in sentences),
     )
 
 

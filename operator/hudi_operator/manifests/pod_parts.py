@@ -33,49 +33,49 @@ _LOADS = re.compile(
 )
 
 
-def joined(policy: PodParts, asked: PodParts) -> PodParts:
+def joined(policy: PodParts, parts: PodParts) -> PodParts:
     """What a pod is told."""
     names = {each.name for each in policy.env}
     return replace(
-        asked,
-        tolerations=(*policy.tolerations, *(each for each in asked.tolerations if each not in policy.tolerations)),
-        node_selector={**asked.node_selector, **policy.node_selector},
-        affinity=policy.affinity or asked.affinity,
-        topology_spread_constraints=(*policy.topology_spread_constraints, *asked.topology_spread_constraints),
-        priority_class_name=asked.priority_class_name or policy.priority_class_name,
-        service_account_name=asked.service_account_name or policy.service_account_name,
-        labels={**asked.labels, **policy.labels},
-        annotations={**asked.annotations, **policy.annotations},
-        env=(*policy.env, *(each for each in asked.env if each.name not in names)),
-        ca_bundle=asked.ca_bundle or policy.ca_bundle,
-        cpu_request=asked.cpu_request or policy.cpu_request,
-        cpu_limit=asked.cpu_limit or policy.cpu_limit,
+        parts,
+        tolerations=(*policy.tolerations, *(each for each in parts.tolerations if each not in policy.tolerations)),
+        node_selector={**parts.node_selector, **policy.node_selector},
+        affinity=policy.affinity or parts.affinity,
+        topology_spread_constraints=(*policy.topology_spread_constraints, *parts.topology_spread_constraints),
+        priority_class_name=parts.priority_class_name or policy.priority_class_name,
+        service_account_name=parts.service_account_name or policy.service_account_name,
+        labels={**parts.labels, **policy.labels},
+        annotations={**parts.annotations, **policy.annotations},
+        env=(*policy.env, *(each for each in parts.env if each.name not in names)),
+        ca_bundle=parts.ca_bundle or policy.ca_bundle,
+        cpu_request=parts.cpu_request or policy.cpu_request,
+        cpu_limit=parts.cpu_limit or policy.cpu_limit,
     )
 
 
-def refused_parts(policy: PodPolicy, asked: PodParts, path: str) -> Iterator[FieldError]:
+def refused_parts(policy: PodPolicy, parts: PodParts, path: str) -> Iterator[FieldError]:
     """What a resource asks for that the policy of its namespace does not allow, each by name. `path` is that of the part."""
     allowed = (
-        ("serviceAccountName", asked.service_account_name, policy.allowed_service_accounts, "allowedServiceAccounts"),
-        ("priorityClassName", asked.priority_class_name, policy.allowed_priority_classes, "allowedPriorityClasses"),
+        ("serviceAccountName", parts.service_account_name, policy.allowed_service_accounts, "allowedServiceAccounts"),
+        ("priorityClassName", parts.priority_class_name, policy.allowed_priority_classes, "allowedPriorityClasses"),
     )
     for field, name, known, where in allowed:
         if name is not None and name not in known:
             said = f"those of this namespace are {', '.join(known)}" if known else "none is allowed in this namespace"
             yield FieldError(f"{path}.{field}", f"is {name!r}, and {said}; the operator's jobs.pods.{where} says which")
-    for field, given in (
-        ("labels", asked.labels),
-        ("annotations", asked.annotations),
-        ("nodeSelector", asked.node_selector),
+    for field, names in (
+        ("labels", parts.labels),
+        ("annotations", parts.annotations),
+        ("nodeSelector", parts.node_selector),
     ):
-        yield from _wrong_names(given, f"{path}.{field}", values=field != "annotations", free=field == "nodeSelector")
-    for i, each in enumerate(asked.env):
+        yield from _wrong_names(names, f"{path}.{field}", values=field != "annotations", free=field == "nodeSelector")
+    for i, each in enumerate(parts.env):
         if (why := _wrong_variable(each)) is not None:
             yield FieldError(f"{path}.env[{i}].name", f"is {each.name!r}, {why}")
 
 
-def _wrong_names(given: Mapping[str, str], path: str, *, values: bool, free: bool) -> Iterator[FieldError]:
-    for key, value in given.items():
+def _wrong_names(names: Mapping[str, str], path: str, *, values: bool, free: bool) -> Iterator[FieldError]:
+    for key, value in names.items():
         domain, _, name = key.rpartition("/")
         if _KEY.match(key) is None:
             yield FieldError(f"{path}[{key}]", "is no name that Kubernetes takes")

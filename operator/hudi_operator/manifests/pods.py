@@ -146,21 +146,21 @@ def executor_pod(attempt: Attempt, settings: PodSettings) -> dict[str, Any]:
     return _dressed({"metadata": {"labels": labels}, "spec": pod}, attempt, settings, attempt.spark.executor)
 
 
-def _dressed(template: dict[str, Any], attempt: Attempt, settings: PodSettings, asked: PodParts) -> dict[str, Any]:
+def _dressed(template: dict[str, Any], attempt: Attempt, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
     policy = settings.policies.of(attempt.namespace)
-    return dress(template, joined(policy, asked), policy, attempt.run.name)
+    return dress(template, joined(policy, parts), policy, attempt.run.name)
 
 
 def account_of(attempt: Attempt, settings: PodSettings) -> str:
     """The account of an attempt's driver."""
-    asked = joined(settings.policies.of(attempt.namespace), attempt.spark.driver).service_account_name
-    return asked or (settings.driver_account if attempt.executors else settings.service_account)
+    account = joined(settings.policies.of(attempt.namespace), attempt.spark.driver).service_account_name
+    return account or (settings.driver_account if attempt.executors else settings.service_account)
 
 
 def executor_account_of(attempt: Attempt, settings: PodSettings) -> str:
     """The account of its executors."""
-    asked = joined(settings.policies.of(attempt.namespace), attempt.spark.executor).service_account_name
-    return asked or settings.service_account
+    account = joined(settings.policies.of(attempt.namespace), attempt.spark.executor).service_account_name
+    return account or settings.service_account
 
 
 def cpu_of(size: PodSize, attempt: Attempt, settings: PodSettings) -> tuple[str, str | None]:
@@ -192,7 +192,7 @@ def _item(file: AnnotationFile) -> dict[str, Any]:
 
 
 def _pod(settings: PodSettings, container: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    pod: dict[str, Any] = {
         "restartPolicy": "Never",
         "serviceAccountName": settings.service_account,
         "automountServiceAccountToken": False,
@@ -221,8 +221,8 @@ def _pod(settings: PodSettings, container: str) -> dict[str, Any]:
         "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}],
     }
     if settings.pull_secrets:
-        found["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
-    return found
+        pod["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
+    return pod
 
 
 def _credentials(spec: JobSpec, secret: str) -> list[dict[str, Any]]:

@@ -56,13 +56,13 @@ def _held(location: str, policy: PodPolicy) -> bool:
 def refused_on_machine(spec: HudiTableSpec) -> tuple[FieldError, ...]:
     """Settings of pods, of which there are none beside `hudictl local`; variables with a value its processes get."""
     why = "is of pods, and hudictl local runs processes; remove it here"
-    found = [
+    refusals = [
         FieldError(f"spec.spark.{role}.{camel(name)}", why)
         for role, size in (("driver", spec.spark.driver), ("executor", spec.spark.executor))
         for name in _PARTS
         if getattr(size, name) != getattr(PodSize(), name) and (role, name) != ("driver", "env")
     ]
-    found += [
+    refusals += [
         FieldError(
             f"spec.spark.driver.env[{i}].secretKeyRef",
             "hudictl local reads the Secret of spec.storage.credentialsSecretRef alone",
@@ -70,4 +70,4 @@ def refused_on_machine(spec: HudiTableSpec) -> tuple[FieldError, ...]:
         for i, each in enumerate(spec.spark.driver.env)
         if each.secret_key_ref is not None
     ]
-    return tuple(found)
+    return tuple(refusals)

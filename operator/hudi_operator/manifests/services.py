@@ -131,32 +131,32 @@ def _section(spec: TableServiceSpec, table: HudiTableSpec) -> dict[str, str]:
             return {}
 
 
-def _clustering(spec: ClusteringSpec | None, given: Mapping[str, str]) -> dict[str, str]:
+def _clustering(spec: ClusteringSpec | None, options: Mapping[str, str]) -> dict[str, str]:
     """The section, and that a file without another one beside it is left: only an order that is asked for makes it better."""
     found = _clustering_section(spec) if spec is not None else {}
-    if not found.get(SORT_COLUMNS) and not given.get(SORT_COLUMNS):
-        found[SINGLE_GROUPS] = given.get(SINGLE_GROUPS, "false")
+    if not found.get(SORT_COLUMNS) and not options.get(SORT_COLUMNS):
+        found[SINGLE_GROUPS] = options.get(SINGLE_GROUPS, "false")
     return found
 
 
 def _clustering_section(spec: ClusteringSpec) -> dict[str, str]:
-    found = {"hoodie.layout.optimize.strategy": _LAYOUTS[spec.layout]}
+    options = {"hoodie.layout.optimize.strategy": _LAYOUTS[spec.layout]}
     if spec.sort_columns:
-        found[SORT_COLUMNS] = ",".join(spec.sort_columns)
+        options[SORT_COLUMNS] = ",".join(spec.sort_columns)
     if spec.small_file_limit is not None:
-        found[f"{_CLUSTERING}.small.file.limit"] = str(bytes_of(spec.small_file_limit))
+        options[f"{_CLUSTERING}.small.file.limit"] = str(bytes_of(spec.small_file_limit))
     if spec.target_file_size is not None:
-        found[f"{_CLUSTERING}.target.file.max.bytes"] = str(bytes_of(spec.target_file_size))
+        options[f"{_CLUSTERING}.target.file.max.bytes"] = str(bytes_of(spec.target_file_size))
     if spec.max_groups is not None:
-        found[f"{_CLUSTERING}.max.num.groups"] = str(spec.max_groups)
+        options[f"{_CLUSTERING}.max.num.groups"] = str(spec.max_groups)
     if spec.partitions:
-        found[f"{_CLUSTERING}.partition.selected"] = ",".join(spec.partitions)
-    return found
+        options[f"{_CLUSTERING}.partition.selected"] = ",".join(spec.partitions)
+    return options
 
 
 def _repair(spec: RepairSpec) -> dict[str, str]:
-    asked = {REPAIR_KEYS: spec.keys, REPAIR_QUARANTINE: spec.quarantine}
-    return {key: "true" for key, wanted in asked.items() if wanted}
+    options = {REPAIR_KEYS: spec.keys, REPAIR_QUARANTINE: spec.quarantine}
+    return {key: "true" for key, wanted in options.items() if wanted}
 
 
 def _indexing(spec: IndexingSpec) -> dict[str, str]:

@@ -107,7 +107,7 @@ def apache_application(attempt: Attempt, settings: PodSettings) -> dict[str, Any
 def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     driver, executor = attempt.spark.driver, attempt.spark.executor
     (driver_heap, driver_rest), (heap, rest) = memory_of(driver), memory_of(executor)
-    found = {
+    conf = {
         "spark.driver.cores": str(driver.cores),
         "spark.driver.memory": driver_heap,
         "spark.driver.memoryOverhead": driver_rest,
@@ -126,8 +126,8 @@ def _apache_conf(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
         **leaves(),
     }
     if settings.pull_secrets:
-        found["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
-    return found
+        conf["spark.kubernetes.container.image.pullSecrets"] = ",".join(settings.pull_secrets)
+    return conf
 
 
 def _cores(size: PodSize, attempt: Attempt, settings: PodSettings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is counted as it happens, from the start of the process on: looks, calls of the API server, attempts."""
+"""What is counted as it happens, from the start of the process on: reconciles, calls of the API server, attempts."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Counters:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], None] = {}
 
-    def looked(self, key: Key, seconds: float, error: str | None) -> None:
-        """A look at a resource has ended, well or with the named error."""
+    def reconciled(self, key: Key, seconds: float, error: str | None) -> None:
+        """A reconcile of a resource has ended, well or with the named error."""
         self._seconds.labels(key.kind).observe(seconds)
         if error is not None:
             self._errors.labels(key.kind, error).inc()

@@ -22,7 +22,7 @@ SAID_MAX, SAID_LENGTH_MAX = 20, 300
 class Limits:
     """In seconds."""
 
-    look: float = 900.0
+    reconcile: float = 900.0
     queue: float = 900.0
     behind: float = 40.0
     election: float = 120.0
@@ -53,15 +53,15 @@ class Health:
         """For the liveness probe."""
         # Before the first attempt the process is young: that is no fault.
         tried = self._since(self.election.attempted_at, 0.0)
-        lead = Check("lead", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
-        return [lead, *([self._workers(), self._queue(), self._watch()] if self.leading else [])]
+        lease = Check("lead", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
+        return [lease, *([self._workers(), self._queue(), self._watch()] if self.leading else [])]
 
     def ready(self) -> list[Check]:
-        """For the readiness probe. One that waits for the lead is ready when it could take it: a Deployment that is rolled out ends
+        """For the readiness probe. One that waits for the Lease is ready when it could take it: a Deployment that is rolled out ends
         the old leader only when the new process is ready."""
         answered = self._since(self.election.answered_at, math.inf)
-        lead = "leads" if self.leading else "waits for the lead"
-        said = f"{lead}; the API server answered {answered:.0f} s ago"
+        role = "leads" if self.leading else "waits for the Lease"
+        said = f"{role}; the API server answered {answered:.0f} s ago"
         found = [Check("lead", answered <= self.limits.answer, said)]
         if self.leading:
             found.append(Check("listed", self.hearing.listed, "all resources that were there at the start are known"))
@@ -71,25 +71,27 @@ class Health:
         return found
 
     def _workers(self) -> Check:
-        """One that ended is replaced, and one whose look lasts too long is stood in for; only a new process helps when nobody is left."""
-        working, wanted = self.operator.workers.working(self.limits.look), self.operator.workers.wanted
-        key, seconds = max(self.operator.workers.looks(), key=lambda look: look[1], default=(None, 0.0))
-        look = "" if key is None else f"; {key} is being looked at for {seconds:.0f} s"
-        return Check("workers", working > 0, f"{working} of {wanted} are free or at work{look}")
+        """One that ended is replaced, and one whose reconcile lasts too long is stood in for; only a new process helps when nobody is left."""
+        working, wanted = self.operator.workers.working(self.limits.reconcile), self.operator.workers.wanted
+        key, seconds = max(self.operator.workers.reconciles(), key=lambda pair: pair[1], default=(None, 0.0))
+        pair = "" if key is None else f"; {key} is being reconciled for {seconds:.0f} s"
+        return Check("workers", working > 0, f"{working} of {wanted} are free or at work{pair}")
 
     def _namespaces(self) -> Check:
         """One that is missing is somebody's affair, and no fault of this process."""
         missing = sorted(self.hearing.missing().items())
-        told = [f"{place or 'any'} is not heard: {one_line(why, SAID_LENGTH_MAX)}" for place, why in missing[:SAID_MAX]]
+        unheard = [
+            f"{place or 'any'} is not heard: {one_line(why, SAID_LENGTH_MAX)}" for place, why in missing[:SAID_MAX]
+        ]
         more = [f"and {len(missing) - SAID_MAX} more"] if len(missing) > SAID_MAX else []
-        return Check("namespaces", True, "; ".join([*told, *more]) or "all are heard")
+        return Check("namespaces", True, "; ".join([*unheard, *more]) or "all are heard")
 
     def _queue(self) -> Check:
         """A long queue that moves is load; one that does not is a fault."""
         depth, oldest = self.operator.queue.waiting()
-        still = self.operator.queue.clock() - self.operator.workers.last_look
+        still = self.operator.queue.clock() - self.operator.workers.last_reconciled
         good = oldest <= self.limits.queue or still <= self.limits.queue
-        return Check("queue", good, f"{depth} due, the first for {oldest:.0f} s; a look ended {still:.0f} s ago")
+        return Check("queue", good, f"{depth} due, the first for {oldest:.0f} s; a reconcile ended {still:.0f} s ago")
 
     def _watch(self) -> Check:
         behind = self.hearing.behind_seconds()

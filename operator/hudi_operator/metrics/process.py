@@ -29,14 +29,14 @@ class ProcessGauges(Collector):
         """All families, with the samples of now."""
         operator = self._health.operator
         depth, oldest = operator.queue.waiting()
-        looks = operator.workers.looks()
+        reconciles = operator.workers.reconciles()
         values = {
             "hudi_operator_leader": float(self._health.leading),
             "hudi_operator_queue_depth": depth,
             "hudi_operator_queue_oldest_seconds": oldest,
             "hudi_operator_workers": operator.workers.working(),
-            "hudi_operator_workers_busy": len(looks),
-            "hudi_operator_look_oldest_seconds": max((seconds for _, seconds in looks), default=0.0),
+            "hudi_operator_workers_busy": len(reconciles),
+            "hudi_operator_look_oldest_seconds": max((seconds for _, seconds in reconciles), default=0.0),
             "hudi_operator_watch_behind_seconds": self._health.hearing.behind_seconds(),
             "hudi_operator_namespaces_missing": len(self._health.hearing.missing()),
             "hudi_operator_tables_left_out": self._resources.left_out(),

@@ -84,8 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        match asked.path:
+        url = urlsplit(self.path)
+        match url.path:
             case "/healthz":
                 alive = self.server.health.alive()
                 for fault in (check for check in alive if not check.good):
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "/readyz":
                 self._checks(self.server.health.ready())
             case "/metrics":
-                self._metrics(parse_qs(asked.query).get("name[]", []))
+                self._metrics(parse_qs(url.query).get("name[]", []))
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, _PLAIN, b"/healthz, /readyz and /metrics are here\n")
 

@@ -18,7 +18,7 @@ from hudi_operator.manifests.jobs import purge_job
 from hudi_operator.plan.effects import Effect, Emit, EventType, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
-from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, told
+from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, run_line
 from hudi_operator.plan.status import conditions, events, report
 from hudi_operator.plan.status.conditions import Finding
 from hudi_table.model.job.jobspec import JobSpec
@@ -91,7 +91,7 @@ def _course(
         )
     if running is not None:
         stops: list[Effect] = [Stop(running.name)] if running.work != WORK else []
-        return _Course(stops, told(running) if running.work == WORK else f"waits for the end of {running.name}")
+        return _Course(stops, run_line(running) if running.work == WORK else f"waits for the end of {running.name}")
     if observed.others:
         again: list[Effect] = [RequeueAfter(OTHERS_SECONDS, "Running")]
         return _Course(again, f"waits for the end of {observed.others[0].name}")

@@ -62,5 +62,5 @@ def _judged(table: TableObservation | None) -> str | None:
     return kind.value if kind in JUDGED else None
 
 
-def _gist(found: IndexStatus) -> tuple[str | None, list[str]]:
-    return found.better, [_FIGURE.sub("#", sentence) for sentence in found.advice]
+def _gist(index: IndexStatus) -> tuple[str | None, list[str]]:
+    return index.better, [_FIGURE.sub("#", sentence) for sentence in index.advice]

@@ -25,15 +25,15 @@ from hudi_operator.plan.observed import ObservedService, Problem, TableObservati
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron
 from hudi_operator.plan.schedule.due import Due, due_now, extent
-from hudi_operator.plan.schedule.runs import RetryPolicy, merged, rfc3339, told
+from hudi_operator.plan.schedule.runs import RetryPolicy, merged, rfc3339, run_line
 from hudi_operator.plan.status import progress, service_status
 from hudi_operator.plan.status.progress import Progress
 from hudi_operator.plan.status.service_status import Outcome
 from hudi_table.model.job.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
-LOOK_SECONDS = 30.0
-"""How often something is looked for whose coming nobody tells: a table, the end of another's run."""
+RECHECK_SECONDS = 30.0
+"""How often something is checked whose coming nobody reports: a table, the end of another's run."""
 
 
 def plan_service(
@@ -98,12 +98,12 @@ class _Judgement:
                 f"there is no HudiTable {spec.table_ref.name!r} in namespace {self.desired.identity.key.namespace}"
             )
             self.outcome.stalled = ("TableMissing", f"{message}; create it")
-            self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableMissing"))
+            self.requeues.append(RequeueAfter(RECHECK_SECONDS, "TableMissing"))
             return None
         problem = checks.problem_of(owner, self.observed.table) or self.observed.refused
         if problem is not None:
             self.outcome.stalled = ("TableNotReady", f"{owner.identity.key}: {problem.message}")
-            self.requeues.append(RequeueAfter(LOOK_SECONDS, "TableNotReady"))
+            self.requeues.append(RequeueAfter(RECHECK_SECONDS, "TableNotReady"))
             return None
         contradictions = checks.service_contradictions(spec, owner.spec) if owner.spec is not None else ()
         if contradictions:
@@ -129,7 +129,7 @@ class _Judgement:
             if moment is not None:
                 self._stop(running, "Replaced", f"{running.work}: stopped for the run of {rfc3339(moment)}")
                 return False
-        self.outcome.busy = ("Running", told(running))
+        self.outcome.busy = ("Running", run_line(running))
         return True
 
     def _stop(self, running: RunStatus, reason: str, message: str) -> None:
@@ -149,7 +149,7 @@ class _Judgement:
 
     def _wait(self, reason: str, message: str, *, appointment: bool) -> None:
         self.outcome.busy = (reason, message)
-        self.requeues.append(RequeueAfter(LOOK_SECONDS, reason, appointment))
+        self.requeues.append(RequeueAfter(RECHECK_SECONDS, reason, appointment))
 
     def _due(self, spec: TableServiceSpec, cron: Cron | None, owner: DesiredTable, table: TableObservation) -> None:
         if owner.spec is None:
@@ -215,17 +215,19 @@ class _Judgement:
 
     def _moment(self, spec: TableServiceSpec, cron: Cron) -> datetime | None:
         """The moment of the schedule that is due; one that was missed by too much is left out."""
-        found = self.progress.due_moment(cron, self.now)
+        moment = self.progress.due_moment(cron, self.now)
         deadline = spec.starting_deadline_seconds
-        if found is None or deadline is None or self.now - found <= timedelta(seconds=deadline):
-            return found
-        late = (self.now - found).total_seconds()
+        if moment is None or deadline is None or self.now - moment <= timedelta(seconds=deadline):
+            return moment
+        late = (self.now - moment).total_seconds()
         self.effects.append(
             Emit(
-                EventType.WARNING, "Missed", f"{rfc3339(found)} is {late:.0f} s ago, {deadline} s are allowed: left out"
+                EventType.WARNING,
+                "Missed",
+                f"{rfc3339(moment)} is {late:.0f} s ago, {deadline} s are allowed: left out",
             )
         )
-        self.progress.handled(found)
+        self.progress.handled(moment)
         return None
 
     def _start(self, due: Due, owner: DesiredTable, table: TableObservation) -> None:
@@ -236,12 +238,12 @@ class _Judgement:
         name = due.work.type.value if due.work.mode is not RunMode.PLAN else f"{due.work.type.value}/Plan"
 
         def job(attempt: str) -> JobSpec:
-            found = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
-            return index.measuring(found, owner.status.index, table, self.now)
+            launch = service_job(owner.identity.key.name, spec, due.work, attempt, due.bytes_read, table.config)
+            return index.measuring(launch, owner.status.index, table, self.now)
 
-        asked = Wanted(identity, spec, name, due.batch, job, self.progress.attempts + 1)
-        found = next_attempt(asked, self.progress.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
-        match found:
+        wanted = Wanted(identity, spec, name, due.batch, job, self.progress.attempts + 1)
+        launch = next_attempt(wanted, self.progress.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
+        match launch:
             case Stalled(problem):
                 # A schedule goes on; whatever else asked for the run would ask for the same again.
                 if self.progress.schedule is not None:
@@ -253,9 +255,9 @@ class _Judgement:
                 self.requeues.append(RequeueAfter(seconds, name))
             case Unlaunchable(problem):
                 self.outcome.stalled = (problem.reason, problem.message)
-                self.requeues.append(RequeueAfter(LOOK_SECONDS, problem.reason))
+                self.requeues.append(RequeueAfter(RECHECK_SECONDS, problem.reason))
             case Launch():
-                self._started(found, due)
+                self._started(launch, due)
 
     def _started(self, launch: Launch, due: Due) -> None:
         self.effects.append(launch)

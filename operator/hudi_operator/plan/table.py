@@ -27,7 +27,7 @@ from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
-from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, told
+from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
 from hudi_operator.plan.status import conditions, debts, events, report
 from hudi_operator.plan.status.conditions import Finding, waiting_of
 from hudi_table.errors import AccessDeniedError
@@ -102,7 +102,7 @@ class _Judgement:
         running = next((run for run in (*self.runs, *self.observed.others) if run.phase == "Running"), None)
         self.running = running
         if running is not None:
-            self.busy = ("Running", told(running))
+            self.busy = ("Running", run_line(running))
             if running not in self.runs:
                 self.requeues.append(RequeueAfter(OTHERS_SECONDS, "Running"))
         spec = self.desired.spec
@@ -222,19 +222,19 @@ class _Judgement:
         if self.running is not None and self.running.work == work:
             return
         wanted = Wanted(self.desired.identity, spec, work, batch, job)
-        found = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
-        match found:
+        launch = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
+        match launch:
             case Launch() if self.running is None and not self.launches:
-                self.launches.append(found)
+                self.launches.append(launch)
                 self.busy = doing
             case Stalled():
-                self.halted[work] = found.problem
+                self.halted[work] = launch.problem
             case Waits():
-                self.busy = self.busy or (found.reason, found.message)
-                self.requeues.append(RequeueAfter(found.seconds, work))
+                self.busy = self.busy or (launch.reason, launch.message)
+                self.requeues.append(RequeueAfter(launch.seconds, work))
             case Unlaunchable():
-                self.halted[work] = found.problem
-                self.requeues.append(RequeueAfter(LAUNCH_SECONDS, found.problem.reason))
+                self.halted[work] = launch.problem
+                self.requeues.append(RequeueAfter(LAUNCH_SECONDS, launch.problem.reason))
 
 
 def _status(judgement: _Judgement) -> HudiTableStatus:

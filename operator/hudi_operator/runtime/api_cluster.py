@@ -50,8 +50,8 @@ class ApiCluster:
             with self._lock:
                 self._listed[key] = self._heard[key] = item["metadata"]["resourceVersion"]
 
-    def told(self, key: Key, version: str) -> None:
-        """The watch has brought this version: that of a write of ours, too, tells that it hears."""
+    def record_version(self, key: Key, version: str) -> None:
+        """The watch has brought this version: that of a write of ours, too, shows that it hears."""
         with self._lock:
             self._heard[key] = version
 

@@ -159,13 +159,13 @@ class Observer:
         )
 
     def _rows(
-        self, owner: Hashable, context: TableContext, files: list[BaseFile], told: Mapping[str, int]
+        self, owner: Hashable, context: TableContext, files: list[BaseFile], rows: Mapping[str, int]
     ) -> dict[str, int]:
         """Rows by path: from the commits that wrote the files, else from footers, as far as the bound allows."""
-        missing = [f for f in files if f.path not in told]
+        missing = [f for f in files if f.path not in rows]
         if len(missing) > FOOTERS_READ_MAX:
-            return dict(told)
-        return {**told, **{f.path: self._footer(owner, context, f).rows for f in missing}}
+            return dict(rows)
+        return {**rows, **{f.path: self._footer(owner, context, f).rows for f in missing}}
 
     def _colon_keys(self, owner: Hashable, context: TableContext, files: list[BaseFile]) -> bool | None:
         """Whether a sampled file's smallest or greatest key holds ':'. Not seen in the sample is not known."""
@@ -190,8 +190,8 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
     """Options of the storage port for a location: none for local paths, else endpoint, region and credentials."""
     if uri.startswith(("file:", "memory:")):
         return {}
-    given = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
-    options = {name: value for name, value in given.items() if value is not None}
+    settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
+    options = {name: value for name, value in settings.items() if value is not None}
     return options | {name.lower(): value for name, value in secret.items() if name != CONNECTION}
 
 

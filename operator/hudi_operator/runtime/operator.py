@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Operator:
-    """Looks at resources with `count` threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads. `ending` is
+    """Reconciles resources with `count` threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads. `ending` is
     set by a look that asks the process to end."""
 
     cluster: ApiCluster
@@ -62,12 +62,12 @@ class Operator:
         """The watch has brought a resource of ours, which is there, has changed, or is gone."""
         key, version = key_of(document), document["metadata"]["resourceVersion"]
         self.last_heard[key.kind, key.namespace] = self.queue.clock()
-        self.cluster.told(key, version)
+        self.cluster.record_version(key, version)
         if deleted or not self.cluster.is_listed(key, version):
             self.take_in(document, deleted=deleted)
 
     def take_in(self, document: Mapping[str, Any], *, deleted: bool = False) -> None:
-        """A resource of ours is there, has changed, or is gone. Its table's other resources are looked at, too."""
+        """A resource of ours is there, has changed, or is gone. Its table's other resources are reconciled, too."""
         before = self.cluster.get(key_of(document))
         key = self.cluster.seen(document)
         others = self.cluster.about(*table_of(document))
@@ -111,40 +111,40 @@ class Operator:
         began = self.queue.clock()
         error: str | None = InvariantError.name()
         try:
-            error = self._look(key)
+            error = self._reconcile(key)
         finally:
-            self.meter.looked(key, self.queue.clock() - began, error)
+            self.meter.reconciled(key, self.queue.clock() - began, error)
 
-    def _look(self, key: Key) -> str | None:
-        """One look; the name of the error in which it ended. Exits are passed on, and nothing else is."""
+    def _reconcile(self, key: Key) -> str | None:
+        """One reconcile; the name of the error in which it ended. Exits are passed on, and nothing else is."""
         try:
             again = self.reconciler.reconcile(key)
             known = self.cluster.get(key) is not None
         except HudiError as error:
             away = isinstance(error, UnavailableError)
             wait = self.queue.failed(key, AWAY_SECONDS * (1 + JITTER * random.random()) if away else float("inf"))  # noqa: S311 - spreads moments
-            _log.warning("%s: %s: %s; next look in %.0f s", key, error.name(), error, wait)
+            _log.warning("%s: %s: %s; next reconcile in %.0f s", key, error.name(), error, wait)
             if not error.retryable:
-                self._tell(key, Problem(error.name(), str(error)), wait)
+                self._report_failure(key, Problem(error.name(), str(error)), wait)
             return error.name()
         except (KeyboardInterrupt, SystemExit):
             self.queue.failed(key)
             raise
-        except BaseException as error:  # noqa: BLE001 - a fault in one look, a panic below it too, must not end the worker
+        except BaseException as error:  # noqa: BLE001 - a fault in one reconcile, a panic below it too, must not end the worker
             wait = self.queue.failed(key)
             # What it says may hold a value of a Secret.
-            _log.error("%s: %s; next look in %.0f s\n%s", key, type(error).__name__, wait, _frames(error))
-            self._tell(key, Problem(InvariantError.name(), _fault(error)), wait)
+            _log.error("%s: %s; next reconcile in %.0f s\n%s", key, type(error).__name__, wait, _frames(error))
+            self._report_failure(key, Problem(InvariantError.name(), _fault(error)), wait)
             return InvariantError.name()
         wait = min(self.resync_seconds, again.seconds) if again is not None else self.resync_seconds
         self.queue.done(key, wait if known else None)
         return None
 
-    def _tell(self, key: Key, problem: Problem, wait: float) -> None:
-        """The resource says why it is not looked after. Where that cannot be written, the log has said it."""
+    def _report_failure(self, key: Key, problem: Problem, wait: float) -> None:
+        """The resource says why it is not reconciled. Where that cannot be written, the log has said it."""
         try:
-            self.reconciler.unlooked(key, problem, wait)
-        except Exception as error:  # noqa: BLE001 - the look has failed already
+            self.reconciler.report_failure(key, problem, wait)
+        except Exception as error:  # noqa: BLE001 - the reconcile has failed already
             _log.warning("%s: its condition cannot be written: %s", key, type(error).__name__)
 
 

@@ -51,10 +51,10 @@ class Cluster(Protocol):
 
 
 class Meter(Protocol):
-    """Is told what happens, to count it. Called by several threads at once."""
+    """Counts what happens. Called by several threads at once."""
 
-    def looked(self, key: Key, seconds: float, error: str | None) -> None:
-        """A look at a resource has ended, well or with the named error."""
+    def reconciled(self, key: Key, seconds: float, error: str | None) -> None:
+        """A reconcile of a resource has ended, well or with the named error."""
         ...
 
     def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -65,7 +65,7 @@ class Meter(Protocol):
 class NoMeter:
     """Where nobody counts."""
 
-    def looked(self, key: Key, seconds: float, error: str | None) -> None:
+    def reconciled(self, key: Key, seconds: float, error: str | None) -> None:
         """Nothing."""
 
     def reported(self, key: Key, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

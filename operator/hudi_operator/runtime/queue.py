@@ -106,7 +106,7 @@ class WorkQueue:
         """The earliest key that is free. Entries of the heap that an earlier moment has overtaken are dropped."""
         busy, shares = set(self._taken.values()), Counter(key.namespace for key in self._taken)
         held: list[tuple[float, Key]] = []
-        found: tuple[float, Key | None] = (float("inf"), None)
+        earliest: tuple[float, Key | None] = (float("inf"), None)
         while self._heap:
             moment, key = self._heap[0]
             if self._due.get(key) != moment:
@@ -114,8 +114,8 @@ class WorkQueue:
             elif self.group(key) in busy or shares[key.namespace] >= self.share:
                 held.append(heapq.heappop(self._heap))
             else:
-                found = (moment, key)
+                earliest = (moment, key)
                 break
         for item in held:
             heapq.heappush(self._heap, item)
-        return found
+        return earliest

@@ -53,7 +53,7 @@ SECRET_LENGTH_MIN = 4
 
 @dataclass(slots=True)
 class Reconciler:
-    """One worker's tools. `reconcile` returns when to look again, or None to wait for news."""
+    """One worker's tools. `reconcile` returns when to do it again, or None to wait for news."""
 
     cluster: Cluster
     launcher: Launcher
@@ -79,8 +79,8 @@ class Reconciler:
             return None
         return self._service(document) if key.kind == "TableService" else self._table(document)
 
-    def unlooked(self, key: Key, problem: Problem, wait_seconds: float) -> None:
-        """A look has failed for a reason that is no finding of its plan: that becomes the resource's condition. Raises HudiError."""
+    def report_failure(self, key: Key, problem: Problem, wait_seconds: float) -> None:
+        """A reconcile has failed for a reason that is no finding of its plan: that becomes the resource's condition. Raises HudiError."""
         document = self.cluster.get(key)
         if document is not None:
             self.cluster.set_status(key, failed_status(document, problem, wait_seconds, self.clock.now()))
@@ -140,7 +140,7 @@ class Reconciler:
         return sorted(stay, key=_age)
 
     def _refusal(self, desired: DesiredTable, sharers: Sequence[Identity]) -> Problem | None:
-        """What keeps a table from being looked at: its manifest, or an older table at its place."""
+        """What keeps a table from being reconciled: its manifest, or an older table at its place."""
         if desired.spec is None or desired.errors:
             return None
         if sharers and _age(sharers[0]) < _age(desired.identity):
@@ -176,8 +176,8 @@ class Reconciler:
         )
 
         def plan(unlaunchable: Mapping[str, Problem]) -> list[Effect]:
-            told = replace(observed, unlaunchable=unlaunchable)
-            return plan_service(desired, told, self.clock.now(), policy=self.policy)
+            known = replace(observed, unlaunchable=unlaunchable)
+            return plan_service(desired, known, self.clock.now(), policy=self.policy)
 
         return self._carry_out(identity, plan, secret)
 
@@ -237,7 +237,7 @@ class Reconciler:
         return Observed(table, problem, sources, runs, self._failed(key, bad=bad))
 
     def _failed(self, key: Key, *, bad: bool) -> int:
-        """Looks in a row that ended in a problem, this one with them."""
+        """Reconciles in a row that ended in a problem, this one with them."""
         before = self._failures.pop(key, 0)
         failures = before + 1 if bad else 0
         if bad:
@@ -250,7 +250,7 @@ class Reconciler:
         plan: Callable[[Mapping[str, Problem]], list[Effect]],
         secret: Mapping[str, str],
     ) -> RequeueAfter | None:
-        """Execute a plan. If an attempt cannot be started, that is told in the status, by a plan that knows of it, and goes on with what
+        """Execute a plan. If an attempt cannot be started, that stands in the status, by a plan that knows of it, and goes on with what
         else there is to do."""
         refused: dict[str, Problem] = {}
         while True:

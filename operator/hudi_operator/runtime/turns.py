@@ -42,14 +42,14 @@ class Turns:
     def taken(self, key: Key, run: RunStatus) -> Iterator[str]:
         """Take a turn for an attempt until its status is written. Gives why there is none now, '' if it is its turn. Whose table is
         deleted with its files waits for nobody."""
-        why = self._ask(key, run.name) if run.work != PURGE else ""
+        why = self._why_none(key, run.name) if run.work != PURGE else ""
         try:
             yield why
         finally:
             with self._lock:
                 self._starting.pop(run.name, None)
 
-    def _ask(self, key: Key, attempt: str) -> str:
+    def _why_none(self, key: Key, attempt: str) -> str:
         most = self.policies.max_attempts
         if most is None and self.policies.of(key.namespace).max_attempts is None:
             return ""

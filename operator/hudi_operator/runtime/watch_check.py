@@ -57,7 +57,7 @@ class Watched(Protocol):
 @dataclass
 class Hearing:
     """Compares in a thread of its own. `permitted`: the resources of some namespace may be listed; `listed`: all that were there are known;
-    `remembered`: who is told which resources are gone; `refused`: namespaces that cannot be listed, and why."""
+    `remembered`: who hears which resources are gone; `refused`: namespaces that cannot be listed, and why."""
 
     rest: Rest
     operator: Operator
@@ -94,7 +94,7 @@ class Hearing:
                 self.permitted = True
 
     def compare(self) -> None:
-        """One comparison. A server that does not answer is no sign of deafness: the lead is lost then."""
+        """One comparison. A server that does not answer is no sign of deafness: the Lease is lost then."""
         before, remembered = self._known(), [(each, set(each.uids())) for each in self.remembered]
         try:
             there, hidden = self._there()
@@ -111,8 +111,8 @@ class Hearing:
         self.refused = {place: why for (_, place), why in hidden.items()}
         self._take_in_held(before, there)
         self._compare({key: metadata["resourceVersion"] for key, metadata in there.items()})
-        asked = len(self.namespaces or ("",)) * len(PLURALS)
-        if len(hidden) < asked:
+        lists = len(self.namespaces or ("",)) * len(PLURALS)
+        if len(hidden) < lists:
             self.permitted = True
             self.listed = self.listed or there.keys() <= self._known().keys()
         self._mend()

@@ -1,4 +1,4 @@
-"""Threads that look at what is due. Whatever a look raises, its worker goes on; one that a look holds up is stood in for, and one that
+"""Threads that reconcile what is due. Whatever a reconcile raises, its worker goes on; one that a reconcile holds up is stood in for, and one that
 has ended is replaced: what happens to one resource never costs the others their looks.
 """
 
@@ -23,26 +23,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Workers:
-    """`wanted` threads that take from the queue, and stand-ins. `look` gives the key back to the queue, whatever happens, and raises
+    """`wanted` threads that take from the queue, and stand-ins. `reconcile` gives the key back to the queue, whatever happens, and raises
     nothing but exits: those set `ending`, which asks the process to end.
 
-    `last_look`: when a look last ended, or the work began, on the queue's clock.
+    `last_reconciled`: when a reconcile last ended, or the work began, on the queue's clock.
     """
 
     queue: WorkQueue
-    look: Callable[[Key], None]
+    reconcile: Callable[[Key], None]
     wanted: int
     ending: threading.Event
     overdue_seconds: float = OVERDUE_SECONDS
-    last_look: float = 0.0
-    _looks: dict[threading.Thread, tuple[Key, float]] = field(default_factory=dict)
+    last_reconciled: float = 0.0
+    _reconciles: dict[threading.Thread, tuple[Key, float]] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Begin to work."""
-        self.last_look = self.queue.clock()
+        self.last_reconciled = self.queue.clock()
         self._stopped.clear()
         self.tend()
         threading.Thread(target=self._tend, name="tends-workers", daemon=True).start()
@@ -57,15 +57,15 @@ class Workers:
             thread.join(seconds / max(1, len(threads)))
         return not any(thread.is_alive() for thread in threads)
 
-    def looks(self) -> list[tuple[Key, float]]:
-        """What is being looked at, and for how many seconds."""
+    def reconciles(self) -> list[tuple[Key, float]]:
+        """What is being reconciled, and for how many seconds."""
         now = self.queue.clock()
-        return [(key, now - began) for key, began in list(self._looks.values())]
+        return [(key, now - began) for key, began in list(self._reconciles.values())]
 
     def working(self, seconds: float | None = None) -> int:
-        """How many are alive and free, or at a look that has not lasted for more than so many seconds; without a number, in time."""
+        """How many are alive and free, or at a reconcile that has not lasted for more than so many seconds; without a number, in time."""
         now, limit = self.queue.clock(), self.overdue_seconds if seconds is None else seconds
-        held = [thread for thread, (_, began) in list(self._looks.items()) if now - began > limit]
+        held = [thread for thread, (_, began) in list(self._reconciles.items()) if now - began > limit]
         return sum(thread.is_alive() and thread not in held for thread in list(self._threads))
 
     def tend(self) -> None:
@@ -92,16 +92,16 @@ class Workers:
             key = self.queue.take(PATIENCE_SECONDS)
             if key is None:
                 continue
-            self._looks[me] = (key, self.queue.clock())
+            self._reconciles[me] = (key, self.queue.clock())
             try:
-                self.look(key)
+                self.reconcile(key)
             except (KeyboardInterrupt, SystemExit) as error:
-                _log.error("%s: a look ended in %s: the process ends", key, type(error).__name__)
+                _log.error("%s: a reconcile ended in %s: the process ends", key, type(error).__name__)
                 self.ending.set()
                 return
             finally:
-                _, began = self._looks.pop(me)
-                self.last_look = self.queue.clock()
-            # Somebody stands in for a worker whose look lasted that long: one of them is enough.
-            if self.last_look - began > self.overdue_seconds and self.working() > self.wanted:
+                _, began = self._reconciles.pop(me)
+                self.last_reconciled = self.queue.clock()
+            # Somebody stands in for a worker whose reconcile lasted that long: one of them is enough.
+            if self.last_reconciled - began > self.overdue_seconds and self.working() > self.wanted:
                 return

@@ -92,8 +92,8 @@ def test_a_service_has_the_launcher_of_its_table_and_a_dry_run_is_told_apart(
 
 
 def test_looks_and_calls_are_counted_by_name(counters: Counters, registry: CollectorRegistry) -> None:
-    counters.looked(TABLE, 0.2, None)
-    counters.looked(TABLE, 0.3, "Unavailable")
+    counters.reconciled(TABLE, 0.2, None)
+    counters.reconciled(TABLE, 0.3, "Unavailable")
     called = request_counter(registry)
     called("PATCH", "200")
     called("GET", "unreachable")

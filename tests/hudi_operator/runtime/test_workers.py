@@ -120,7 +120,7 @@ def test_a_condition_that_cannot_be_written_ends_no_worker(
     def refuse(key: Key, problem: object, wait: float) -> None:
         raise HudiError("refused")
 
-    monkeypatch.setattr(operator.reconciler, "unlooked", refuse)
+    monkeypatch.setattr(operator.reconciler, "report_failure", refuse)
     made(operator, tmp_path, "bad", PanicError())
     operator.start()
     eventually(lambda: poisoned(operator).looked.count("bad") > 2, "it is not tried again")
@@ -179,7 +179,7 @@ def test_looks_that_hang_are_stood_in_for_and_cost_the_others_nothing(hanging: i
     hung.start(hanging, good)
     eventually(lambda: len(hung.looked) == good, "nobody looks at the others")
     eventually(
-        lambda: len(hung.workers.looks()) == min(share, hanging), "a namespace has more, or less, than its share"
+        lambda: len(hung.workers.reconciles()) == min(share, hanging), "a namespace has more, or less, than its share"
     )
     eventually(lambda: hung.workers.working() >= 2, "nobody stands in")
     hung.end(hanging + good)
@@ -192,7 +192,7 @@ def test_so_many_hang_that_nobody_is_left_and_that_is_seen(monkeypatch: pytest.M
     monkeypatch.setattr(module, "STANDING_IN_MAX", 1)
     hung = Hanging(1, 0.02)
     hung.start(3, 0)
-    eventually(lambda: len(hung.workers.looks()) == 2 and not hung.workers.working(), "it is not seen")
+    eventually(lambda: len(hung.workers.reconciles()) == 2 and not hung.workers.working(), "it is not seen")
     assert hung.queue.waiting()[0] == 1
     hung.end(3)
     assert hung.workers.stop(10)

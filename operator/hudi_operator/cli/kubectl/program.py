@@ -86,17 +86,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name, text in VERBS.items():
-        found = verbs.add_parser(
+        verb_parser = verbs.add_parser(
             name, help=text, description=f"Shows {text}." if name in _QUESTIONS else f"{text.capitalize()}.",
             epilog=exits.EPILOG, allow_abbrev=False, formatter_class=_Help,
         )  # fmt: skip
         shape = _SHAPES[name]
-        shape.arguments(found)
+        shape.arguments(verb_parser)
         if shape.formats:
-            found.add_argument(
+            verb_parser.add_argument(
                 "-o", "--output", choices=shape.formats, default=shape.formats[0], help=f"format ({shape.formats[0]})"
             )
-        _cluster_arguments(found)
+        _cluster_arguments(verb_parser)
     return parser
 
 

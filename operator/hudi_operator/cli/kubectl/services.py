@@ -65,9 +65,9 @@ def service_manifest(args: argparse.Namespace, table: Document, mode: str) -> di
     }
 
 
-def _options(given: list[str]) -> dict[str, str]:
+def _options(arguments: list[str]) -> dict[str, str]:
     """`--option` arguments. Raises InvalidOptionError; whether a key is known, the operator says."""
-    pairs = [text.partition("=") for text in given]
+    pairs = [text.partition("=") for text in arguments]
     for key, separator, _ in pairs:
         if not separator:
             raise InvalidOptionError(f"--option {key!r} has no '='; give hoodie.key=value")
@@ -77,21 +77,21 @@ def _options(given: list[str]) -> dict[str, str]:
 def followed(cluster: Access, name: str, seconds: float, ended: Callable[[Document], bool]) -> Document | None:
     """The TableService once it has `ended`; None if it has not in so many seconds. What it says meanwhile goes to stderr."""
     clock = SystemClock()
-    limit, told = clock.boot_seconds() + seconds, ""
+    limit, last_line = clock.boot_seconds() + seconds, ""
     while True:
-        found: Document | None = None
+        service: Document | None = None
         try:
-            found = cluster.service(name)
-            said = status_line(found)
+            service = cluster.service(name)
+            line = status_line(service)
         except HudiError as error:
             if not error.retryable:
                 raise
-            said = f"{name}: {error}"
-        if said != told:
-            note(said)
-            told = said
-        if found is not None and ended(found):
-            return found
+            line = f"{name}: {error}"
+        if line != last_line:
+            note(line)
+            last_line = line
+        if service is not None and ended(service):
+            return service
         if clock.boot_seconds() > limit:
             note(f"it has not ended after {seconds:g} s, and goes on: kubectl hudi status -w -n {cluster.namespace}")
             return None

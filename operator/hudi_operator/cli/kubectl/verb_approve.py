@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         note(f"kubectl hudi status {documents.table_of(service)} -n {cluster.namespace} -w follows the table")
         return exits.GOOD
     generation = approved["metadata"]["generation"]
-    return verdict(followed(cluster, name, args.timeout, lambda found: _is_run(found, generation, digest)))
+    return verdict(followed(cluster, name, args.timeout, lambda document: _is_run(document, generation, digest)))
 
 
 def _waiting(cluster: Access, name: str) -> Document:

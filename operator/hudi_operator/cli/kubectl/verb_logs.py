@@ -76,8 +76,8 @@ def _works_for(pod: Document, attempt: str) -> bool:
 
 
 def _gone(attempt: Document) -> int:
-    told = f"{attempt.get('reason') or attempt.get('phase')}: {attempt.get('message') or 'no message'}"
-    note(f"its pod is gone, and its log with it; the status keeps: {told}")
+    message = f"{attempt.get('reason') or attempt.get('phase')}: {attempt.get('message') or 'no message'}"
+    note(f"its pod is gone, and its log with it; the status keeps: {message}")
     return exits.FAILED
 
 

@@ -45,14 +45,14 @@ def _shown(cluster: Access, service: Document, args: argparse.Namespace) -> int:
     if args.no_wait:
         note(f"kubectl hudi plan {args.name} -n {cluster.namespace} shows the plan once it is made")
         return exits.GOOD
-    found = followed(cluster, name, args.timeout, is_over)
-    if found is None or documents.is_true(found, "Stalled"):
-        return verdict(found)
-    show([found], args.output)
-    if not overview.waits(found):
+    ended = followed(cluster, name, args.timeout, is_over)
+    if ended is None or documents.is_true(ended, "Stalled"):
+        return verdict(ended)
+    show([ended], args.output)
+    if not overview.waits(ended):
         note("there is nothing to do")
         return exits.GOOD
-    digest = documents.plan_of(found)["digest"]
+    digest = documents.plan_of(ended)["digest"]
     note(f"kubectl hudi approve {name} --plan {digest} --yes -n {cluster.namespace} runs exactly this plan")
     return exits.PLAN_NOT_EMPTY
 

@@ -29,7 +29,7 @@ _COLUMNS = (
     Column(
         "figures",
         "Figures",
-        lambda found: ", ".join(f"{name} {value:g}" for name, value in (found or {}).items()) or "-",
+        lambda figures: ", ".join(f"{name} {value:g}" for name, value in (figures or {}).items()) or "-",
         wide=True,
     ),
 )
@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
         emit(Shown("ServiceRun", _COLUMNS, [_row(service)], single=True), args.output)
         note(f"kubectl hudi why {args.name} -n {cluster.namespace} tells how it stands")
         return exits.GOOD
-    found = followed(cluster, name, args.timeout, is_over)
-    if found is not None:
-        emit(Shown("ServiceRun", _COLUMNS, [_row(found)], single=True), args.output)
-    return verdict(found)
+    ended = followed(cluster, name, args.timeout, is_over)
+    if ended is not None:
+        emit(Shown("ServiceRun", _COLUMNS, [_row(ended)], single=True), args.output)
+    return verdict(ended)
 
 
 def _row(service: Document) -> dict[str, object]:

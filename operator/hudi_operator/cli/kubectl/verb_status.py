@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name and args.all_namespaces:
         raise InvalidOptionError("a NAME is of one namespace: leave out -A, or the name")
     cluster = access(args)
-    tables, services = _looked(cluster, args)
+    tables, services = _listed(cluster, args)
     shown = _shown(tables, services, args)
     if shown.rows or args.output in ("json", "yaml"):
         emit(shown, args.output)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     return exits.FINDINGS if found else exits.GOOD
 
 
-def _looked(cluster: Access, args: argparse.Namespace) -> tuple[list[Document], list[Document]]:
+def _listed(cluster: Access, args: argparse.Namespace) -> tuple[list[Document], list[Document]]:
     everywhere = args.all_namespaces
     tables = [cluster.table(args.name)] if args.name else cluster.tables(everywhere=everywhere)
     return tables, cluster.services(everywhere=everywhere)
@@ -107,7 +107,7 @@ def _watch(cluster: Access, args: argparse.Namespace, tables: list[Document], se
     while True:
         sys.stdout.flush()
         clock.sleep(WATCH_SECONDS)
-        tables, services = _looked(cluster, args)
+        tables, services = _listed(cluster, args)
         versions = _versions(tables, services)
         shown = _shown(tables, services, args)
         _, *lines = shown.render(args.output, bold=styled(sys.stdout)).splitlines() or [""]

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     cluster = access(args)
     table = cluster.table(args.name)
     if args.storage:
-        return hudictl(_asked_of_hudictl(args, table))
+        return hudictl(_hudictl_arguments(args, table))
     rows = instants(table, cluster.services_of(table), SystemClock().now())[: args.limit]
     emit(Shown("InstantList", COLUMNS, rows), args.output)
     commits = (documents.status_of(table).get("timeline") or {}).get("commits", 0)
@@ -56,17 +56,17 @@ def run(args: argparse.Namespace) -> int:
 
 def instants(table: Document, services: list[Document], now: datetime) -> list[dict[str, Any]]:
     """What the status knows of the timeline, newest first."""
-    found: dict[tuple[str, str | None], dict[str, Any]] = {}
+    rows: dict[tuple[str, str | None], dict[str, Any]] = {}
     for instant, action, state, run in _instants(table, services):
         # A savepoint bears the instant of the write that it keeps.
-        row = found.setdefault(
+        row = rows.setdefault(
             (instant, action), {"instant": instant, "action": action, "state": "completed", "work": None, "run": None}
         )
         row["state"] = state or row["state"]
         row["work"], row["run"] = run.get("work") or row["work"], run.get("name") or row["run"]
-    for row in found.values():
+    for row in rows.values():
         row["ageSeconds"] = _age(row["instant"], now)
-    return sorted(found.values(), key=lambda row: (str(row["instant"]), str(row["action"])), reverse=True)
+    return sorted(rows.values(), key=lambda row: (str(row["instant"]), str(row["action"])), reverse=True)
 
 
 def _instants(table: Document, services: list[Document]) -> Iterator[tuple[str, str | None, str | None, Document]]:
@@ -101,7 +101,7 @@ def _location(table: Document) -> str:
     return str(table.get("spec", {}).get("location"))
 
 
-def _asked_of_hudictl(args: argparse.Namespace, table: Document) -> list[str]:
+def _hudictl_arguments(args: argparse.Namespace, table: Document) -> list[str]:
     """The same question to the store. No credential stands in an argument."""
     store = table.get("spec", {}).get("storage") or {}
     options = [f"{name}={store[name]}" for name in ("endpoint", "region") if store.get(name)]

@@ -50,14 +50,14 @@ def due_now(work: ServiceWork, table: TableObservation, options: Mapping[str, st
 
 def needed(need: Need, figures: Figures) -> str | None:
     """The first condition that holds, in words."""
-    asked: tuple[tuple[str, str | None, float | None, Callable[[str], float], Callable[[float], str]], ...] = (
+    conditions: tuple[tuple[str, str | None, float | None, Callable[[str], float], Callable[[float], str]], ...] = (
         ("smallFileRatio", need.small_file_ratio, figures.small_file_ratio, float, "{:.2f}".format),
         ("logBytesRatio", need.log_bytes_ratio, figures.log_bytes_ratio, float, "{:.2f}".format),
         ("logBytes", need.log_bytes, figures.log_bytes, bytes_of, human_bytes),
         ("commitsSince", need.commits_since, figures.commits_since, int, "{:.0f}".format),
         ("bytesToClean", need.bytes_to_clean, figures.bytes_to_clean, bytes_of, human_bytes),
     )
-    for name, wanted, measured, number, shown in asked:
+    for name, wanted, measured, number, shown in conditions:
         match = _COMPARED.match(wanted) if wanted is not None else None
         if match is None or measured is None:
             continue

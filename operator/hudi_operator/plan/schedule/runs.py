@@ -57,7 +57,7 @@ class Verdict:
     stalled: tuple[str, str] | None = None
 
 
-def told(run: RunStatus) -> str:
+def run_line(run: RunStatus) -> str:
     """One line about a run at work, and what holds it up if that is known."""
     return f"{run.work} runs as {run.name}{f': {run.message}' if run.message else ''}"
 

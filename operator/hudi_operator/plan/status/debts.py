@@ -19,7 +19,7 @@ from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableType
 
 TIMELINE_FILES_WARN = 800
-"""Every look at a table lists its timeline, and stores answer with 1,000 names a page."""
+"""Every reconcile of a table lists its timeline, and stores answer with 1,000 names a page."""
 DOING = {
     ServiceType.COMPACTION: "Compacting",
     ServiceType.CLUSTERING: "Clustering",
@@ -64,7 +64,7 @@ class _Debts:
         due = due_now(works[kind], table, options_of(self.spec)) if table is not None else None
         return due.why if due is not None else None
 
-    def told(self, kind: ServiceType) -> str:
+    def due_text(self, kind: ServiceType) -> str:
         """`; due: why; what it waits for`, as the end of a message."""
         why = self.why(kind)
         due = f"; {kind.value} is due: {why}" if why is not None else ""
@@ -98,7 +98,7 @@ def _compacted(spec: HudiTableSpec, table: TableObservation | None, debts: _Debt
     logs = table.log_bytes if table is not None else 0
     if not logs:
         return Finding("Compacted", "True", "NoLogFiles", "no log files")
-    message = f"{human_bytes(logs)} of log files wait to be compacted{debts.told(ServiceType.COMPACTION)}"
+    message = f"{human_bytes(logs)} of log files wait to be compacted{debts.due_text(ServiceType.COMPACTION)}"
     return Finding("Compacted", "False", "LogFiles", message)
 
 
@@ -112,7 +112,7 @@ def _well_sized(spec: HudiTableSpec, table: TableObservation | None, debts: _Deb
         return Finding("WellSized", "True", "WellSized", message)
     if spec.index is not None and spec.index.type.has_fixed_buckets:
         return Finding("WellSized", "False", "SmallFiles", f"{message}; fewer index.buckets make larger files")
-    return Finding("WellSized", "False", "SmallFiles", message + debts.told(ServiceType.CLUSTERING))
+    return Finding("WellSized", "False", "SmallFiles", message + debts.due_text(ServiceType.CLUSTERING))
 
 
 def _clean(table: TableObservation | None, debts: _Debts) -> Finding:
@@ -123,7 +123,7 @@ def _clean(table: TableObservation | None, debts: _Debts) -> Finding:
     if debts.why(ServiceType.CLEANING) is not None:
         freed = table.bytes_to_clean if table is not None else None
         size = "file slices that nobody needs" if freed is None else f"{human_bytes(freed)} that nobody needs"
-        return Finding("Clean", "False", "OldSlices", f"{size} may wait{debts.told(ServiceType.CLEANING)}")
+        return Finding("Clean", "False", "OldSlices", f"{size} may wait{debts.due_text(ServiceType.CLEANING)}")
     return Finding("Clean", "True", "NoFailedWrites", "no failed write lies on the timeline")
 
 
@@ -131,11 +131,11 @@ def _archived(table: TableObservation | None, debts: _Debts) -> Finding:
     if table is None:
         return Finding("Archived", "True", "Empty", "no timeline")
     message = f"{count(len(table.commits), 'commit')} in {count(table.timeline_files, 'timeline file')}"
-    told = debts.told(ServiceType.ARCHIVING)
+    due_text = debts.due_text(ServiceType.ARCHIVING)
     if table.timeline_files >= TIMELINE_FILES_WARN:
-        return Finding("Archived", "False", "TimelineLong", f"{message}: past 1,000 every look takes longer{told}")
+        return Finding("Archived", "False", "TimelineLong", f"{message}: past 1,000 every look takes longer{due_text}")
     if debts.why(ServiceType.ARCHIVING) is not None:
-        return Finding("Archived", "False", "ArchivingDue", message + told)
+        return Finding("Archived", "False", "ArchivingDue", message + due_text)
     debt = table.archiving
     if debt is not None and debt.writes > debt.most and debt.held_by:
         return Finding("Archived", "False", "HeldBack", f"{message}, {debt.most} may be: {debt.held_by}")

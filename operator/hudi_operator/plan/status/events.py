@@ -14,23 +14,23 @@ def changes(
     phases: Mapping[str, str], runs: Iterable[RunStatus], before: Iterable[Condition], after: Iterable[Condition]
 ) -> list[Emit]:
     """Events of runs, oldest first, whose phase was another (`phases` by name), and of a new standstill."""
-    found = []
+    events = []
     for run in runs:
         if phases.get(run.name) == run.phase:
             continue
         if run.phase == "Running":
-            found.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
+            events.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
         elif run.phase in DONE:
-            found.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
+            events.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
         else:
-            found.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
-    told = {emit.message for emit in found}
+            events.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
+    messages = {emit.message for emit in events}
     old = {c.type: (c.reason, c.message) for c in before}
     for condition in after:
         new = (condition.reason, condition.message)
-        if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in told):
-            found.append(Emit(EventType.WARNING, *new))
-    return found
+        if condition.type == "Stalled" and old.get("Stalled") != new and not any(new[1] in m for m in messages):
+            events.append(Emit(EventType.WARNING, *new))
+    return events
 
 
 def switched_off(before: Iterable[Condition], after: Iterable[Condition]) -> list[Emit]:

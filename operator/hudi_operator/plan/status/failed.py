@@ -1,6 +1,6 @@
-"""The status of a resource at which a look has failed: what it said before, and why it is not looked after. Pure.
+"""The status of a resource at which a reconcile has failed: what it said before, and why it is not reconciled. Pure.
 
-The resource itself may be what a look fails at, so nothing of it is parsed here.
+The resource itself may be what a reconcile fails at, so nothing of it is parsed here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.runs import rfc3339
 
-_TOLD = ("Ready", "Reconciling", "Stalled")
+_REPORTED = ("Ready", "Reconciling", "Stalled")
 
 
 def failed_status(document: Mapping[str, Any], problem: Problem, wait_seconds: float, now: datetime) -> dict[str, Any]:
-    """The stored status with Ready False and Stalled True for that reason, and Reconciling, since it is looked at again."""
+    """The stored status with Ready False and Stalled True for that reason, and Reconciling, since it is reconciled again."""
     stored = document.get("status")
     before = dict(stored) if isinstance(stored, Mapping) else {}
     listed = before.get("conditions")
@@ -39,10 +39,10 @@ def failed_status(document: Mapping[str, Any], problem: Problem, wait_seconds: f
         }
 
     again = f"looking again after {wait_seconds:.0f} s"
-    told = [
+    reported = [
         condition("Ready", "False", problem.reason, problem.message),
         condition("Reconciling", "True", "Retrying", again),
         condition("Stalled", "True", problem.reason, problem.message),
     ]
-    others = [dict(each) for each in known if each.get("type") not in _TOLD]
-    return {**before, "observedGeneration": generation, "conditions": [*told, *others]}
+    others = [dict(each) for each in known if each.get("type") not in _REPORTED]
+    return {**before, "observedGeneration": generation, "conditions": [*reported, *others]}

@@ -59,22 +59,22 @@ def health(table: Document) -> str:
 
 
 def debts(table: Document) -> Iterator[str]:
-    """What the table owes its services, a few words each."""
+    """The debts of a table, a few words each."""
     data = documents.status_of(table).get("data") or {}
-    owed = {
+    reasons = {
         each["type"]: each.get("reason") for each in documents.conditions_of(table) if each.get("status") == "False"
     }
-    if "Compacted" in owed:
+    if "Compacted" in reasons:
         yield f"{human_bytes(data.get('logBytes') or 0)} of logs"
-    if "WellSized" in owed:
+    if "WellSized" in reasons:
         ratio = data.get("smallFileRatio")
         yield f"{float(ratio) * 100:.0f}% small files" if ratio is not None else "small files"
-    if "Clean" in owed:
-        yield "failed writes" if owed["Clean"] == "FailedWrites" else "old slices"
-    if "Archived" in owed:
+    if "Clean" in reasons:
+        yield "failed writes" if reasons["Clean"] == "FailedWrites" else "old slices"
+    if "Archived" in reasons:
         files = (documents.status_of(table).get("timeline") or {}).get("files")
         yield f"{files} timeline files"
-    if "MetadataTable" in owed:
+    if "MetadataTable" in reasons:
         yield "no metadata table"
     if documents.is_true(table, "ResizeNeedsApproval"):
         yield "resize wanted"
@@ -82,9 +82,9 @@ def debts(table: Document) -> Iterator[str]:
 
 def advice(table: Document) -> Iterator[str]:
     """What its index is advised, a few words; the sentences stand in the status."""
-    found = documents.index_of(table)
-    if found.get("advice"):
-        yield f"index {found['better']}" if found.get("better") else f"index {found.get('type')}: see why"
+    index = documents.index_of(table)
+    if index.get("advice"):
+        yield f"index {index['better']}" if index.get("better") else f"index {index.get('type')}: see why"
 
 
 def waits(service: Document) -> bool:

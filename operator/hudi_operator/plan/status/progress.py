@@ -100,9 +100,9 @@ class Progress:
         """The next moment of the schedule, which the status tells."""
         if cron is None or self.schedule is None:
             return None
-        found = cron.next(now)
-        self.schedule = changed(self.schedule, next=rfc3339(found) if found is not None else None)
-        return found
+        moment = cron.next(now)
+        self.schedule = changed(self.schedule, next=rfc3339(moment) if moment is not None else None)
+        return moment
 
 
 def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: Iterable[RunStatus]) -> Progress:
@@ -110,7 +110,7 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     known = {run.name: run.phase for run in before.runs}
     # A run that the status left out long ago is not news, though its launcher may remember it.
     kept = tuple(run for run in runs if run.name in known or run.attempt > before.attempts)
-    found = Progress(
+    progress = Progress(
         runs=tuple(changed(run, plan=None, index=None) for run in kept),
         attempts=max([before.attempts, *(run.attempt for run in kept)]),
         done=before.done,
@@ -122,24 +122,24 @@ def advanced(before: TableServiceStatus, runs: tuple[RunStatus, ...], others: It
     measured = [*kept, *others]
     for run in reversed(kept):
         if run.phase != "Running" and known.get(run.name, "Running") == "Running":
-            _take(found, run, measured)
-    return found
+            _take(progress, run, measured)
+    return progress
 
 
-def _take(found: Progress, run: RunStatus, measured: list[RunStatus]) -> None:
+def _take(progress: Progress, run: RunStatus, measured: list[RunStatus]) -> None:
     """What the end of a run changes."""
     kind, _, planned = run.work.partition("/")
     if run.phase in DONE and not (run.batch or "").startswith((_APPROVAL, _AGAIN)):
         # An approval, and a plan made for want of one, are parts of the work that was asked for, and do not end it anew.
-        found.done = run.batch
+        progress.done = run.batch
     if planned and run.phase in DONE:
         speed = predict.throughput(ServiceType(kind), measured)
-        found.plan = predict.predicted(run.plan, speed, run.finished) if run.plan is not None else None
+        progress.plan = predict.predicted(run.plan, speed, run.finished) if run.plan is not None else None
         return
-    plan = found.plan
+    plan = progress.plan
     if plan is None or run.batch != approval(plan.digest):
         return
     if run.phase in DONE:
-        found.last_plan, found.actual, found.plan = plan, predict.actual(plan.digest, run), None
+        progress.last_plan, progress.actual, progress.plan = plan, predict.actual(plan.digest, run), None
     elif run.reason in _STALE:
-        found.plan = changed(plan, stale=run.message or run.reason)
+        progress.plan = changed(plan, stale=run.message or run.reason)

@@ -87,13 +87,13 @@ def services(table: TableObservation | None) -> tuple[UpkeepStatus, ...]:
 
 def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:
     """How far each ingest is."""
-    found = []
+    statuses = []
     for ingest in spec.ingest:
         source = observed.source(ingest.name)
         held = observed.table.checkpoints.get(ingest.name) if observed.table is not None else None
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
-        found.append(
+        statuses.append(
             IngestStatus(
                 name=ingest.name,
                 pending_files=len(files),
@@ -104,7 +104,7 @@ def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[Ing
                 last_commit=held.instant if held is not None else None,
             )
         )
-    return tuple(found)
+    return tuple(statuses)
 
 
 def human_duration(span: timedelta) -> str:
@@ -129,8 +129,11 @@ def summary(table: TableObservation) -> str:
 
 def notes(spec: HudiTableSpec | None, table: TableObservation | None) -> tuple[Note, ...]:
     """What a person should know: options that do nothing, and what other writers must not do."""
-    told = ignored(spec.options) if spec is not None else ""
-    return (*([Note("IgnoredOptions", one_line(told, NOTE_LENGTH_MAX))] if told else []), *_colons(table))
+    ignored_line = ignored(spec.options) if spec is not None else ""
+    return (
+        *([Note("IgnoredOptions", one_line(ignored_line, NOTE_LENGTH_MAX))] if ignored_line else []),
+        *_colons(table),
+    )
 
 
 def _colons(table: TableObservation | None) -> tuple[Note, ...]:

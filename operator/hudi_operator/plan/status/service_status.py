@@ -44,9 +44,9 @@ def status_of(desired: DesiredService, progress: Progress, outcome: Outcome, now
         findings.append(Finding("Stalled", "True", *outcome.stalled))
     if outcome.stale is not None:
         findings.append(Finding("PlanStale", "True", "TableMoved", outcome.stale))
-    told = ignored(desired.spec.options) if desired.spec is not None else ""
-    if told:
-        findings.append(Finding("OptionsIgnored", "True", "IgnoredOptions", told))
+    ignored_line = ignored(desired.spec.options) if desired.spec is not None else ""
+    if ignored_line:
+        findings.append(Finding("OptionsIgnored", "True", "IgnoredOptions", ignored_line))
     ends = [run.finished for run in progress.runs if run.finished is not None]
     return TableServiceStatus(
         observed_generation=generation,
@@ -90,8 +90,8 @@ def events_of(before: TableServiceStatus, after: TableServiceStatus, progress: P
     plan, old = after.plan, before.plan
     if plan is not None and plan.stale is None and (old is None or old.digest != plan.digest):
         found.append(Emit(EventType.NORMAL, "Planned", f"{_line(plan)}; set approve: {plan.digest} to run it"))
-    told = {c.message for c in before.conditions if c.type == "PlanStale"}
-    stale = [c for c in after.conditions if c.type == "PlanStale" and c.message not in told]
+    known = {c.message for c in before.conditions if c.type == "PlanStale"}
+    stale = [c for c in after.conditions if c.type == "PlanStale" and c.message not in known]
     return [*found, *(Emit(EventType.WARNING, "PlanStale", c.message) for c in stale)]
 
 

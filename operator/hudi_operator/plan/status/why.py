@@ -36,7 +36,7 @@ class Level(StrEnum):
     FAILED = "failed"
     WAITS = "waits"
     RUNS = "runs"
-    OWES = "owes"
+    DEBT = "owes"
     ADVICE = "advice"
 
 
@@ -64,7 +64,7 @@ class Facts:
 def causes(table: Document, facts: Facts, now: datetime) -> list[Cause]:
     """Every cause, the gravest first."""
     own = [each for each in facts.services if documents.table_of(each) == documents.name_of(table)]
-    found = [
+    causes_found = [
         *_unseen(table, facts, now),
         *_standstill(table),
         *_suspended(table),
@@ -75,11 +75,11 @@ def causes(table: Document, facts: Facts, now: datetime) -> list[Cause]:
         *_advice(table),
     ]
     order = list(Level)
-    return sorted(dict.fromkeys(found), key=lambda cause: order.index(cause.level))
+    return sorted(dict.fromkeys(causes_found), key=lambda cause: order.index(cause.level))
 
 
 def _unseen(table: Document, facts: Facts, now: datetime) -> Iterator[Cause]:
-    """Whether an operator looks at it at all."""
+    """Whether an operator reconciles it at all."""
     if table["metadata"].get("deletionTimestamp"):
         held = ", ".join(table["metadata"].get("finalizers") or ()) or "nothing of ours"
         yield Cause(Level.BLOCKS, "it is being deleted", f"finalizers that hold it: {held}", _get(table, "-o yaml"))
@@ -90,12 +90,12 @@ def _unseen(table: Document, facts: Facts, now: datetime) -> Iterator[Cause]:
     leases = f"kubectl get lease -A --field-selector metadata.name={LEASE}"
     if facts.holder == "":
         yield Cause(
-            Level.BLOCKS, "no operator leads", f"nobody holds the Lease {LEASE}, so nothing is looked at", leases
+            Level.BLOCKS, "no operator leads", f"nobody holds the Lease {LEASE}, so nothing is reconciled", leases
         )
     elif (overview.since(_changed(table), now) or 0) > SEEN_SECONDS_MAX:
         holder = f"{facts.holder} leads" if facts.holder else "who leads cannot be seen"
-        why = f"generation {generation} of the manifest was not looked at (the status speaks of {seen}); {holder}"
-        yield Cause(Level.BLOCKS, "the operator has not looked at it", why, leases)
+        why = f"generation {generation} of the manifest was not reconciled (the status speaks of {seen}); {holder}"
+        yield Cause(Level.BLOCKS, "the operator has not reconciled it", why, leases)
 
 
 def _changed(document: Document) -> str | None:
@@ -236,7 +236,7 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
     fresh = documents.condition_of(table, "Fresh")
     idle = not any(documents.running_of(each) for each in (table, *services))
     if fresh.get("status") == "False" and idle:
-        yield Cause(Level.OWES, "files wait to be taken", str(fresh.get("message")), _get(table, "-o yaml"))
+        yield Cause(Level.DEBT, "files wait to be taken", str(fresh.get("message")), _get(table, "-o yaml"))
     elif fresh.get("status") == "Unknown":
         next_ = f"hudictl explain {fresh.get('reason')}" if fresh.get("reason") != "SourceNotSeen" else ""
         yield Cause(Level.BLOCKS, "a source cannot be seen", str(fresh.get("message")), next_ or _get(table, "-o yaml"))
@@ -251,7 +251,7 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         next_ = "" if condition.get("reason") == "FailedWrites" else next_
         began = condition.get("lastTransitionTime")
         yield Cause(
-            Level.OWES, f"{service} is owed: {condition.get('reason')}", str(condition.get("message")), next_, began
+            Level.DEBT, f"{service} is owed: {condition.get('reason')}", str(condition.get("message")), next_, began
         )
     shared = documents.condition_of(table, "SharedLocation")
     if shared.get("status") == "True":
@@ -265,9 +265,9 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
 
 
 def _advice(table: Document) -> Iterator[Cause]:
-    found = documents.index_of(table)
-    kind, better = str(found.get("type")), found.get("better")
-    if not found.get("advice"):
+    index = documents.index_of(table)
+    kind, better = str(index.get("type")), index.get("better")
+    if not index.get("advice"):
         return
     if better is None:
         what, next_ = f"its index {kind} could do better", f"kubectl edit {_resource(table)}"
@@ -276,7 +276,7 @@ def _advice(table: Document) -> Iterator[Cause]:
         # Another index than these takes a table that is written anew.
         patch = f"""--type merge -p '{{"spec":{{"index":{{"type":"{better}"}}}}}}'"""
         next_ = _patch(table, patch) if _can_become(kind, str(better)) else ""
-    yield Cause(Level.ADVICE, what, "; ".join(map(str, found["advice"])), next_)
+    yield Cause(Level.ADVICE, what, "; ".join(map(str, index["advice"])), next_)
 
 
 def _can_become(kind: str, better: str) -> bool:

@@ -1,6 +1,6 @@
 """A cluster in a folder: resources with uid, generation, status and events, for the local runtime.
 
-`resources/<kind>.<namespace>.<name>.json` is a resource as an API server would hold it; `events.jsonl` is what was told.
+`resources/<kind>.<namespace>.<name>.json` is a resource as an API server would hold it; `events.jsonl` is what was reported.
 Secrets come from manifests and the environment and are never written.
 """
 
@@ -26,10 +26,10 @@ EVENTS_BYTES_MAX = 1 << 20
 class FolderCluster:
     """The `Cluster` port on a folder. One process at a time works on it: `acquire` says so to the others."""
 
-    def __init__(self, folder: Path, clock: Clock, told: Callable[[Key, Emit], None]) -> None:
+    def __init__(self, folder: Path, clock: Clock, report: Callable[[Key, Emit], None]) -> None:
         self._folder = folder
         self._clock = clock
-        self._told = told
+        self._report = report
         self._secrets: dict[tuple[str, str], Mapping[str, str]] = {}
         self._lock: TextIO | None = None
 
@@ -122,7 +122,7 @@ class FolderCluster:
         return True
 
     def emit(self, key: Key, event: Emit) -> None:
-        """Append to `events.jsonl`, and tell whoever watches. The file starts anew past its bound."""
+        """Append to `events.jsonl`, and report to whoever watches. The file starts anew past its bound."""
         path = self._folder / "events.jsonl"
         if path.exists() and path.stat().st_size > EVENTS_BYTES_MAX:
             path.replace(path.with_suffix(".old.jsonl"))
@@ -135,7 +135,7 @@ class FolderCluster:
         }
         with path.open("a", encoding="utf-8") as events:
             events.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._told(key, event)
+        self._report(key, event)
 
     def secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         """A Secret of the manifests."""

@@ -20,8 +20,8 @@ from hudi_table.table.store.ports import Clock
 
 POLL_SECONDS = 0.1
 WATCH_SECONDS = 2.0
-RUN_LOOK_SECONDS = 60.0
-"""How often a resource is looked at while a job of it runs; the end of the job is seen at once."""
+RUN_RECHECK_SECONDS = 60.0
+"""How often a resource is reconciled while a job of it runs; the end of the job is seen at once."""
 LOCAL_POLICY = RetryPolicy(attempts_max=3, backoff_first_seconds=1.0, backoff_max_seconds=30.0)
 
 
@@ -93,22 +93,22 @@ class LocalRuntime:
             self._due[key] = self.clock.boot_seconds() + wait
 
     def _wait_of(self, key: Key, again: RequeueAfter | None) -> float | None:
-        """Seconds until a resource is looked at again; None if nothing is left to do, or only at an appointment."""
+        """Seconds until a resource is reconciled again; None if nothing is left to do, or only at an appointment."""
         awaited = self._running(key)
         if awaited:
             self._awaited[key] = awaited
-            return min(RUN_LOOK_SECONDS, again.seconds if again is not None else RUN_LOOK_SECONDS)
+            return min(RUN_RECHECK_SECONDS, again.seconds if again is not None else RUN_RECHECK_SECONDS)
         if self.watch:
             if again is None:
                 return WATCH_SECONDS
             return min(WATCH_SECONDS, again.seconds) if again.appointment else again.seconds
-        return again.seconds if again is not None and not again.appointment and not self._given_up(key) else None
+        return again.seconds if again is not None and not again.appointment and not self._is_given_up(key) else None
 
     def _running(self, key: Key) -> list[str]:
         runs = (self.cluster.get(key) or {}).get("status", {}).get("runs", [])
         return [run["name"] for run in runs if run["phase"] == "Running"]
 
-    def _given_up(self, key: Key) -> bool:
+    def _is_given_up(self, key: Key) -> bool:
         """Whether the plan would go on looking although it counts as stalled: a person waits, so we stop."""
         status = (self.cluster.get(key) or {}).get("status", {})
         return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"

@@ -19,17 +19,17 @@ _STEP = re.compile(r'\.(\w+)|\[(\d+)\]|\[\?\(@\.(\w+)=="([^"]*)"\)\]')
 
 def value_at(document: Any, path: str) -> Any:
     """The value of a JSONPath as printer columns use them: fields, indexes, and a filter on one field's value."""
-    found = document
+    value = document
     for field, index, name, wanted in _STEP.findall(path):
-        if found is None:
+        if value is None:
             return None
         if field:
-            found = found.get(field) if isinstance(found, Mapping) else None
+            value = value.get(field) if isinstance(value, Mapping) else None
         elif index:
-            found = found[int(index)] if isinstance(found, list) and len(found) > int(index) else None
+            value = value[int(index)] if isinstance(value, list) and len(value) > int(index) else None
         else:
-            found = next((item for item in found if item.get(name) == wanted), None)
-    return found
+            value = next((item for item in value if item.get(name) == wanted), None)
+    return value
 
 
 def table(kind: str, documents: Iterable[Mapping[str, Any]], now: datetime, *, wide: bool = False) -> str:

@@ -88,8 +88,8 @@ def test_a_table_that_was_suspended_is_told_how_to_go_on() -> None:
     ("holder", "what"),
     [
         ("", "no operator leads"),
-        ("pod-1", "the operator has not looked at it"),
-        (None, "the operator has not looked at it"),
+        ("pod-1", "the operator has not reconciled it"),
+        (None, "the operator has not reconciled it"),
     ],
 )
 def test_a_manifest_that_nobody_looks_at(holder: str | None, what: str) -> None:
