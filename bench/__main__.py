@@ -82,16 +82,16 @@ def _indexes(options: argparse.Namespace, folder: Path, record: dict[str, Any], 
     """The parts of the section of indexes, each kept as soon as it is measured: `--parts` goes on where a run ended."""
     rounds, parts = min(options.rounds, LOG_ROUNDS_MAX), options.parts.split(",")
 
-    def measure(name: str, found: Callable[[], dict[str, Any]]) -> None:
+    def measure(name: str, figures: Callable[[], dict[str, Any]]) -> None:
         if name in parts:
-            record.setdefault("indexes", {})[name] = _on_this_machine(found)
+            record.setdefault("indexes", {})[name] = _on_this_machine(figures)
             if options.keep:
                 _keep(record, kept)
 
     def raced() -> dict[str, Any]:
         load = workload(CACHE, options.rows)
-        found = batch(load)
-        return indexes_record(load, found, rounds, race_indexes(load, found, folder / "upsert", rounds, _say))
+        figures = batch(load)
+        return indexes_record(load, figures, rounds, race_indexes(load, figures, folder / "upsert", rounds, _say))
 
     def looked_up() -> dict[str, Any]:
         load = workload(CACHE, options.rows)

@@ -45,20 +45,20 @@ def idle_times(folder: Path) -> dict[str, Idle]:
     tables = {name: _table(folder / name, buckets) for name, buckets in (("buckets", _BUCKETS), ("flat", None))}
     gone, kept = _taken_back(tables["buckets"])
     sure = {WRITERS_STOPPED: "true"}
-    asked: Mapping[ServiceType, dict[str, Any]] = {
+    sections: Mapping[ServiceType, dict[str, Any]] = {
         ServiceType.SAVEPOINT: {"instant": kept},
         ServiceType.RESTORE: {"instant": kept, "options": sure},
         ServiceType.ROLLBACK: {"instant": gone, "options": sure},
         ServiceType.RESIZE: {"options": {BUCKETS: str(_BUCKETS)}},
         ServiceType.PARTITION_TTL: {"options": {"hoodie.partition.ttl.strategy.days.retain": "36500"}},
     }
-    found = {}
+    idle = {}
     for kind in ServiceType:
         table = tables["flat" if kind is ServiceType.CLUSTERING else "buckets"]
         if kind is ServiceType.INDEXING:
             table.build_metadata()
-        found[kind.value] = _idle({"type": kind.value, **asked.get(kind, {})}, table, folder, env)
-    return found
+        idle[kind.value] = _idle({"type": kind.value, **sections.get(kind, {})}, table, folder, env)
+    return idle
 
 
 def _table(base: Path, buckets: int | None) -> HudiTable:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench import indexes, lookups, planning
 from bench.index_rows import Batch
-from bench.lookups import Found
+from bench.lookups import LookupTimes
 from bench.planning import PlanningResults
 from bench.race import Results
 from bench.rows import Workload
@@ -28,7 +28,7 @@ def indexes_record(load: Workload, batch: Batch, rounds: int, results: Results) 
     }
 
 
-def lookups_record(load: Workload, rounds: int, found: Iterable[Found]) -> dict[str, Any]:
+def lookups_record(load: Workload, rounds: int, timed: Iterable[LookupTimes]) -> dict[str, Any]:
     """Point lookups by way and number of keys."""
     return {
         "rows": load.rows,
@@ -37,7 +37,7 @@ def lookups_record(load: Workload, rounds: int, found: Iterable[Found]) -> dict[
             step_figures({lookups.STEP: item.times})[lookups.STEP]
             | {"way": item.way, "keys": item.keys, "opened": item.opened, "files": item.files}
             | _within(item.times.middle(lambda cost: cost.wall), lookups.SECONDS_MAX)
-            for item in found
+            for item in timed
         ],
     }
 

@@ -144,7 +144,7 @@ def _small_batches(load: Workload, folder: Path) -> list[Path]:
     """Folders of 10,000 random rows each, newer than all before."""
     base = read(load.base)
     chance = np.random.default_rng(20_140_101)
-    found = []
+    folders = []
     for number in range(SMALL_WRITES):
         rows = base.take(pa.array(np.sort(chance.choice(len(base), min(SMALL_ROWS, len(base) // 2), replace=False))))
         place = rows.schema.get_field_index(ORDERING)
@@ -152,6 +152,6 @@ def _small_batches(load: Workload, folder: Path) -> list[Path]:
         target = folder / f"small-{number}"
         target.mkdir()
         pq.write_table(rows.set_column(place, ORDERING, newer), target / "0.parquet", compression="zstd")
-        found.append(target)
+        folders.append(target)
     assert KEY in base.column_names
-    return found
+    return folders

@@ -38,7 +38,7 @@ STEP = "lookup"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookupTimes:
     """What a lookup of `keys` keys cost, how many of the table's base files it opened, the footer alone or more."""
 
     way: str
@@ -48,20 +48,20 @@ class Found:
     files: int
 
 
-def measured_lookups(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> list[Found]:
+def measured_lookups(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> list[LookupTimes]:
     """Every way and number of keys in turns, the cold round apart. Raises RuntimeError if a lookup gave other rows."""
     folder.mkdir()
     files = {way: _table(load, folder / way, way) for way in WAYS}
     say(", ".join(f"{way}: {count} files" for way, count in files.items()))
-    asked = [(way, count) for count in COUNTS for way in WAYS]
-    times = {item: Times() for item in asked}
+    cases = [(way, count) for count in COUNTS for way in WAYS]
+    times = {item: Times() for item in cases}
     opened: dict[tuple[str, int], int] = {}
     keys = read(load.base, (KEY,))[KEY].combine_chunks()
     chance = np.random.default_rng(20_160_101)
     with Contender("lookup", bloom=False) as worker:
         for number in range(rounds + 1):
-            turn = number % len(asked)
-            for way, count in asked[turn:] + asked[:turn]:
+            turn = number % len(cases)
+            for way, count in cases[turn:] + cases[:turn]:
                 rows = folder / f"keys-{way}-{count}"
                 rows.mkdir(exist_ok=True)
                 picked = chance.choice(len(keys), count, replace=False)
@@ -72,11 +72,11 @@ def measured_lookups(load: Workload, folder: Path, rounds: int, say: Callable[[s
                     times[way, count].cold = cost
                 else:
                     times[way, count].warm.append(cost)
-    found = [Found(way, count, times[way, count], opened[way, count], files[way]) for way, count in asked]
-    for item in found:
+    measured = [LookupTimes(way, count, times[way, count], opened[way, count], files[way]) for way, count in cases]
+    for item in measured:
         seconds = item.times.middle(lambda cost: cost.wall)
         say(f"{item.keys} keys, {item.way}: {seconds:.2f} s, {item.opened} of {item.files} files opened")
-    return found
+    return measured
 
 
 def _table(load: Workload, base: Path, way: str) -> int:

@@ -36,11 +36,11 @@ from tests.support.api_server import ApiServer, api_server, definitions
 RESULTS = ROOT / "docs" / "results"
 NAMESPACE = "default"
 OBSERVED_SECONDS_MAX, MEMORY_BYTES_MAX, CORES_AT_REST_MAX = 30.0, 256 << 20, 0.1
-SETTLE_SECONDS_MAX = 900.0
+QUIET_SECONDS_MAX = 900.0
 CREATE_THREADS = 8
 SCRAPE_SECONDS = 15.0
 """How often a Prometheus asks for all metrics."""
-LOOKS, DUE = "hudi_operator_reconcile_seconds", "hudi_operator_queue_depth"
+RECONCILES, DUE = "hudi_operator_reconcile_seconds", "hudi_operator_queue_depth"
 
 
 @dataclass(frozen=True)
@@ -149,20 +149,20 @@ def _port(log: Path, process: subprocess.Popen[bytes]) -> int:
 
 
 def _all_observed(port: int, count: int, since: float) -> float:
-    """Seconds until every resource has been looked at and none is due."""
-    while time.monotonic() - since < SETTLE_SECONDS_MAX:
-        looks, due = _looks(port)
-        if looks >= count and not due:
+    """Seconds until every resource has been reconciled and none is due."""
+    while time.monotonic() - since < QUIET_SECONDS_MAX:
+        reconciles, due = _reconciles(port)
+        if reconciles >= count and not due:
             return time.monotonic() - since
         time.sleep(0.25)
-    raise SystemExit(f"not settled after {SETTLE_SECONDS_MAX:.0f} s: {looks:.0f} looks, {due:.0f} due")
+    raise SystemExit(f"not at rest after {QUIET_SECONDS_MAX:.0f} s: {reconciles:.0f} reconciles, {due:.0f} due")
 
 
-def _looks(port: int) -> tuple[float, float]:
+def _reconciles(port: int) -> tuple[float, float]:
     """Asked for by name: all metrics of so many resources take longer than what is measured."""
-    found = _metrics(port, f"{LOOKS}_count", DUE)
+    found = _metrics(port, f"{RECONCILES}_count", DUE)
     families = {family.name: family.samples for family in text_string_to_metric_families(found)}
-    return sum(sample.value for sample in families.get(LOOKS, ())), families[DUE][0].value
+    return sum(sample.value for sample in families.get(RECONCILES, ())), families[DUE][0].value
 
 
 def _metrics(port: int, *names: str) -> str:
@@ -182,33 +182,33 @@ def _memory_bytes(pid: int) -> int:
     return int(line.split()[1]) << 10
 
 
-def _report(found: Figures) -> None:
+def _report(figures: Figures) -> None:
     lines = [
         "# The operator beside thousands of resources",
         "",
-        f"Written by `make bench-operator`: {found.tables:,} HudiTables and {found.services:,} TableServices.",
+        f"Written by `make bench-operator`: {figures.tables:,} HudiTables and {figures.services:,} TableServices.",
         "",
         "| figure | aimed at | measured | |",
         "|---|---|---|---|",
     ]
     for name, aim, text, good in (
-        ("restart until all are observed", f"≤ {OBSERVED_SECONDS_MAX:.0f} s", f"{found.observed_seconds:.1f} s",
-         found.observed_seconds <= OBSERVED_SECONDS_MAX),
-        ("memory, at the most", f"≤ {MEMORY_BYTES_MAX >> 20} MiB", f"{found.memory_bytes >> 20} MiB",
-         found.memory_bytes <= MEMORY_BYTES_MAX),
-        (f"processor at rest, over {found.rest_seconds:.0f} s", f"≤ {CORES_AT_REST_MAX} cores", f"{found.cores_at_rest:.3f} cores",
-         found.cores_at_rest <= CORES_AT_REST_MAX),
+        ("restart until all are observed", f"≤ {OBSERVED_SECONDS_MAX:.0f} s", f"{figures.observed_seconds:.1f} s",
+         figures.observed_seconds <= OBSERVED_SECONDS_MAX),
+        ("memory, at the most", f"≤ {MEMORY_BYTES_MAX >> 20} MiB", f"{figures.memory_bytes >> 20} MiB",
+         figures.memory_bytes <= MEMORY_BYTES_MAX),
+        (f"processor at rest, over {figures.rest_seconds:.0f} s", f"≤ {CORES_AT_REST_MAX} cores", f"{figures.cores_at_rest:.3f} cores",
+         figures.cores_at_rest <= CORES_AT_REST_MAX),
     ):  # fmt: skip
         lines.append(f"| {name} | {aim} | {text} | {'met' if good else 'missed'} |")
-    told = (
-        f"The restart took {found.observed_cpu_seconds:.1f} s of a processor. "
-        f"The first start, which also writes every status, took {found.first_seconds:.1f} s. "
+    summary = (
+        f"The restart took {figures.observed_cpu_seconds:.1f} s of a processor. "
+        f"The first start, which also writes every status, took {figures.first_seconds:.1f} s. "
         f"All metrics were asked for every {SCRAPE_SECONDS:.0f} s."
     )
-    lines += ["", told, ""]
+    lines += ["", summary, ""]
     text = "\n".join(lines)
     (RESULTS / "bench-operator.md").write_text(text)
-    record = {"machine": machine_facts(), **asdict(found)}
+    record = {"machine": machine_facts(), **asdict(figures)}
     (RESULTS / "bench-operator.json").write_text(json.dumps(record, indent=2) + "\n")
     print(text)
 

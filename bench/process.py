@@ -107,7 +107,7 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._look()  # a step may be shorter than a pause between two samples
+        self._take_sample()  # a step may be shorter than a pause between two samples
         self.cpu = self._seconds() - self._before
 
     def _tree(self) -> list[psutil.Process]:
@@ -126,9 +126,9 @@ class _Watch:
 
     def _sample(self) -> None:
         while not self._stop.wait(SAMPLE_SECONDS):
-            self._look()
+            self._take_sample()
 
-    def _look(self) -> None:
+    def _take_sample(self) -> None:
         total = largest = 0
         for process in self._tree():
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -13,13 +13,13 @@ from typing import Any
 import psutil
 
 from bench import idle, logs, services
-from bench import services_steps as asked
+from bench import services_steps as race_steps
 from bench.index_report import index_lines
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
 from bench.race import ENTRIES, STEPS, Results, Target
 from bench.rows import Workload
-from bench.services import ServicesFound
+from bench.services import ServicesResults
 from bench.startup import Start
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 
@@ -82,29 +82,29 @@ def logs_record(load: Workload, rounds: int, results: Results) -> dict[str, Any]
     }
 
 
-def services_record(load: Workload, rounds: int, found: ServicesFound) -> dict[str, Any]:
+def services_record(load: Workload, rounds: int, results: ServicesResults) -> dict[str, Any]:
     """The race of clusterings, the share of files that filters read by layout, and the jobs that found nothing to do."""
     return {
         "rows": load.rows,
-        "files_before": found.before,
-        "mib_before": round(found.bytes_before / MIB),
+        "files_before": results.before,
+        "mib_before": round(results.bytes_before / MIB),
         "rounds": rounds,
         "contenders": {
-            name: step_figures(steps) | {"files": found.files[name]} for name, steps in found.results.items()
+            name: step_figures(steps) | {"files": results.files[name]} for name, steps in results.results.items()
         },
-        "targets": [asdict(target) | target_ratio(target, found.results) for target in services.TARGETS],
+        "targets": [asdict(target) | target_ratio(target, results.results) for target in services.TARGETS],
         "files_read": {
             layout: {name: round(share, 3) for name, share in asdict(shares).items()}
             | {
                 "limit": services.FILES_READ_MAX,
-                "met": shares.both <= services.FILES_READ_MAX * found.read[services.UNSORTED].both,
+                "met": shares.both <= services.FILES_READ_MAX * results.read[services.UNSORTED].both,
             }
-            for layout, shares in found.read.items()
+            for layout, shares in results.read.items()
         },
         "idle": {
             name: {"seconds": round(job.wall, 2), "outcome": job.outcome, "java": job.java}
             | {"limit": idle.SECONDS_MAX, "met": job.wall < idle.SECONDS_MAX and not job.java}
-            for name, job in found.idle.items()
+            for name, job in results.idle.items()
         },
     }
 
@@ -226,7 +226,7 @@ def _logs_lines(race: Mapping[str, Any]) -> list[str]:
 def _services_lines(race: Mapping[str, Any]) -> list[str]:
     intro = (
         f"The same {race['rows']:,} rows, unpartitioned, as they come, in {race['files_before']} files of {race['mib_before']} MiB "
-        f"together; all of it clustered by {asked.SORTED_BY} towards {asked.OUTPUTS} files. Every contender clusters a copy of the "
+        f"together; all of it clustered by {race_steps.SORTED_BY} towards {race_steps.OUTPUTS} files. Every contender clusters a copy of the "
         f"same table; rows, files and order are checked. Median of {race['rounds']} rounds, cold round apart."
     )
     lines = ["## Table services", "", *machine_lines(race["machine"]), "", intro, ""]
@@ -247,9 +247,9 @@ def _services_lines(race: Mapping[str, Any]) -> list[str]:
         *target_lines(race, labels),
         "",
     ]
-    first, second = asked.CURVE
+    first, second = race_steps.CURVE
     text = (
-        f"Clustered by {first}, {second} into {asked.CURVE_OUTPUTS} files: the share of the table's files that a filter reads, a mean "
+        f"Clustered by {first}, {second} into {race_steps.CURVE_OUTPUTS} files: the share of the table's files that a filter reads, a mean "
         f"over ranges that each hold a twentieth of the rows. At most {services.FILES_READ_MAX:.0%} of unsorted is aimed at on both."
     )
     shares = [

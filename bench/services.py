@@ -57,7 +57,7 @@ TARGETS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ServicesFound:
+class ServicesResults:
     """Everything that the section measures. `files`: what each contender left of `before`."""
 
     before: int
@@ -77,7 +77,7 @@ class FilesRead:
     second: float
 
 
-def measured_services(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> ServicesFound:
+def measured_services(load: Workload, folder: Path, rounds: int, say: Callable[[str], None]) -> ServicesResults:
     """The race, what the layouts spare, and the services that find nothing to do."""
     folder.mkdir()
     table = folder / "small"
@@ -85,7 +85,7 @@ def measured_services(load: Workload, folder: Path, rounds: int, say: Callable[[
     size = sum(file.stat().st_size for file in table.glob("*.parquet"))
     results, files = race_services(load, table, folder, rounds, say)
     read = files_read(load, table, folder, say)
-    return ServicesFound(before, size, results, files, read, idle_times(folder / "idle"))
+    return ServicesResults(before, size, results, files, read, idle_times(folder / "idle"))
 
 
 def small_files(load: Workload, base: Path) -> int:
@@ -150,7 +150,7 @@ def _clustered(entry: ServicesEntry, mine: Contender, table: Path, base: Path, e
 
 def files_read(load: Workload, table: Path, folder: Path, say: Callable[[str], None]) -> dict[str, FilesRead]:
     """By layout, "unsorted" the first: what filters on the two columns read after clustering by them."""
-    found = {UNSORTED: _asked(load, open_table(str(table)))}
+    shares = {UNSORTED: _shares_read(load, open_table(str(table)))}
     for layout in LAYOUTS:
         base = folder / layout
         shutil.copytree(table, base)
@@ -158,13 +158,13 @@ def files_read(load: Workload, table: Path, folder: Path, say: Callable[[str], N
             clustering_options(base, CURVE_OUTPUTS) | sorted_by(*CURVE) | {"hoodie.layout.optimize.strategy": layout}
         )
         open_table(str(base)).cluster(options, force=True)
-        found[layout] = _asked(load, open_table(str(base)))
+        shares[layout] = _shares_read(load, open_table(str(base)))
         shutil.rmtree(base)
-        say(f"{layout}: a filter on both columns reads {found[layout].both:.0%} of the files")
-    return found
+        say(f"{layout}: a filter on both columns reads {shares[layout].both:.0%} of the files")
+    return shares
 
 
-def _asked(load: Workload, table: HudiTable) -> FilesRead:
+def _shares_read(load: Workload, table: HudiTable) -> FilesRead:
     first, second = (_ranges(load, column) for column in CURVE)
     footers = _footers(table)
 

@@ -49,14 +49,14 @@ def too_old(kind: str, parts: Iterable[tuple[str, str]]) -> list[str]:
 
 def judged(bill: Mapping[str, Any], lock: str, own: Set[str]) -> list[str]:
     """What is wrong with an image, by its bill. `own`: the distributions of ours that it holds."""
-    found: dict[str, list[tuple[str, str]]] = {"pypi": [], "maven": [], "deb": []}
+    parts: dict[str, list[tuple[str, str]]] = {"pypi": [], "maven": [], "deb": []}
     for part in bill["components"]:
         kind = part["purl"].partition(":")[2].partition("/")[0]
-        found[kind].append((part["name"], part.get("version", "")))
-    locked, here = pins(lock), dict(found["pypi"])
+        parts[kind].append((part["name"], part.get("version", "")))
+    locked, here = pins(lock), dict(parts["pypi"])
     wrong = [
         f"{name} {version} is in no lock"
-        for name, version in found["pypi"]
+        for name, version in parts["pypi"]
         if name not in own and locked.get(name, ("",))[0] != version
     ]
     wrong += [
@@ -65,10 +65,10 @@ def judged(bill: Mapping[str, Any], lock: str, own: Set[str]) -> list[str]:
         if always and name not in here
     ]
     wrong += [f"{name} itself is not there" for name in sorted(own - set(here))]
-    wrong += [] if found["deb"] else ["no package of Debian is there"]
+    wrong += [] if parts["deb"] else ["no package of Debian is there"]
     hashes = [part for part in bill["components"] if part["purl"].startswith("pkg:maven/")]
     wrong += [f"{part['name']} has no hash" for part in hashes if not part.get("hashes")]
-    return wrong + too_old("pypi", found["pypi"]) + too_old("maven", found["maven"])
+    return wrong + too_old("pypi", parts["pypi"]) + too_old("maven", parts["maven"])
 
 
 def main() -> None:

@@ -51,19 +51,21 @@ def layers(archive: Path) -> Iterator[tarfile.TarFile]:
 
 def files(archive: Path) -> dict[str, bytes]:
     """What tells of components, as the topmost layer has it."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for layer in layers(archive):
         for entry in layer:
             name = entry.name.removeprefix("./")
             folder, _, base = name.rpartition("/")
             if base.startswith(".wh."):
                 gone = f"{folder}/{base.removeprefix('.wh.')}"
-                found = {path: data for path, data in found.items() if path != gone and not path.startswith(f"{gone}/")}
+                contents = {
+                    path: data for path, data in contents.items() if path != gone and not path.startswith(f"{gone}/")
+                }
             elif entry.isfile() and (name == DPKG or METADATA.fullmatch(name) or JAR.fullmatch(name)):
                 content = layer.extractfile(entry)
                 assert content is not None
-                found[name] = content.read()
-    return found
+                contents[name] = content.read()
+    return contents
 
 
 def debian(status: str) -> Iterator[Component]:

@@ -11,7 +11,7 @@ from bench.process import Cost
 from bench.race import Times
 from bench.report import markdown, services_record
 from bench.rows import Workload, workload
-from bench.services import ENTRIES, LAYOUTS, UNSORTED, FilesRead, ServicesFound, files_read, small_files
+from bench.services import ENTRIES, LAYOUTS, UNSORTED, FilesRead, ServicesResults, files_read, small_files
 from bench.services_steps import FILES
 from tests.bench.test_race import MACHINE
 
@@ -39,7 +39,7 @@ def test_the_report_tells_what_misses_its_target(load: Workload) -> None:
     files = {entry.worker: 4 for entry in ENTRIES}
     read = {UNSORTED: FilesRead(1.0, 1.0, 1.0), "hilbert": FilesRead(0.3, 0.4, 0.4)}
     idle = {"Cleaning": Idle(1.5, "NothingToDo", java=False), "Repair": Idle(1.5, "NothingToDo", java=True)}
-    record = services_record(load, 1, ServicesFound(FILES, 1 << 20, results, files, read, idle))
+    record = services_record(load, 1, ServicesResults(FILES, 1 << 20, results, files, read, idle))
     text = markdown({"services": {"machine": MACHINE} | record})
     assert "| cluster | ours, LocalEngine | Apache Hudi 1.1.1 | 0.25 | 1.00 | 1.00 | **no** |" in text
     assert "| hilbert | 30% | 40% | 40% | **no** |" in text
