@@ -39,8 +39,8 @@ def build(out: Path) -> list[Path]:
             copy = Path(scratch, folder.name)
             shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
             # The locked build tools of this environment, never whatever is newest.
-            asked = ("--quiet", "--no-build-isolation", "--python", sys.executable)
-            subprocess.run([UV, "build", *asked, "--out-dir", out, copy], check=True)
+            options = ("--quiet", "--no-build-isolation", "--python", sys.executable)
+            subprocess.run([UV, "build", *options, "--out-dir", out, copy], check=True)
     (out / ".gitignore").unlink(missing_ok=True)
     return sorted((*out.glob("hudi_*.whl"), *out.glob("hudi_*.tar.gz")))
 

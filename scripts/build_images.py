@@ -67,8 +67,8 @@ def ensure_base(base: str) -> None:
 def pip_settings(folder: Path) -> list[str]:
     """Options of a build that hand on what this machine's pip is told."""
     said = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
-    given = dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)
-    settings = {name.rpartition(".")[2]: value.strip("'\"") for name, value in given.items()}
+    variables = dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)
+    settings = {name.rpartition(".")[2]: value.strip("'\"") for name, value in variables.items()}
     kept: dict[str, str] = {
         name: settings[name] for name in ("index-url", "extra-index-url", "trusted-host", "timeout") if name in settings
     }
@@ -89,8 +89,8 @@ def build(tool: str, target: str, base: str, tag: str) -> str:
     began = time.monotonic()
     version = re.findall(r'^__version__ = "(.+)"$', (ROOT / VERSION).read_text(), re.MULTILINE)[0]
     seen = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    told = {"BASE": base, "VERSION": version, "REVISION": seen.stdout.strip() or "unknown"}
-    arguments = [part for key, value in told.items() for part in ("--build-arg", f"{key}={value}")]
+    settings = {"BASE": base, "VERSION": version, "REVISION": seen.stdout.strip() or "unknown"}
+    arguments = [part for key, value in settings.items() for part in ("--build-arg", f"{key}={value}")]
     command = {
         "docker": ["docker", "build"],
         "podman": ["podman", "build", "--layers"],

@@ -132,8 +132,8 @@ def modules() -> str:
             for path in sorted(package.glob("*.py"))
             if path.name != "__init__.py"
         ]
-        told = [_paragraphs(package / "__init__.py"), "", "| module | what it is |", "|---|---|", *rows, ""]
-        parts.append("\n".join([f"## {_dotted(package)}", "", *told]))
+        lines = [_paragraphs(package / "__init__.py"), "", "| module | what it is |", "|---|---|", *rows, ""]
+        parts.append("\n".join([f"## {_dotted(package)}", "", *lines]))
     return "\n".join(parts)
 
 

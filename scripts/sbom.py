@@ -89,10 +89,10 @@ def jar(path: str, data: bytes) -> Component:
     """A jar: by what Maven wrote into it, if that is about this jar alone, else by its name."""
     stem = path.rpartition("/")[2].removesuffix(".jar")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        told = [name for name in archive.namelist() if name.endswith("/pom.properties")]
+        names = [name for name in archive.namelist() if name.endswith("/pom.properties")]
         pom = dict(
-            line.split("=", 1) for line in archive.read(told[0]).decode().splitlines() if "=" in line and line[0] != "#"
-        ) if len(told) == 1 else {}  # fmt: skip
+            line.split("=", 1) for line in archive.read(names[0]).decode().splitlines() if "=" in line and line[0] != "#"
+        ) if len(names) == 1 else {}  # fmt: skip
     split = re.fullmatch(r"(.+?)-(\d.*)", stem)
     name, version = (split[1], split[2]) if split else (stem, "")
     name, version = pom.get("artifactId", name), pom.get("version", version)

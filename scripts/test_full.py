@@ -82,8 +82,8 @@ def load_result(shard: Shard) -> Result | None:
     path, report = STATE / f"{shard.name}.json", REPORT.with_suffix(".json")
     if path.exists():
         return Result(**json.loads(path.read_text()))
-    told = json.loads(report.read_text()) if report.exists() else []
-    return next((Result(**each) for each in told if each["shard"] == shard.name), None)
+    results = json.loads(report.read_text()) if report.exists() else []
+    return next((Result(**each) for each in results if each["shard"] == shard.name), None)
 
 
 def run_shard(shard: Shard) -> Result:

@@ -50,8 +50,8 @@ def small_rows(df: DataFrame, config: TableConfig, prepared: Prepared) -> pa.Tab
 
 def _unbounded(df: DataFrame) -> bool:
     """Whether the session collects without a limit, so that a wrong estimate could fill the driver's memory."""
-    given = df.sparkSession.conf.get("spark.driver.maxResultSize", "1g")
-    return not str(given).strip("0bkmgtBKMGT ")
+    limit = df.sparkSession.conf.get("spark.driver.maxResultSize", "1g")
+    return not str(limit).strip("0bkmgtBKMGT ")
 
 
 def _estimate(df: DataFrame) -> int | None:

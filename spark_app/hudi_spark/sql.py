@@ -46,8 +46,8 @@ def rows(sql: str, tables: Mapping[str, QueriedTable], limit: int | None) -> Ite
                 frame = spark.sql(sql)
                 found: pa.Table = (frame if limit is None else frame.limit(limit)).toArrow()
         except PySparkException as error:
-            told = " ".join(str(error).split("JVM stacktrace")[0].split())
-            raise InvalidOptionError(f"the query failed: {told} (tables here: {', '.join(tables)})") from error
+            message = " ".join(str(error).split("JVM stacktrace")[0].split())
+            raise InvalidOptionError(f"the query failed: {message} (tables here: {', '.join(tables)})") from error
         yield found.rename_columns(unique_names(found.schema.names)).to_reader()
     finally:
         if active is None:

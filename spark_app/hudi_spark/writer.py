@@ -42,7 +42,7 @@ from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.engine.progress import Told, reporting
+from hudi_table.table.engine.progress import TaskReport, reporting
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.attempt import Attempt, begin_attempt, find_batch
 from hudi_table.write.checks.request import Prepared
@@ -86,9 +86,12 @@ def write(
     each step, since tasks end in other processes. Raises what `write_hudi` raises.
     """
     opened = table if isinstance(table, HudiTable) else open_table(table)
-    given = dict(options or {})
-    asked, partitions = operation_option(operation, given), partitions_option(partitions, given)
-    request = WriteRequest(asked, given, dict(extra_metadata or {}), batch, partitions, attempt=attempt)
+    write_options = dict(options or {})
+    operation_name = operation_option(operation, write_options)
+    partitions = partitions_option(partitions, write_options)
+    request = WriteRequest(
+        operation_name, write_options, dict(extra_metadata or {}), batch, partitions, attempt=attempt
+    )
     if df is None:
         return opened.write(
             None, operation=operation, partitions=partitions, options=options, batch=batch, progress=progress
@@ -96,7 +99,7 @@ def write(
     ctx = opened.context
     check_inline(ctx, request.options)
     result = _write(ctx, df, request, progress)
-    engine = reporting(SparkEngine(df.sparkSession), asked, progress)
+    engine = reporting(SparkEngine(df.sparkSession), operation_name, progress)
     if not result.replayed:
         run_inline(ctx, result.instant, request.options, engine, max_memory=DEFAULT_MEMORY)
     return result
@@ -113,15 +116,15 @@ def _write(ctx: TableContext, df: DataFrame, request: WriteRequest, progress: Pr
     rows = small_rows(df, with_timebased(ctx.config, request.options), prepared)
     if rows is not None:
         return write_rows(ctx, rows, request, reporting(LocalEngine(), request.operation, progress))
-    told = Told(request.operation, progress)
-    told.begin(None)
+    report = TaskReport(request.operation, progress)
+    report.begin(None)
     with as_hudi_errors():
         counted = profile(df, with_timebased(ctx.config, request.options), prepared)
-    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, prepared, request, told))
+    return with_retries(ctx, prepared, lambda: _attempt(ctx, counted, prepared, request, report))
 
 
 def _attempt(
-    ctx: TableContext, counted: Profile, prepared: Prepared, request: WriteRequest, told: Told
+    ctx: TableContext, counted: Profile, prepared: Prepared, request: WriteRequest, report: TaskReport
 ) -> CommitResult:
     keep_metadata_for(ctx, prepared)
     attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
@@ -132,7 +135,7 @@ def _attempt(
             return CommitResult(done, request.operation, replayed=True)
         with as_hudi_errors(), attempt.txn.signs_of_life():
             routing = route(counted, attempt)
-            stats = _run(routing, attempt, told)
+            stats = _run(routing, attempt, report)
         extra = dict(request.extra_metadata) | ({BATCH_KEY: request.batch} if request.batch else {})
         metadata = attempt.commit(stats, extra, filled=routing.filled)
     except CommitStateUnknownError:
@@ -145,7 +148,7 @@ def _attempt(
     return result_of(attempt.instant, request.operation, metadata, schema_changed=prepared.changed)
 
 
-def _run(routing: Routing, attempt: Attempt, told: Told) -> list[WriteStat]:
+def _run(routing: Routing, attempt: Attempt, report: TaskReport) -> list[WriteStat]:
     """Bring the rows of each task together, and write."""
     if not attempt.planned:
         return []
@@ -158,11 +161,11 @@ def _run(routing: Routing, attempt: Attempt, told: Told) -> list[WriteStat]:
     work = partial(_write_group, tasks=_packed(tasks), right=attempt.right, rows=rows)
     frame = routing.rows.repartitionById(len(tasks), TASK).mapInArrow(work, _RESULT)
     stats: list[WriteStat] = []
-    told.begin(len(tasks))
+    report.begin(len(tasks))
     for _, written in collect_results(frame):
         assert isinstance(written, tuple)
         stats.extend(written)
-    told.whole(len(tasks))
+    report.whole(len(tasks))
     return stats
 
 

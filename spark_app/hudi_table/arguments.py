@@ -56,26 +56,26 @@ class WriteOptions(TypedDict, total=False):
     progress: ProgressFunction | None
 
 
-def schema_of(given: Any) -> pa.Schema:
+def schema_of(schema: Any) -> pa.Schema:
     """The Arrow schema that is meant by a `SchemaLike`. Raises InvalidSchemaError, which names what it cannot take."""
-    if isinstance(given, pa.Schema):
-        return given
+    if isinstance(schema, pa.Schema):
+        return schema
     # A schema of Polars is a dict, too: it is asked before dicts are.
-    if hasattr(given, "__arrow_c_schema__"):
-        return pa.schema(given)
-    if isinstance(given, pa.RecordBatchReader):
-        return given.schema
-    if hasattr(given, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(given).schema
-    if isinstance(given, Mapping):
-        for name, kind in given.items():
+    if hasattr(schema, "__arrow_c_schema__"):
+        return pa.schema(schema)
+    if isinstance(schema, pa.RecordBatchReader):
+        return schema.schema
+    if hasattr(schema, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(schema).schema
+    if isinstance(schema, Mapping):
+        for name, kind in schema.items():
             if not isinstance(kind, pa.DataType):
                 raise InvalidSchemaError(
                     f"the type of column {name!r} is {kind!r}: give a type of pyarrow, such as pyarrow.string() or pyarrow.int64()"
                 )
-        return pa.schema(dict(given))
-    hint = "; call .collect_schema() first" if hasattr(given, "collect_schema") else ""
+        return pa.schema(dict(schema))
+    hint = "; call .collect_schema() first" if hasattr(schema, "collect_schema") else ""
     raise InvalidSchemaError(
-        f"a {type(given).__name__} is no schema{hint}; give a pyarrow or Polars schema, rows of that schema, or a dict of "
+        f"a {type(schema).__name__} is no schema{hint}; give a pyarrow or Polars schema, rows of that schema, or a dict of "
         "column names and pyarrow types"
     )

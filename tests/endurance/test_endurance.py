@@ -103,7 +103,7 @@ class Life:
         self.rows.update({(row["id"], row["city"]): row["value"] for row in batch.to_pylist()})
 
     def _serve(self, type_: ServiceType) -> None:
-        service = self.table.services.asked(type_, ServiceRequest(options=OPTIONS))
+        service = self.table.services.of_type(type_, ServiceRequest(options=OPTIONS))
         if isinstance(service, ScheduledService):
             service.schedule()
             for instant in service.pending():

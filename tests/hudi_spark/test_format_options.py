@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import READ_KEYS, Given, ReadAsked, format_options
+from hudi_spark.datasource.format_options import READ_KEYS, FormatOptions, ReadRequest, format_options
 from hudi_spark.datasource.stream_writes import BatchWriter
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_table.api import create_table
@@ -20,8 +20,8 @@ INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
 
 
-def of(options: dict[str, str], *, streaming: bool = False) -> ReadAsked:
-    return ReadAsked.of(format_options(options), streaming=streaming)
+def of(options: dict[str, str], *, streaming: bool = False) -> ReadRequest:
+    return ReadRequest.of(format_options(options), streaming=streaming)
 
 
 def test_options_are_sorted_and_get_back_the_case_that_spark_has_taken_from_them() -> None:
@@ -33,7 +33,7 @@ def test_options_are_sorted_and_get_back_the_case_that_spark_has_taken_from_them
             "fullScan": "true",
         }
     )
-    assert given == Given(
+    assert given == FormatOptions(
         {"path": "/t", "fullscan": "true"}, {"hoodie.datasource.streaming.startOffset": "latest"}, {"region": "here"}
     )
     with pytest.raises(InvalidRequestError, match="no path"):

@@ -131,7 +131,7 @@ class ServedTable(RuleBasedStateMachine):
     # Services
 
     def _asked(self, kind: ServiceType, *, force: bool = False) -> ScheduledService:
-        service = self.table.services.asked(kind, ServiceRequest(self.options, force))
+        service = self.table.services.of_type(kind, ServiceRequest(self.options, force))
         assert isinstance(service, ScheduledService)
         return service
 

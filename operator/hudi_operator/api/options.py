@@ -8,7 +8,7 @@ from typing import Any
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.table import HudiTableSpec
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import aliases, check_options, given, ignored_options
+from hudi_table.model.options.known import aliases, check_options, explicit_option, ignored_options
 from hudi_table.model.options.values import shown
 from hudi_table.model.options.write_options import OPERATION
 from hudi_table.model.table.index_properties import INDEX_TYPE, names_in
@@ -47,7 +47,7 @@ def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
     pairs += [(OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)]
     found = []
     for key, field, have in pairs:
-        want = given(spec.options, key) if _agree(spec.options, key) else None
+        want = explicit_option(spec.options, key) if _agree(spec.options, key) else None
         if want and key == OPERATION:
             want = want.replace("_", "")
         if want and _plain(want) != _plain(have):

@@ -30,7 +30,7 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
@@ -81,7 +81,7 @@ class Observer:
             context = self._context(owner, storage)
             if context is None:
                 return None
-            return looking(context, lambda: self._read(owner, context, spec, cleaning))
+            return with_relists(context, lambda: self._read(owner, context, spec, cleaning))
         except HudiError as error:
             return problem_of(error)
 

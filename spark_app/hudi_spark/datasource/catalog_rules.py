@@ -35,7 +35,7 @@ def refuse_idle_statements(spark: Any) -> None:
         return
 
     @functools.wraps(plain)
-    def sql(sqlQuery: str, *given: Any, **more: Any) -> Any:  # noqa: N803 - Spark's name
+    def sql(sqlQuery: str, *args: Any, **more: Any) -> Any:  # noqa: N803 - Spark's name
         bare = _QUOTED.sub(" ", sqlQuery)
         if _CREATES.match(bare):
             raise InvalidRequestError(NO_CATALOG)
@@ -45,7 +45,7 @@ def refuse_idle_statements(spark: Any) -> None:
                 f"ALTER TABLE {altered['name']} would change Spark's catalog, and the Hudi table would stay as it is: write rows that have the "
                 "column (hudi_spark.write, df.write.format('hudi'))"
             )
-        return plain(sqlQuery, *given, **more)
+        return plain(sqlQuery, *args, **more)
 
     setattr(sql, _MARK, True)
     spark.sql = sql

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
-from hudi_table.model.options.known import admit, known_options
-from hudi_table.model.options.known import given as given_key
+from hudi_table.model.options.known import admit, explicit_option, known_options
 from hudi_table.model.options.values import boolean
 
 STORAGE = "storage."
@@ -45,7 +44,7 @@ READ_KEYS = frozenset({BEGIN, END, QUERY, "hoodie.datasource.view.type", INCREME
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FormatOptions:
     """Options that were checked: our own by their lower-case names, those of Hudi by theirs, those of the store."""
 
     own: Mapping[str, str]
@@ -72,7 +71,7 @@ class Given:
         return boolean(name, self.own[name]) if name in self.own else default
 
 
-def format_options(options: Mapping[str, str]) -> Given:
+def format_options(options: Mapping[str, str]) -> FormatOptions:
     """Sort and check what Spark hands over. Raises InvalidOptionError that names an unknown option and the nearest known one."""
     own: dict[str, str] = {}
     hudi: dict[str, str] = {}
@@ -87,7 +86,7 @@ def format_options(options: Mapping[str, str]) -> Given:
             own[key] = lower[key]
         else:
             raise InvalidOptionError(_unknown(key))
-    return Given(own, hudi, storage)
+    return FormatOptions(own, hudi, storage)
 
 
 @cache
@@ -104,7 +103,7 @@ def _unknown(key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAsked:
+class ReadRequest:
     """What a reader is asked: the arguments of `HudiTable.scan`, or of `HudiTable.changes` where `query` is `cdc`.
 
     `meta` None: Hudi's columns come if the table has them, and no columns were chosen.
@@ -122,16 +121,16 @@ class ReadAsked:
     most_instants: str | None
 
     @classmethod
-    def of(cls, given: Given, *, streaming: bool = False) -> ReadAsked:
+    def of(cls, spark_options: FormatOptions, *, streaming: bool = False) -> ReadRequest:
         """Raises InvalidOptionError for values that are none, contradict each other, or ask for what this release does not read."""
-        own, hudi = given.own, given.hudi
+        own, hudi = spark_options.own, spark_options.hudi
         admit({key: value for key, value in hudi.items() if key not in READ_KEYS})
-        query = _query(given)
-        since = given.one_of("the begin", own=own.get("since"), hudi=_instant(hudi, BEGIN))
+        query = _query(spark_options)
+        since = spark_options.one_of("the begin", own=own.get("since"), hudi=_instant(hudi, BEGIN))
         if streaming:
-            _refuse_in_stream(given, query)
-            since = given.one_of("the begin", own=own.get("since"), hudi=hudi.get(START_OFFSET))
-        elif given_key(hudi, QUERY) is not None and query in ("incremental", "cdc") and since is None:
+            _refuse_in_stream(spark_options, query)
+            since = spark_options.one_of("the begin", own=own.get("since"), hudi=hudi.get(START_OFFSET))
+        elif explicit_option(hudi, QUERY) is not None and query in ("incremental", "cdc") and since is None:
             raise InvalidOptionError(f"{QUERY}=incremental needs {BEGIN}; 000 is from the first commit on")
         changes = streaming or query in ("incremental", "cdc")
         full = boolean(FULL_SCAN, hudi[FULL_SCAN]) if changes and FULL_SCAN in hudi else False
@@ -139,28 +138,30 @@ class ReadAsked:
         return cls(
             columns=names or None,
             filter=own.get("filter") or None,
-            as_of=given.one_of("the moment", a=own.get("asof"), b=own.get("as.of.instant"), c=own.get("timestampasof")),
-            meta=given.flag("meta") if "meta" in own else None,
+            as_of=spark_options.one_of(
+                "the moment", a=own.get("asof"), b=own.get("as.of.instant"), c=own.get("timestampasof")
+            ),
+            meta=spark_options.flag("meta") if "meta" in own else None,
             query=query,
             since=since,
-            until=given.one_of("the end", own=own.get("until"), hudi=_instant(hudi, END)),
-            full_scan=given.flag("fullscan", default=full),
-            pushes=given.flag("pushfilters"),
+            until=spark_options.one_of("the end", own=own.get("until"), hudi=_instant(hudi, END)),
+            full_scan=spark_options.flag("fullscan", default=full),
+            pushes=spark_options.flag("pushfilters"),
             most_instants=own.get("maxinstantspertrigger"),
         )
 
 
-def _query(given: Given) -> str:
-    asked = given_key(given.hudi, QUERY)
-    form = given.hudi.get(INCREMENTAL_FORMAT, "latest_state").strip().lower()
+def _query(spark_options: FormatOptions) -> str:
+    query = explicit_option(spark_options.hudi, QUERY)
+    form = spark_options.hudi.get(INCREMENTAL_FORMAT, "latest_state").strip().lower()
     if form not in ("latest_state", "cdc"):
         raise InvalidOptionError(f"option {INCREMENTAL_FORMAT!r}: {form!r} is none of latest_state, cdc")
-    if asked is not None:
-        asked = asked.strip().lower()
-        if asked not in ("snapshot", "read_optimized", "incremental"):
-            raise InvalidOptionError(f"option {QUERY!r}: {asked!r} is none of snapshot, read_optimized, incremental")
-        asked = "cdc" if asked == "incremental" and form == "cdc" else asked
-    return given.one_of("the query", own=given.own.get("query"), hudi=asked) or "snapshot"
+    if query is not None:
+        query = query.strip().lower()
+        if query not in ("snapshot", "read_optimized", "incremental"):
+            raise InvalidOptionError(f"option {QUERY!r}: {query!r} is none of snapshot, read_optimized, incremental")
+        query = "cdc" if query == "incremental" and form == "cdc" else query
+    return spark_options.one_of("the query", own=spark_options.own.get("query"), hudi=query) or "snapshot"
 
 
 def _instant(hudi: Mapping[str, str], key: str) -> str | None:
@@ -171,10 +172,10 @@ def _instant(hudi: Mapping[str, str], key: str) -> str | None:
     return text.strip()
 
 
-def _refuse_in_stream(given: Given, query: str) -> None:
+def _refuse_in_stream(spark_options: FormatOptions, query: str) -> None:
     """A stream is incremental by itself; what would make it something else is not passed over."""
-    strange = [name for name in (BEGIN, END) if name in given.hudi]
-    strange += [name for name in ("until", "asof", "as.of.instant", "timestampasof") if name in given.own]
+    strange = [name for name in (BEGIN, END) if name in spark_options.hudi]
+    strange += [name for name in ("until", "asof", "as.of.instant", "timestampasof") if name in spark_options.own]
     if query not in ("snapshot", "incremental"):
         strange.append(f"query={query}")
     if strange:

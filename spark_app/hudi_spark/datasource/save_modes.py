@@ -48,10 +48,10 @@ def hand_over_modes(writer: type[Any]) -> None:
     plain_table: Callable[..., None] = writer.saveAsTable
 
     @functools.wraps(plain_table)
-    def save_as_table(self: Any, name: str, format: str | None = None, *given: Any, **more: Any) -> None:  # noqa: A002
+    def save_as_table(self: Any, name: str, format: str | None = None, *args: Any, **more: Any) -> None:  # noqa: A002
         if (format or _source_and_mode(self)[0]).lower() in NAMES:
             raise InvalidRequestError(NO_CATALOG)
-        plain_table(self, name, format, *given, **more)
+        plain_table(self, name, format, *args, **more)
 
     setattr(save, _MARK, True)
     writer.save, writer.saveAsTable = save, save_as_table

@@ -21,7 +21,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import Given, ReadAsked, format_options
+from hudi_spark.datasource.format_options import FormatOptions, ReadRequest, format_options
 from hudi_spark.datasource.writes import RowsWriter
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
@@ -47,18 +47,22 @@ class HudiDataSource(ds.DataSource):
 
     def schema(self) -> StructType:
         """The schema of the result: of today, or of the moment that a batch asks for."""
-        given = format_options(self.options)
-        asked = ReadAsked.of(given)
-        if asked.query == "snapshot":
+        spark_options = format_options(self.options)
+        request = ReadRequest.of(spark_options)
+        if request.query == "snapshot":
             # Spark asks for the schema before it says whether it reads a batch or a stream, which is told where to begin.
-            asked = replace(asked, since=None, until=None, full_scan=False)
-        return from_arrow_schema(plan_of(asked, table_of(given, asked)).schema)
+            request = replace(request, since=None, until=None, full_scan=False)
+        return from_arrow_schema(plan_of(request, table_of(spark_options, request)).schema)
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
         """A reader of what the options ask for, in the columns of `schema`."""
-        given = format_options(self.options)
-        asked = ReadAsked.of(given)
-        return PushingReader(given, asked, schema) if asked.pushes else SnapshotReader(given, asked, schema)
+        spark_options = format_options(self.options)
+        request = ReadRequest.of(spark_options)
+        return (
+            PushingReader(spark_options, request, schema)
+            if request.pushes
+            else SnapshotReader(spark_options, request, schema)
+        )
 
     def streamReader(self, schema: StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader of what changes. Raises InvalidRequestError on Spark before 4.2."""
@@ -66,9 +70,9 @@ class HudiDataSource(ds.DataSource):
             from hudi_spark.datasource.stream_reads import HudiStreamReader
         except ImportError as error:
             raise InvalidRequestError("readStream.format('hudi') needs Spark 4.2 or newer") from error
-        given = format_options(self.options)
-        asked = ReadAsked.of(given, streaming=True)
-        return HudiStreamReader(asked, schema, table_of(given, asked))
+        spark_options = format_options(self.options)
+        request = ReadRequest.of(spark_options, streaming=True)
+        return HudiStreamReader(request, schema, table_of(spark_options, request))
 
     def writer(self, schema: StructType, overwrite: bool) -> ds.DataSourceWriter:
         """A writer of any number of rows, which commits them once."""
@@ -102,10 +106,10 @@ class PlannedPart(ds.InputPartition):
 class SnapshotReader(ds.DataSourceReader):
     """Reads the slices of one plan, one Spark partition each. Pickled to the tasks with its plan."""
 
-    def __init__(self, given: Given, asked: ReadAsked, schema: StructType) -> None:
-        table = table_of(given, asked)
+    def __init__(self, spark_options: FormatOptions, request: ReadRequest, schema: StructType) -> None:
+        table = table_of(spark_options, request)
         self.schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        self.plan = _in_columns(plan_of(asked, table), asked, table, self.schema)
+        self.plan = _in_columns(plan_of(request, table), request, table, self.schema)
         self.handle = TableHandle.of(table.context)
 
     def partitions(self) -> Sequence[ds.InputPartition]:
@@ -130,46 +134,46 @@ class SnapshotReader(ds.DataSourceReader):
 class PushingReader(SnapshotReader):
     """Takes Spark's filters for pruning partitions and row groups; Spark applies them again to the rows."""
 
-    def __init__(self, given: Given, asked: ReadAsked, schema: StructType) -> None:
-        super().__init__(given, asked, schema)
-        self._given, self._asked = given, asked
+    def __init__(self, spark_options: FormatOptions, request: ReadRequest, schema: StructType) -> None:
+        super().__init__(spark_options, request, schema)
+        self._spark_options, self._request = spark_options, request
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         """Narrow the plan by the filters that we can express, and give all back: Spark checks the rows as well."""
         known = [condition for condition in map(as_condition, filters) if condition is not None]
-        if known and self._asked.query != "cdc":
-            table = table_of(self._given, self._asked)
-            self.plan = _in_columns(plan_of(self._asked, table, known), self._asked, table, self.schema, known)
+        if known and self._request.query != "cdc":
+            table = table_of(self._spark_options, self._request)
+            self.plan = _in_columns(plan_of(self._request, table, known), self._request, table, self.schema, known)
         return filters
 
 
-def table_of(given: Given, asked: ReadAsked) -> HudiTable:
+def table_of(spark_options: FormatOptions, request: ReadRequest) -> HudiTable:
     """The table at the options' path, as of their moment."""
-    return open_table(given.path, as_of=asked.as_of, storage_options=given.storage)
+    return open_table(spark_options.path, as_of=request.as_of, storage_options=spark_options.storage)
 
 
 def plan_of(
-    asked: ReadAsked, table: HudiTable, conditions: Sequence[tuple[str, str, object]] = ()
+    request: ReadRequest, table: HudiTable, conditions: Sequence[tuple[str, str, object]] = ()
 ) -> ScanPlan | ChangesPlan:
     """What the options ask for. Raises InvalidOptionError."""
-    if asked.query == "cdc":
-        if asked.filter is not None or asked.meta:
+    if request.query == "cdc":
+        if request.filter is not None or request.meta:
             raise InvalidOptionError("filter and meta do not go with query='cdc'; leave them out")
-        return table.changes(asked.since, asked.until, columns=asked.columns, full_scan=asked.full_scan).plan
+        return table.changes(request.since, request.until, columns=request.columns, full_scan=request.full_scan).plan
     # Spark's own filters come on top of the option; rows are filtered by Spark again, so one of the two suffices.
-    given: object = asked.filter if asked.filter is not None else (list(conditions) or None)
-    meta = asked.meta
+    condition: object = request.filter if request.filter is not None else (list(conditions) or None)
+    meta = request.meta
     if meta is None:
-        meta = asked.columns is None and table.context.config.populate_meta_fields
+        meta = request.columns is None and table.context.config.populate_meta_fields
     return table.scan(
-        asked.columns, given, meta=meta, query=asked.query,
-        since=asked.since, until=asked.until, full_scan=asked.full_scan,
+        request.columns, condition, meta=meta, query=request.query,
+        since=request.since, until=request.until, full_scan=request.full_scan,
     ).plan  # fmt: skip
 
 
 def _in_columns(
     plan: ScanPlan | ChangesPlan,
-    asked: ReadAsked,
+    request: ReadRequest,
     table: HudiTable,
     schema: pa.Schema,
     conditions: Sequence[tuple[str, str, object]] = (),
@@ -178,7 +182,7 @@ def _in_columns(
 
     Raises InvalidSchemaError for one that the table does not have.
     """
-    if schema.names == plan.schema.names or asked.query == "cdc":
+    if schema.names == plan.schema.names or request.query == "cdc":
         return plan
     known = table.schema(meta=table.context.config.populate_meta_fields).names
     missing = [name for name in schema.names if name not in known]
@@ -187,7 +191,7 @@ def _in_columns(
             f"the table at {table.base_path} has no column '{missing[0]}': columns that Spark's catalog (CREATE TABLE, ALTER TABLE … "
             "ADD COLUMNS) or .schema(…) names do not change a Hudi table; write rows that have the column"
         )
-    return plan_of(replace(asked, columns=tuple(schema.names), meta=False), table, conditions)
+    return plan_of(replace(request, columns=tuple(schema.names), meta=False), table, conditions)
 
 
 def as_condition(item: ds.Filter) -> tuple[str, str, object] | None:

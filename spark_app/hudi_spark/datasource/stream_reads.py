@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import ReadAsked
+from hudi_spark.datasource.format_options import ReadRequest
 from hudi_spark.tasks import TableHandle
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
@@ -37,7 +37,7 @@ from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, stab
 from hudi_table.read.plan import NAMED_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 
 LATEST = "latest"
 INSTANT = "instant"
@@ -55,14 +55,14 @@ class SlicePartition(ds.InputPartition):
 class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches of one table, in the columns that the query began with."""
 
-    def __init__(self, asked: ReadAsked, schema: StructType, table: HudiTable) -> None:
+    def __init__(self, request: ReadRequest, schema: StructType, table: HudiTable) -> None:
         check_commit_times(table.context)
         self._handle = TableHandle.of(table.context)
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        self._filter = asked.filter
-        self._since = asked.since or EARLIEST
-        self._full_scan = asked.full_scan
-        self._most = _most(asked.most_instants)
+        self._filter = request.filter
+        self._since = request.since or EARLIEST
+        self._full_scan = request.full_scan
+        self._most = _most(request.most_instants)
         self._target: str | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name, as those below
@@ -105,7 +105,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         ctx = self._handle.open()
-        plan = looking(ctx, lambda: self._plan(ctx, start[INSTANT], end[INSTANT]))
+        plan = with_relists(ctx, lambda: self._plan(ctx, start[INSTANT], end[INSTANT]))
         return [SlicePartition(replace(plan, slices=(each,))) for each in plan.slices]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:

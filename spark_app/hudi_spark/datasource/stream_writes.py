@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import Given
+from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.datasource.writes import Staged, Target, staged
 from hudi_table.errors import InvalidOptionError, InvariantError, TableNotFoundError
 from hudi_table.metadata.port import open_context
@@ -22,20 +22,20 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_entries, commit_of, has_archive
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.write.operations import BATCH_KEY
 
 
 class BatchWriter(ds.DataSourceStreamArrowWriter):
     """Commits micro-batches. Options: those of `RowsWriter` but `batch` and `saveMode`, which are the query's own."""
 
-    def __init__(self, given: Given, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> None:
         for name in ("batch", "savemode"):
-            if name in given.own:
+            if name in spark_options.own:
                 raise InvalidOptionError(
                     f"option {name!r} does not go with writeStream, which names its batches itself; remove it"
                 )
-        self._target = Target.of(given, schema, overwrite)
+        self._target = Target.of(spark_options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one task."""
@@ -81,7 +81,7 @@ def _archived(storage: Storage, batch: str) -> bool:
             commit_metadata(ctx, each).extra_metadata.get(BATCH_KEY, "").startswith(f"{query}/") for each in commits
         )
 
-    if not query or not has_archive(ctx) or looking(ctx, is_active):
+    if not query or not has_archive(ctx) or with_relists(ctx, is_active):
         return False
     return any(
         commit_of(entry).extra_metadata.get(BATCH_KEY) == batch

@@ -25,7 +25,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hudi_spark.datasource.format_options import Given
+from hudi_spark.datasource.format_options import FormatOptions
 from hudi_spark.worker import set_up_worker
 from hudi_table.api import HudiTable
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, InvariantError, TableNotFoundError
@@ -40,7 +40,7 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.create_table import TableSpec, config_of, create, refuse_other_content
 from hudi_table.write.checks.request import parse_operation, prepare
@@ -62,7 +62,7 @@ class Staged(ds.WriterCommitMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedWrite:
+class SparkWrite:
     """A write as options and mode describe it. `mode`: append, overwrite, ignore or error; `partitions`: to be dropped, perhaps with `*`."""
 
     operation: Operation
@@ -72,16 +72,20 @@ class AskedWrite:
     batch: str = ""
 
     @classmethod
-    def of(cls, given: Given, overwrite: bool) -> AskedWrite:
+    def of(cls, spark_options: FormatOptions, overwrite: bool) -> SparkWrite:
         """Raises InvalidRequestError for a source that shows a part of the table and for a mode that does not go with the operation."""
-        admit(given.hudi)
-        narrowed = [name for name in _NARROWING if name in given.own]
+        admit(spark_options.hudi)
+        narrowed = [name for name in _NARROWING if name in spark_options.own]
         if narrowed:
             raise InvalidRequestError(f"the option {narrowed[0]} makes this a view of a part: write without it")
-        name = given.one_of("the operation", own=given.own.get("operation"), hudi=given.hudi.get(OPERATION))
-        operation = parse_operation((name or operation_option(None, given.hudi)).strip().lower())
-        mode = _mode(given.own.get("savemode"), overwrite)
-        options = {key: value for key, value in given.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
+        name = spark_options.one_of(
+            "the operation", own=spark_options.own.get("operation"), hudi=spark_options.hudi.get(OPERATION)
+        )
+        operation = parse_operation((name or operation_option(None, spark_options.hudi)).strip().lower())
+        mode = _mode(spark_options.own.get("savemode"), overwrite)
+        options = {
+            key: value for key, value in spark_options.hudi.items() if key not in (OPERATION, PARTITIONS_TO_DELETE)
+        }
         if mode == "overwrite":
             if operation in (Operation.DELETE, Operation.DELETE_PARTITION):
                 raise InvalidRequestError(f"operation {operation} goes with mode append alone, not with overwrite")
@@ -89,15 +93,19 @@ class AskedWrite:
                 options.setdefault(_COMBINE, "true")
             operation = operation if operation.replaces else Operation.INSERT_OVERWRITE_TABLE
         return cls(
-            operation, mode, options, names_in(given.hudi.get(PARTITIONS_TO_DELETE, "")), given.own.get("batch", "")
+            operation,
+            mode,
+            options,
+            names_in(spark_options.hudi.get(PARTITIONS_TO_DELETE, "")),
+            spark_options.own.get("batch", ""),
         )
 
 
 def _mode(name: str | None, overwrite: bool) -> str:
     """The save mode. Spark tells overwrite or not, the option `saveMode` the ones that it refuses itself."""
-    told = "overwrite" if overwrite else "append"
+    mode_of_spark = "overwrite" if overwrite else "append"
     if name is None:
-        return told
+        return mode_of_spark
     mode = _MODES.get(name.strip().lower())
     if mode is None:
         raise InvalidOptionError(f"option 'saveMode': {name!r} is none of append, overwrite, ignore, errorifexists")
@@ -113,28 +121,28 @@ class Target:
     `schema` has the columns of the rows without Hudi's own. `skips`: there is a table, and mode ignore leaves it alone.
     """
 
-    asked: AskedWrite
+    write: SparkWrite
     open_storage: Callable[[], Storage] = field(repr=False)
     schema: pa.Schema
     token: str
     skips: bool
 
     @classmethod
-    def of(cls, given: Given, schema: StructType, overwrite: bool) -> Target:
+    def of(cls, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> Target:
         """Checked as far as it can be without rows. Raises what `write_hudi` and `create_table` raise."""
-        asked = AskedWrite.of(given, overwrite)
+        write = SparkWrite.of(spark_options, overwrite)
         arrow = to_arrow_schema(schema, timezone="UTC")
         columns = own_columns(arrow)
-        storage = open_storage(given.path, given.storage)
+        storage = open_storage(spark_options.path, spark_options.storage)
         try:
             ctx: TableContext | None = open_context(storage)
         except TableNotFoundError:
             ctx = None
-            _check_new(storage, columns, asked)
+            _check_new(storage, columns, write)
         if ctx is not None:
-            _check_there(ctx, columns, asked)
+            _check_there(ctx, columns, write)
         sweep_staged(storage, SystemClock())
-        return cls(asked, storage.reopen(), columns, uuid.uuid4().hex, ctx is not None and asked.mode == "ignore")
+        return cls(write, storage.reopen(), columns, uuid.uuid4().hex, ctx is not None and write.mode == "ignore")
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """The rows of one task, in a file of the attempt's own."""
@@ -156,11 +164,11 @@ class Target:
         if table is None:
             return
         rows = staged_rows(storage, [message.path for message in messages if message.path], self.schema)
-        operation, options = self.asked.operation, self.asked.options
+        operation, options = self.write.operation, self.write.options
         if operation is not Operation.DELETE_PARTITION:
             table.write(rows, operation=operation, options=options, batch=batch)
             return
-        partitions = _matching(table.context, self.asked.partitions) or _partitions_of(table.context, rows)
+        partitions = _matching(table.context, self.write.partitions) or _partitions_of(table.context, rows)
         if partitions:
             table.write(None, operation=operation, options=options, batch=batch, partitions=partitions)
 
@@ -169,33 +177,33 @@ class Target:
         try:
             found = open_context(storage)
         except TableNotFoundError:
-            spec = TableSpec(self.schema, options=self.asked.options)
-            alone = self.asked.mode in ("error", "ignore")
+            spec = TableSpec(self.schema, options=self.write.options)
+            alone = self.write.mode in ("error", "ignore")
             return HudiTable(create(storage, spec, if_exists="error" if alone else "open"))
-        if self.asked.mode == "error":
+        if self.write.mode == "error":
             raise _exists(found)
-        return None if self.asked.mode == "ignore" else HudiTable(found)
+        return None if self.write.mode == "ignore" else HudiTable(found)
 
 
-def _check_new(storage: Storage, schema: pa.Schema, asked: AskedWrite) -> None:
-    if asked.operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+def _check_new(storage: Storage, schema: pa.Schema, write: SparkWrite) -> None:
+    if write.operation in (Operation.DELETE, Operation.DELETE_PARTITION):
         raise TableNotFoundError(f"there is no Hudi table at {storage.base_path} to delete from; check the path")
     refuse_other_content(storage)
-    config = config_of(TableSpec(schema, options=asked.options), storage.base_path)
-    prepare(config, asked.operation, asked.options, None, schema)
+    config = config_of(TableSpec(schema, options=write.options), storage.base_path)
+    prepare(config, write.operation, write.options, None, schema)
 
 
-def _check_there(ctx: TableContext, schema: pa.Schema, asked: AskedWrite) -> None:
-    if asked.mode == "error":
+def _check_there(ctx: TableContext, schema: pa.Schema, write: SparkWrite) -> None:
+    if write.mode == "error":
         raise _exists(ctx)
-    if asked.mode == "ignore":
+    if write.mode == "ignore":
         return
-    check_inline(ctx, asked.options)
-    if asked.operation is not Operation.DELETE_PARTITION:
-        begin(ctx, schema.empty_table(), WriteRequest(asked.operation, asked.options))
-    elif asked.partitions:
-        partitions = _matching(ctx, asked.partitions)
-        begin(ctx, None, WriteRequest(asked.operation, asked.options, partitions=partitions))
+    check_inline(ctx, write.options)
+    if write.operation is not Operation.DELETE_PARTITION:
+        begin(ctx, schema.empty_table(), WriteRequest(write.operation, write.options))
+    elif write.partitions:
+        partitions = _matching(ctx, write.partitions)
+        begin(ctx, None, WriteRequest(write.operation, write.options, partitions=partitions))
 
 
 def _exists(ctx: TableContext) -> InvalidRequestError:
@@ -205,17 +213,17 @@ def _exists(ctx: TableContext) -> InvalidRequestError:
     )
 
 
-def _matching(ctx: TableContext, given: Sequence[str]) -> list[str]:
+def _matching(ctx: TableContext, names: Sequence[str]) -> list[str]:
     """The partitions that are named; `*` stands for any text."""
-    if not any("*" in name for name in given):
-        return list(given)
-    slices = looking(ctx, lambda: FileSystemView(ctx, load_timeline(ctx)).latest_slices())
+    if not any("*" in name for name in names):
+        return list(names)
+    slices = with_relists(ctx, lambda: FileSystemView(ctx, load_timeline(ctx)).latest_slices())
     known = sorted({item.partition for item in slices})
-    patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in given]
+    patterns = [re.compile(".*".join(map(re.escape, name.split("*")))) for name in names]
     found = [name for name in known if any(pattern.fullmatch(name) for pattern in patterns)]
     if not found:
         raise InvalidRequestError(
-            f"{PARTITIONS_TO_DELETE}={','.join(given)} matches no partition; there are {', '.join(known[:5]) or 'none'}"
+            f"{PARTITIONS_TO_DELETE}={','.join(names)} matches no partition; there are {', '.join(known[:5]) or 'none'}"
         )
     return found
 
@@ -235,8 +243,8 @@ class RowsWriter(ds.DataSourceArrowWriter):
     Options: `operation` (upsert), `batch`, `saveMode`, `storage.…`, and keys `hoodie.…`, whose `hoodie.datasource.write.operation` says the same.
     """
 
-    def __init__(self, given: Given, schema: StructType, overwrite: bool) -> None:
-        self._target = Target.of(given, schema, overwrite)
+    def __init__(self, spark_options: FormatOptions, schema: StructType, overwrite: bool) -> None:
+        self._target = Target.of(spark_options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of one task."""
@@ -245,7 +253,7 @@ class RowsWriter(ds.DataSourceArrowWriter):
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Write and commit. Raises what `hudi_table.write_hudi` raises."""
         try:
-            self._target.commit(staged(messages), self._target.asked.batch)
+            self._target.commit(staged(messages), self._target.write.batch)
         finally:
             self._discard()
 

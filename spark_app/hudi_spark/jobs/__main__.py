@@ -50,13 +50,13 @@ def main(arguments: list[str]) -> int:
         )
         code = InvariantError.exit_code
     path = Path(arguments[1])
-    given = path.exists()
-    _write(path, result, given=given)
+    in_place = path.exists()
+    _write(path, result, in_place=in_place)
     _end_spark()
     # The work is done and told: whatever befalls the measuring, even the end of the process, takes nothing of it back.
     index = _index(spec) if spec is not None and code == 0 else {}
     if index:
-        _write(path, replace(result, index=index), given=given)
+        _write(path, replace(result, index=index), in_place=in_place)
     return code
 
 
@@ -90,10 +90,10 @@ def _end_spark() -> None:
         sys.modules["hudi_spark.jobs.session"].end_executors()
 
 
-def _write(path: Path, result: JobResult, *, given: bool) -> None:
-    """The result appears whole: whoever finds it reads all of it. A file that is `given` is what Kubernetes reads when the
+def _write(path: Path, result: JobResult, *, in_place: bool) -> None:
+    """The result appears whole: whoever finds it reads all of it. A file that is written `in_place` is what Kubernetes reads when the
     container has ended, up to a bound; it can be written and not replaced, so what it says already is written over in one go."""
-    if given:
+    if in_place:
         data = result.within(TERMINATION_BYTES_MAX).to_json().encode()
         with path.open("r+b", buffering=0) as file:
             file.write(data.ljust(path.stat().st_size))

@@ -11,7 +11,7 @@ from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.index.advice import advice_words
 from hudi_table.services.index.facts import index_advice
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.view.file_system_view import FileSystemView
 
 
@@ -26,7 +26,7 @@ def measure_index(spec: JobSpec) -> dict[str, Any]:
         view = FileSystemView(ctx, load_timeline(ctx))
         return index_advice(view, options=options), view.timeline.last_commit
 
-    advice, last = looking(ctx, measured)
+    advice, last = with_relists(ctx, measured)
     if advice is None or last is None:
         return {}
     return {

@@ -36,7 +36,7 @@ from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 
 SPLIT_BYTES = 64 << 20
-TELL_SECONDS = 5.0
+REPORT_SECONDS = 5.0
 DATA_EXCEPTION = "22"
 """Class of the SQL states of values that an expression cannot take."""
 SHORT_BYTES_MAX = 64 << 20
@@ -89,30 +89,30 @@ def _write(
 
 @contextmanager
 def _report_tasks(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """Tells every few seconds which part of Spark's tasks is done."""
+    """Reports every few seconds which part of Spark's tasks is done."""
     done = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         tracker = spark.sparkContext.statusTracker()
-        told = ""
-        while not done.wait(TELL_SECONDS):
+        last_text = ""
+        while not done.wait(REPORT_SECONDS):
             stages = [(stage, tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds()]
             text = ", ".join(
                 f"stage {stage}: {info.numCompletedTasks} of {info.numTasks} tasks done"
                 for stage, info in stages
                 if info
             )
-            if text and text != told:
-                told = text
+            if text and text != last_text:
+                last_text = text
                 progress.say(text)
 
-    teller = threading.Thread(target=tell, name="progress", daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report, name="progress", daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        reporter.join()
 
 
 def source_frame(spark: SparkSession, spec: JobSpec, batch: Batch) -> DataFrame:
@@ -164,18 +164,18 @@ def _splits(storage: Storage, paths: Sequence[str], form: str) -> list[Split]:
         return [Split(path) for path in paths]
     import pyarrow.parquet as pq
 
-    found = []
+    splits = []
     for path in paths:
         with storage.open_read(path) as source, pq.ParquetFile(source) as file:
             sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
         start, total = 0, 0
         for i, size in enumerate(sizes):
             if total and total + size > SPLIT_BYTES:
-                found.append(Split(path, start, i))
+                splits.append(Split(path, start, i))
                 start, total = i, 0
             total += size
-        found.append(Split(path, start, len(sizes)))
-    return found
+        splits.append(Split(path, start, len(sizes)))
+    return splits
 
 
 def _read_split(

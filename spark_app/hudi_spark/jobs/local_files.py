@@ -43,17 +43,17 @@ def unified_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
 
     Raises InvalidSchemaError that names the first file that does not fit those before it.
     """
-    found = pa.schema([])
+    unified = pa.schema([])
     for path, schema in schemas.items():
         plain = pa.schema([field for field in schema if field.name not in ALL_META_COLUMNS])
         try:
-            found = pa.unify_schemas([found, plain], promote_options="permissive")
+            unified = pa.unify_schemas([unified, plain], promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InvalidSchemaError(
                 f"source file {path} does not fit the files before it: {error}; correct it, or ingest it apart",
                 path=path,
             ) from error
-    return found
+    return unified
 
 
 def file_schema(

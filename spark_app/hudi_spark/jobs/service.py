@@ -41,7 +41,7 @@ def run_service(spec: JobSpec, progress: Progress) -> JobResult:
     table = find_table(spec)
     if table is None:
         raise TableNotFoundError(f"there is no table for {work.kind.value}", base_path=str(spec.table["location"]))
-    service = table.services.asked(work.kind, work.request)
+    service = table.services.of_type(work.kind, work.request)
     if work.mode == "Plan":
         plan = service.plan()
         return _nothing(spec, work) if plan is None else _planned(spec, plan, clock.boot_seconds() - start)
@@ -142,8 +142,8 @@ def _done(spec: JobSpec, plan: ServicePlan | None, done: list[ServiceResult], se
             figures[name] = figures.get(name, 0.0) + value
     if plan is not None:
         # What the plan says of the files that it read is no guess: they are named in it.
-        told = {"bytesRead": plan.bytes_read, "filesBefore": plan.files_before}
-        figures = {**{name: float(value) for name, value in told.items() if value}, **figures}
+        sizes = {"bytesRead": plan.bytes_read, "filesBefore": plan.files_before}
+        figures = {**{name: float(value) for name, value in sizes.items() if value}, **figures}
     figures["seconds"] = round(seconds, 3)
     message = "; ".join(result.message for result in done if result.message)
     return JobResult(

@@ -22,9 +22,9 @@ def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
     launcher put into the environment."""
     if uri.startswith(("file:", "memory:", "/")):
         return {}
-    given = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
+    settings = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
     named = (name for name in spec.storage.get("credentials", ()) if name in os.environ and name != CONNECTION)
-    return given | {name.lower(): os.environ[name] for name in named}
+    return settings | {name.lower(): os.environ[name] for name in named}
 
 
 def find_table(spec: JobSpec) -> HudiTable | None:
@@ -37,14 +37,14 @@ def find_table(spec: JobSpec) -> HudiTable | None:
 
 
 @contextmanager
-def target_of(spec: JobSpec, found: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
+def target_of(spec: JobSpec, stored: HudiTable | None, schema: pa.Schema) -> Iterator[HudiTable]:
     """The table to write to, made if there was none, with the index of the spec. If the write fails, a table made for it is gone again.
 
     Otherwise rows that are refused would leave an empty table behind whose key could no longer be corrected.
     """
-    if found is not None:
-        _follow_index(found, spec)
-        yield found
+    if stored is not None:
+        _follow_index(stored, spec)
+        yield stored
         return
     table = make_table(spec, schema)
     try:
@@ -56,8 +56,8 @@ def target_of(spec: JobSpec, found: HudiTable | None, schema: pa.Schema) -> Iter
 
 def _follow_index(table: HudiTable, spec: JobSpec) -> None:
     """Look keys up as the spec wants it, which may have changed since the table was made. Raises InvalidRequestError if that cannot be."""
-    asked, stored = spec.table.get("index"), table.context.config.index
-    wanted = asked.get("type") if isinstance(asked, Mapping) else asked
+    index, stored = spec.table.get("index"), table.context.config.index
+    wanted = index.get("type") if isinstance(index, Mapping) else index
     if wanted is not None and stored is not None and wanted != stored.type.value:
         table.use_index(str(wanted))
 

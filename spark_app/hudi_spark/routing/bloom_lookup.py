@@ -42,7 +42,7 @@ _RANGES = st.StructType(
         st.StructField(_HIGH, st.StringType()),
     ]
 )
-_ASKED = st.StructType(
+_FILTERED = st.StructType(
     [
         st.StructField(SLOT, st.IntegerType()),
         st.StructField(RECORD_KEY, st.StringType()),
@@ -79,19 +79,19 @@ def filtered_keys(
         pairs = _requested_together(pairs, slices, handle, filters)
     left = None if together else filters
 
-    def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def stored_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
-        asked: dict[int, _Asked] = {}
+        searches: dict[int, _SliceSearch] = {}
         for batch in batches:
             for number, part in _by_slot(batch):
-                if number not in asked:
-                    asked[number] = _Asked(storage, slices[number], visible, left)
-                asked[number].add(part)
-        for number, one in asked.items():
+                if number not in searches:
+                    searches[number] = _SliceSearch(storage, slices[number], visible, left)
+                searches[number].add(part)
+        for number, one in searches.items():
             for part in one.stored(columns):
                 yield as_stored(part, number, slices[number].partition, wanted)
 
-    return pairs.repartitionById(len(slices), SLOT).mapInArrow(found, schema)
+    return pairs.repartitionById(len(slices), SLOT).mapInArrow(stored_rows, schema)
 
 
 def _by_slot(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -104,9 +104,9 @@ def _requested_together(
 ) -> DataFrame:
     """The pairs with what filters tell of them, those of neighbouring files asked by one task. Pairs that a filter rules out
     are left out, but of a slice with logs, which may hold the key."""
-    wanted, at_once = to_arrow_schema(_ASKED), filters.at_once
+    wanted, at_once = to_arrow_schema(_FILTERED), filters.at_once
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def filtered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = handle.open().storage
         blooms: dict[int, BloomFilter | None] = {}
         filter_of: Callable[[OpenBase], FileFilter] | None = None
@@ -118,11 +118,11 @@ def _requested_together(
                 if number not in blooms:
                     blooms[number] = _bloom(storage, slices[number], filter_of)
                 held = _in_base(blooms[number], part.column(1))
-                asked = pa.RecordBatch.from_arrays([part.column(0), part.column(1), held], schema=wanted)
-                yield asked if slices[number].logs else asked.filter(held)
+                possible = pa.RecordBatch.from_arrays([part.column(0), part.column(1), held], schema=wanted)
+                yield possible if slices[number].logs else possible.filter(held)
 
     tasks = -(-len(slices) // at_once)
-    return pairs.repartitionById(tasks, sf.floor(sf.col(SLOT) / at_once).cast("int")).mapInArrow(told, _ASKED)
+    return pairs.repartitionById(tasks, sf.floor(sf.col(SLOT) / at_once).cast("int")).mapInArrow(filtered, _FILTERED)
 
 
 def _bloom(storage: Storage, item: FileSlice, filter_of: Callable[[OpenBase], FileFilter]) -> BloomFilter | None:
@@ -137,8 +137,8 @@ def _in_base(bloom: BloomFilter | None, keys: pa.Array) -> pa.Array:
     return pa.array(np.ones(len(keys), dtype=bool) if bloom is None else bloom.might_contain(keys))
 
 
-class _Asked:
-    """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it was asked already."""
+class _SliceSearch:
+    """One slice, and the keys that it may hold. `filters`: where its filter comes from, None if it was read already."""
 
     def __init__(self, storage: Storage, item: FileSlice, visible: VisibleInstants, filters: Filters | None) -> None:
         self._storage = storage

@@ -37,23 +37,23 @@ _GONE = "_lakeops_gone"
 _SHARD = "_lakeops_shard"
 
 
-def lookup_locations(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
+def lookup_locations(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_tasks: InTasks) -> DataFrame:
     """The rows with `SLOT`, the position in `slices` of the group that each goes to, or null; and the rows that delete keys
     where they were. Rows that the index ignores are left out."""
     prepared = attempt.prepared
     deletes = prepared.operation is Operation.DELETE
     anywhere = deletes and prepared.index.is_global
-    given = rows.withColumn(PATH, sf.lit("")) if anywhere else rows
-    found = given.join(_answers(given, slices, attempt, asked), [RECORD_KEY, PATH])
-    found = found.withColumn(PATH, sf.col(_TO))
+    keyed = rows.withColumn(PATH, sf.lit("")) if anywhere else rows
+    located = keyed.join(_answers(keyed, slices, attempt, in_tasks), [RECORD_KEY, PATH])
+    located = located.withColumn(PATH, sf.col(_TO))
     if deletes:
-        found = found.where(sf.col(SLOT).isNotNull()).withColumn(ALWAYS_DELETE, sf.lit(True))
+        located = located.where(sf.col(SLOT).isNotNull()).withColumn(ALWAYS_DELETE, sf.lit(True))
     elif prepared.index.is_global:
-        found = found.withColumn(ALWAYS_DELETE, sf.when(sf.col(_GONE), sf.lit(True)))
-    return found.drop(_TO, _GONE)
+        located = located.withColumn(ALWAYS_DELETE, sf.when(sf.col(_GONE), sf.lit(True)))
+    return located.drop(_TO, _GONE)
 
 
-def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, asked: InTasks) -> DataFrame:
+def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_tasks: InTasks) -> DataFrame:
     """(record key, partition path) of every distinct key, and where it goes; more than once where it lies more than once."""
     distinct, ordering = rows.groupBy(RECORD_KEY, PATH), attempt.prepared.rule.ordering
     value = sf.lit(None) if ordering is None else sf.max(key_columns.quoted(ordering))
@@ -62,29 +62,29 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, ask
         [st.StructField(name, kind) for name, kind in zip(_ANSWER, (text, text, text, number, flag), strict=True)]
     )
     wanted = to_arrow_schema(schema)
-    index, shards = asked.index, asked.shards
+    index, shards = in_tasks.index, in_tasks.shards
     handle, visible = TableHandle.of(attempt.ctx), attempt.visible
     virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
-    found = tuple(slices)
+    groups = tuple(slices)
 
-    def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return
         table = pa.Table.from_batches(held).combine_chunks()
         storage = handle.open().storage
-        lookup = Lookup(storage, found, LocalEngine(1), ordering, virtual, visible)
-        asked_keys = _keys(table, ordering)
-        yield _as_rows(index.route(asked_keys, lookup), asked_keys, found, wanted)
+        lookup = Lookup(storage, groups, LocalEngine(1), ordering, virtual, visible)
+        wanted_keys = _keys(table, ordering)
+        yield _as_rows(index.route(wanted_keys, lookup), wanted_keys, groups, wanted)
 
     keys = distinct.agg(value.alias("_value"))
-    return (keys if shards is None else _by_shard(keys, shards)).mapInArrow(ask, schema)
+    return (keys if shards is None else _by_shard(keys, shards)).mapInArrow(answers, schema)
 
 
-def _by_shard(asked: DataFrame, shards: RecordShards) -> DataFrame:
+def _by_shard(pairs: DataFrame, shards: RecordShards) -> DataFrame:
     """The keys of each shard brought together. The hash is not one of Spark's, so tasks compute it."""
-    schema = st.StructType([*asked.schema.fields, st.StructField(_SHARD, st.IntegerType())])
+    schema = st.StructType([*pairs.schema.fields, st.StructField(_SHARD, st.IntegerType())])
 
     def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
@@ -93,8 +93,8 @@ def _by_shard(asked: DataFrame, shards: RecordShards) -> DataFrame:
             # Keys of a data partition without shards are new, or are looked up in its files.
             yield batch.append_column(_SHARD, pa.array(np.maximum(shards.numbers(texts, paths), 0)))
 
-    found = asked.mapInArrow(numbered, schema).repartitionById(max(1, len(shards.slices)), _SHARD)
-    return found.drop(_SHARD)
+    sharded = pairs.mapInArrow(numbered, schema).repartitionById(max(1, len(shards.slices)), _SHARD)
+    return sharded.drop(_SHARD)
 
 
 _ANSWER = (RECORD_KEY, PATH, _TO, SLOT, _GONE)
@@ -112,7 +112,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _as_rows(routed: Routed, asked: Keys, slices: Sequence[FileSlice], wanted: pa.Schema) -> pa.RecordBatch:
+def _as_rows(routed: Routed, keys: Keys, slices: Sequence[FileSlice], wanted: pa.Schema) -> pa.RecordBatch:
     """An answer as rows: where each key goes, its copies, and where it is to be deleted."""
     kept = np.flatnonzero(routed.codes >= 0)
     rows = np.concatenate([kept, routed.copies, routed.deletes])
@@ -124,8 +124,8 @@ def _as_rows(routed: Routed, asked: Keys, slices: Sequence[FileSlice], wanted: p
     paths = pa.array([slot.partition for slot in routed.slots], pa.string())
     taken = pa.array(codes)
     columns = [
-        asked.record_keys.take(pa.array(rows)),
-        _own_paths(asked, rows),
+        keys.record_keys.take(pa.array(rows)),
+        _own_paths(keys, rows),
         paths.take(taken),
         pa.array(numbers, pa.int32()).take(taken),
         pa.array(gone),
@@ -134,5 +134,5 @@ def _as_rows(routed: Routed, asked: Keys, slices: Sequence[FileSlice], wanted: p
     return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _own_paths(asked: Keys, rows: npt.NDArray[np.int64]) -> pa.Array:
-    return pa.array(asked.partition_paths, pa.string()).take(pa.array(asked.partitions[rows].astype(np.int64)))
+def _own_paths(keys: Keys, rows: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.array(keys.partition_paths, pa.string()).take(pa.array(keys.partitions[rows].astype(np.int64)))

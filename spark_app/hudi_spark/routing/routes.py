@@ -69,7 +69,7 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     ordering = prepared.combine_ordering if prepared.combines else None
     unordered = sf.col(key_columns.quoted(ordering)).isNull() if ordering else sf.lit(False)
     doubtful = doubts(rows, config)
-    found = (
+    partition_counts = (
         rows.groupBy(PATH)
         .agg(
             sf.count(sf.lit(1)).alias("rows"),
@@ -82,26 +82,31 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
         .limit(PARTITIONS_MAX + 1)
         .collect()
     )
-    if len(found) > PARTITIONS_MAX:
+    if len(partition_counts) > PARTITIONS_MAX:
         raise InvalidRequestError(
             f"the rows fall into more than {PARTITIONS_MAX} partitions; write them in several calls, or partition less"
         )
-    unsound = sum(row["unsound"] for row in found)
+    unsound = sum(row["unsound"] for row in partition_counts)
     if unsound:
         # Their paths come here as other texts, by which no row would be found again.
         raise InvalidDataError(
             f"record key or partition path holds text that is not UTF-8 in {unsound} rows: correct it, or drop the rows"
         )
-    _refuse(sum(row["missing"] for row in found), sum(row["unordered"] for row in found), config, ordering)
+    _refuse(
+        sum(row["missing"] for row in partition_counts),
+        sum(row["unordered"] for row in partition_counts),
+        config,
+        ordering,
+    )
     place = None if prepared.index.is_global else PATH
-    refuse_doubts(rows, {name: sum(row[name] for row in found) for name in doubtful}, config, place)
-    counts = {row[PATH]: row["rows"] for row in found}
+    refuse_doubts(rows, {name: sum(row[name] for row in partition_counts) for name in doubtful}, config, place)
+    counts = {row[PATH]: row["rows"] for row in partition_counts}
     for path in counts:
         problem = keygen.path_problem(path) if path else None
         if problem:
             raise InvalidDataError(f"partition path {path!r} {problem}; change the value or drop the rows")
     size = 8 * len(df.columns) + 16 * sum(1 for _, kind in df.dtypes if kind in ("string", "binary"))
-    return Profile(rows, counts, any(row["colons"] for row in found), size)
+    return Profile(rows, counts, any(row["colons"] for row in partition_counts), size)
 
 
 def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | None) -> None:
@@ -141,11 +146,11 @@ def _by_hash(counted: Profile, attempt: Attempt, index: Index) -> DataFrame:
     shares = [max(1, counted.counts[slot.partition] // len(by_path[slot.partition])) for slot in slots]
     planned = attempt.plan(slots, shares, counted.row_bytes * sum(shares))
     numbers = {source.slot: item.task.index for item in planned for source in item.sources}
-    asked = index.in_tasks(list(by_path))
-    if asked.buckets is not None:
-        return _by_bucket(counted, asked.buckets, slots, numbers)
+    in_tasks = index.in_tasks(list(by_path))
+    if in_tasks.buckets is not None:
+        return _by_bucket(counted, in_tasks.buckets, slots, numbers)
     places = {slots[position]: number for position, number in numbers.items()}
-    placed = key_columns.place_column(asked.index, places, PATH)
+    placed = key_columns.place_column(in_tasks.index, places, PATH)
     return counted.rows.withColumn(TASK, placed).where(sf.col(TASK) >= 0)
 
 
@@ -173,10 +178,10 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         rows = _newest(rows, prepared.combine_ordering)
     if not prepared.operation.merges:
         return rows.withColumn(SLOT, sf.lit(None).cast("int"))
-    asked = prepared.index.as_of(attempt.ctx, attempt.timeline).in_tasks(sorted(counted.counts))
-    if asked.search is None:
-        return lookup_locations(rows, _searched(counted, attempt), attempt, asked)
-    stored = _stored(rows, counted, attempt, asked.search)
+    in_tasks = prepared.index.as_of(attempt.ctx, attempt.timeline).in_tasks(sorted(counted.counts))
+    if in_tasks.search is None:
+        return lookup_locations(rows, _searched(counted, attempt), attempt, in_tasks)
+    stored = _stored(rows, counted, attempt, in_tasks.search)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
         found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
         return found.withColumn(ALWAYS_DELETE, sf.lit(True))
@@ -215,9 +220,9 @@ def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFram
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
     # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
-    found_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
+    is_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
     one_key = Window.partitionBy(RECORD_KEY)
-    joined = joined.withColumn("_home", found_home).withColumn("_homes", sf.max("_home").over(one_key))
+    joined = joined.withColumn("_home", is_home).withColumn("_homes", sf.max("_home").over(one_key))
     joined = joined.withColumn("_nth", sf.row_number().over(one_key.orderBy(SLOT)))
     new = ~sf.col("_homes") & (sf.col("_nth") == 1)
     stays = joined.where(sf.col("_home") | new).withColumn(SLOT, sf.when(sf.col("_home"), sf.col(SLOT)))
@@ -266,14 +271,14 @@ def _numbered(
     names = f"{PATH} string, {SLOT} int, low long, high long, {TASK} int"
     table = sf.broadcast(rows.sparkSession.createDataFrame(shares, names).alias("share"))
     share = sf.pmod(sf.xxhash64(RECORD_KEY), sf.lit(_SHARES))
-    given = rows.alias("given").withColumn("_share", share)
+    shared = rows.alias("row").withColumn("_share", share)
     same = (
-        (sf.col(f"given.{PATH}") == sf.col(f"share.{PATH}"))
-        & sf.col(f"given.{SLOT}").eqNullSafe(sf.col(f"share.{SLOT}"))
+        (sf.col(f"row.{PATH}") == sf.col(f"share.{PATH}"))
+        & sf.col(f"row.{SLOT}").eqNullSafe(sf.col(f"share.{SLOT}"))
         & (sf.col("_share") >= sf.col("low"))
         & (sf.col("_share") < sf.col("high"))
     )
-    return given.join(table, same).drop(sf.col(f"share.{PATH}"), sf.col(f"share.{SLOT}"))
+    return shared.join(table, same).drop(sf.col(f"share.{PATH}"), sf.col(f"share.{SLOT}"))
 
 
 def _selected(rows: DataFrame, columns: pa.Schema, attempt: Attempt) -> DataFrame:

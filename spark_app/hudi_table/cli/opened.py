@@ -18,10 +18,10 @@ def opened(args: argparse.Namespace) -> HudiTable:
     return open_table(args.base, storage_options=storage_options(args.storage))
 
 
-def option_arguments(given: list[str]) -> dict[str, str]:
+def option_arguments(arguments: list[str]) -> dict[str, str]:
     """`--option` arguments as options. Raises InvalidOptionError, of a key or value that is refused too."""
     found = {}
-    for text in given:
+    for text in arguments:
         key, separator, value = text.partition("=")
         if not separator:
             raise InvalidOptionError(f"--option {text!r} has no '='; give hoodie.key=value")

@@ -69,14 +69,14 @@ def _json(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
     sink.write(b"\n]}\n")
 
 
-def _table(found: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
-    shown = found.slice(0, TABLE_ROWS) if cut else found
-    columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in found.schema)
+def _table(rows: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
+    shown = rows.slice(0, TABLE_ROWS) if cut else rows
+    columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in rows.schema)
     document = Document("RowList", columns, shown.to_pylist(), data=True)
     sink.write(document.render("table", bold=sink is sys.stdout.buffer and styled(sys.stdout)).encode())
     if not shown.num_rows:
         note("no row to show")
-    if found.num_rows > shown.num_rows:
+    if rows.num_rows > shown.num_rows:
         note(f"the first {TABLE_ROWS} rows; --limit N shows more, --format jsonl all")
 
 

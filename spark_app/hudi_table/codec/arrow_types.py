@@ -128,15 +128,15 @@ def is_any_list(kind: pa.DataType) -> bool:
     )
 
 
-def _check_names(fields: list[pa.Field], prefix: str, found: list[tuple[str, str]]) -> None:
+def _check_names(fields: list[pa.Field], prefix: str, faults: list[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for field in fields:
         path = prefix + field.name
         if not _AVRO_NAME.fullmatch(field.name):
-            found.append((path, "is not an Avro name (ASCII letters, digits and _, no leading digit): rename it"))
+            faults.append((path, "is not an Avro name (ASCII letters, digits and _, no leading digit): rename it"))
         folded = field.name.lower()
         if folded in seen:
-            found.append((path, f"has the same name as '{seen[folded]}' for engines that ignore case: rename one"))
+            faults.append((path, f"has the same name as '{seen[folded]}' for engines that ignore case: rename one"))
         seen.setdefault(folded, field.name)
 
 

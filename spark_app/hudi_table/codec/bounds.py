@@ -125,8 +125,8 @@ def read_bounds(cursor: Cursor, rows: int, union: Union) -> pa.Array:
     where = np.concatenate(order)
     places[where] = np.arange(len(where))
     columns = [pa.concat_arrays(parts[kept]) for kept, _ in _KEPT]
-    given = pa.StructArray.from_arrays([pa.array(wrappers[where].astype(np.int8)), *columns], fields=list(BOUND))
-    return given.take(pa.array(places, mask=places < 0))
+    bounds = pa.StructArray.from_arrays([pa.array(wrappers[where].astype(np.int8)), *columns], fields=list(BOUND))
+    return bounds.take(pa.array(places, mask=places < 0))
 
 
 def written_bounds(bounds: pa.StructArray) -> pa.Array:
@@ -231,10 +231,10 @@ def _decimals(data: pa.Array) -> pa.Array:
     """Big-endian two's complement of any length as decimals of scale 15; null where a value is wider than they can be."""
     lengths = np.asarray(pc.binary_length(data).fill_null(0), np.int64)
     fits = np.asarray(data.is_valid()) & (lengths > 0) & (lengths <= _WIDE_BYTES)
-    given = data.filter(pa.array(fits))
+    fitting = data.filter(pa.array(fits))
     sizes = lengths[fits]
     ends = np.cumsum(sizes)
-    joined = np.frombuffer(b"".join(given.to_pylist()), np.uint8)
+    joined = np.frombuffer(b"".join(fitting.to_pylist()), np.uint8)
     index = ends[:, None] - 1 - np.arange(_WIDE_BYTES)
     inside = np.arange(_WIDE_BYTES) < sizes[:, None]
     rows = joined[np.where(inside, index, 0)] if len(joined) else np.zeros((0, _WIDE_BYTES), np.uint8)

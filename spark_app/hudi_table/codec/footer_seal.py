@@ -48,8 +48,8 @@ def read_end(source: Any) -> bytes:
     place = data.rfind(_PLACE)
     if place >= 0:
         place += len(_PLACE)
-        told = data[place : place + len(_ZEROS)]
-        if f"{crc32(data[:place] + _ZEROS + data[place + len(_ZEROS) :]):08x}".encode() != told:
+        stored_sum = data[place : place + len(_ZEROS)]
+        if f"{crc32(data[:place] + _ZEROS + data[place + len(_ZEROS) :]):08x}".encode() != stored_sum:
             raise ValueError("the check sum of its footer is wrong: bytes of it have changed since it was written")
     return data
 

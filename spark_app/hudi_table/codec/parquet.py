@@ -208,9 +208,9 @@ class BaseFileWriter:
             self._physical = pa.schema(
                 [
                     pa.field(want.name, _DICTIONARY, want.nullable)
-                    if want.type == pa.string() and given.type == _DICTIONARY
+                    if want.type == pa.string() and actual.type == _DICTIONARY
                     else want
-                    for want, given in zip(self._physical, table.schema, strict=True)
+                    for want, actual in zip(self._physical, table.schema, strict=True)
                 ]
             )
         columns = []

@@ -203,10 +203,10 @@ class Index(ABC):
         del ctx, timeline
         return self
 
-    def check_fits(self, ctx: TableContext, timeline: Timeline, *, told: bool) -> None:
-        """Refuse to write a table by an index that what it stores contradicts: other writers would not find the rows. `told`: the
+    def check_fits(self, ctx: TableContext, timeline: Timeline, *, from_options: bool) -> None:
+        """Refuse to write a table by an index that what it stores contradicts: other writers would not find the rows. `from_options`: the
         options alone name the index, so that its files are to be looked at too. Raises InvalidOptionError."""
-        if told:
+        if from_options:
             slices = FileSystemView(ctx, timeline).latest_slices()
             refuse_rings(ctx)
             refuse_buckets(ctx, slices)

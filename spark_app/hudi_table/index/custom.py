@@ -54,17 +54,17 @@ def custom_index(config: TableConfig, spec: IndexSpec) -> CustomIndex:
     refuses the table.
     """
     name = spec.class_name
-    found = list({entry.value: entry for entry in _offered() if entry.name == name}.values())
-    if not found:
+    entries = list({entry.value: entry for entry in _offered() if entry.name == name}.values())
+    if not entries:
         known = sorted({entry.name for entry in _offered()})
         raise InvalidOptionError(
             f"no installed package offers an index {name!r} (hoodie.index.class); install the one that does"
             f", or use one of {', '.join(known)}"
         )
-    if len(found) > 1:
-        offers = ", ".join(sorted(entry.value for entry in found))
+    if len(entries) > 1:
+        offers = ", ".join(sorted(entry.value for entry in entries))
         raise InvalidOptionError(f"several packages offer an index {name!r}: {offers}; remove all but one")
-    factory = _call_custom(name, "cannot be loaded", found[0].load)
+    factory = _call_custom(name, "cannot be loaded", entries[0].load)
     inner = _call_custom(name, "does not take this table", lambda: factory(config, dict(spec.settings)))
     is_global = _call_custom(name, "does not say whether it is global", lambda: inner.is_global)
     return CustomIndex(name, inner, bool(is_global))

@@ -102,10 +102,10 @@ def route_by_lookup(
     def search(item: FileSlice) -> Hit:
         return search_slice(lookup, item, searches["" if is_global else item.partition], pruning, ordering)
 
-    found = _Found(keys, slots, len(places))
+    routing = _Routing(keys, slots, len(places))
     for number, hit in enumerate(lookup.engine.imap(search, slices)):
-        found.add(hit, len(places) + number)
-    return found.routed()
+        routing.add(hit, len(places) + number)
+    return routing.routed()
 
 
 def search_slice(lookup: Lookup, item: FileSlice, wanted: Wanted, pruning: Pruning, ordering: str | None) -> Hit:
@@ -149,20 +149,20 @@ def _in_base(lookup: Lookup, base: BaseFile, wanted: Wanted, pruning: Pruning, o
         sought = pruning.candidates(file, wanted)
         if len(sought.rows) == 0:
             return no_hit()
-        found: list[Positions] = []
+        positions: list[Positions] = []
         values: list[pa.Array] = []
         for batch in read_batches(file.source, columns, path=base.path, batch_rows=_BATCH_ROWS, metadata=file.metadata):
             stored = batch.column(RECORD_KEY) if virtual is None else virtual.record_keys(batch)
             places = one_chunk(pc.index_in(stored, value_set=sought.keys))
-            found.append(sought.rows[places.drop_null().to_numpy()])
+            positions.append(sought.rows[places.drop_null().to_numpy()])
             if ordering is not None:
                 values.append(batch.column(ordering).filter(places.is_valid()))
-    if not found:
+    if not positions:
         return no_hit()
-    return Hit(np.concatenate(found), pa.concat_arrays([one_chunk(v) for v in values]) if values else None)
+    return Hit(np.concatenate(positions), pa.concat_arrays([one_chunk(v) for v in values]) if values else None)
 
 
-class _Found:
+class _Routing:
     """What the files hold of the keys, put together file by file."""
 
     def __init__(self, keys: Keys, slots: tuple[Slot, ...], places: int) -> None:

@@ -76,8 +76,8 @@ class RecordIndex(LookedUp):
     def in_tasks(self, partitions: Sequence[str]) -> InTasks:
         """Tasks ask the shards. Without any they search the files, unless a key stays where it is found: that is for the index to say."""
         del partitions
-        asked = self.shards is not None or (self.is_global and not self.moves)
-        return InTasks(self, None if asked else FileSearch(), self.shards)
+        by_shards = self.shards is not None or (self.is_global and not self.moves)
+        return InTasks(self, None if by_shards else FileSearch(), self.shards)
 
     def _warn(self, ctx: TableContext, shards: RecordShards | None) -> None:
         simple, enable, name = (
@@ -124,8 +124,10 @@ def _wanted(keys: Keys, rows: Numbers, *, is_global: bool) -> dict[str, Wanted]:
 
 def _moves(options: Mapping[str, str], stored: Mapping[str, str]) -> bool:
     have, want = (
-        boolean(RECORD_INDEX_MOVES, given[RECORD_INDEX_MOVES]) if given.get(RECORD_INDEX_MOVES, "").strip() else None
-        for given in (stored, options)
+        boolean(RECORD_INDEX_MOVES, properties[RECORD_INDEX_MOVES])
+        if properties.get(RECORD_INDEX_MOVES, "").strip()
+        else None
+        for properties in (stored, options)
     )
     if have is not None and want is not None and have != want:
         raise InvalidOptionError(
@@ -146,6 +148,6 @@ def _looked_up(
     codes = located.among(slices)
     known = np.asarray(codes.is_valid())
     # Of a data partition without shards the index tells nothing.
-    untold = every[shards.numbers(keys.record_keys, partitions) < 0]
-    left = np.concatenate([located.rows[~known], untold])
+    shardless = every[shards.numbers(keys.record_keys, partitions) < 0]
+    left = np.concatenate([located.rows[~known], shardless])
     return (located.rows[known], codes.drop_null().to_numpy().astype(np.int64)), left

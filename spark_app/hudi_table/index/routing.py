@@ -87,6 +87,6 @@ def no_pairs() -> tuple[Numbers, Numbers]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
-def joined_pairs(found: Sequence[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    """Pairs from several searches, `found` not empty."""
-    return np.concatenate([rows for rows, _ in found]), np.concatenate([codes for _, codes in found])
+def joined_pairs(pairs: Sequence[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+    """Pairs from several searches, `pairs` not empty."""
+    return np.concatenate([rows for rows, _ in pairs]), np.concatenate([codes for _, codes in pairs])

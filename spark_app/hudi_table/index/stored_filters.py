@@ -20,7 +20,7 @@ from hudi_table.codec.metadata.keys import bloom_keys, column_stats_keys
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.index.filters import FileFilter, FilterInFooter, Filters, OpenBase
 from hudi_table.metadata.reading import PartitionSlices
-from hudi_table.metadata.table import UNTOLD, MetadataTable
+from hudi_table.metadata.table import UNREADABLE, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
 from hudi_table.table.store.ports import Storage
@@ -110,7 +110,7 @@ class _Batches(Generic[T]):
         names = pa.array([base.name for base in bases], pa.string())
         try:
             return self._fetch(StorageBelow(storage, METADATA_TABLE), partitions, names)
-        except UNTOLD:
+        except UNREADABLE:
             return {}
 
 

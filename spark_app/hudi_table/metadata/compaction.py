@@ -126,7 +126,7 @@ def _chosen(table: MetadataTable, timeline: Timeline) -> list[PlannedSlice]:
     if any(i.action is Action.COMPACTION for i in table.timeline.pending):
         return []
     pending = {i.time for i in timeline.pending}
-    found = []
+    planned = []
     for partition in table.partitions.ready:
         for group in table.groups.get(partition, ()):
             item = group.latest
@@ -139,8 +139,8 @@ def _chosen(table: MetadataTable, timeline: Timeline) -> list[PlannedSlice]:
                 if log.instant is None or any(time in table.counted for time in wrote):
                     logs.append(log)
             if any(log.name.token != EMPTY_LOG_TOKEN for log in logs):
-                found.append(PlannedSlice.of(_with(item, logs), _metrics(logs)))
-    return found
+                planned.append(PlannedSlice.of(_with(item, logs), _metrics(logs)))
+    return planned
 
 
 def _with(item: FileSlice, logs: list[LogFile]) -> FileSlice:

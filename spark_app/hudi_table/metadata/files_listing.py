@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_table.metadata.prefetch import fetched_ahead
 from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
-from hudi_table.metadata.table import UNTOLD, MetadataTable
+from hudi_table.metadata.table import UNREADABLE, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, partition_key
 from hudi_table.model.names import PROPERTIES
 from hudi_table.model.timeline.instants import Action
@@ -23,7 +23,7 @@ from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableCont
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 from hudi_table.table.timeline.timeline import Timeline
 
-_UNSETTLED = frozenset({Action.CLEAN, Action.RESTORE})
+_DELETING = frozenset({Action.CLEAN, Action.RESTORE})
 """Actions that delete what `files` still lists until they complete."""
 
 
@@ -35,7 +35,7 @@ def metadata_files(
 
     Raises what the storage raises.
     """
-    if any(i.action in _UNSETTLED for i in timeline.pending):
+    if any(i.action in _DELETING for i in timeline.pending):
         return None
     keys = None if partitions is None else pa.array(sorted(map(partition_key, partitions)), pa.string())
     table = MetadataTable.with_ready(ctx, timeline, MetadataPartition.FILES)
@@ -45,7 +45,7 @@ def metadata_files(
         listing = read_listing(fetched_ahead(ctx.storage, table, MetadataPartition.FILES), keys)
         if not _is_still_there(table):
             return None
-    except UNTOLD:
+    except UNREADABLE:
         return None
     files = [ListedFile(path, size) for path, size in sorted(listed_files(listing).items())]
     return ListedFiles(files, [] if partitions is not None else listed_partitions(listing))

@@ -90,7 +90,7 @@ def prepare_metadata(
     if wanted and not set(names) <= set(found.ready):
         build_metadata(ctx, names, limits)
     elif found.inflight:
-        _look_after(ctx, found)
+        _finish_or_forget(ctx, found)
 
 
 def build_metadata(
@@ -110,7 +110,7 @@ def build_metadata(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
             base_path=ctx.base_path,
         )
-    did = _finished(ctx, asked=_RECORD_INDEX in wanted)
+    did = _finished(ctx, raises=_RECORD_INDEX in wanted)
     found = read_partitions(ctx)
     missing = [name for name in dict.fromkeys([MetadataPartition.FILES, *wanted]) if name not in found.ready]
     limits = limits or ShardLimits()
@@ -142,32 +142,32 @@ def finish_buildings(ctx: TableContext) -> bool:
     return bool(waiting)
 
 
-def _finished(ctx: TableContext, *, asked: bool) -> bool:
-    """Finish what others have planned. Rows that allow no record index end its plan, and are told to who `asked` for one alone."""
+def _finished(ctx: TableContext, *, raises: bool) -> bool:
+    """Finish what others have planned. Rows that allow no record index end its plan, and are raised (`raises`) for whoever wants one."""
     try:
         return finish_buildings(ctx)
     except InvalidDataError:
-        if asked:
+        if raises:
             raise
         return True
 
 
-def _look_after(ctx: TableContext, found: Partitions) -> None:
+def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
     """Finish a building whose process seems dead, and forget one that never got a plan."""
     timeline = load_timeline(ctx)
     waiting = [i for i in timeline.pending if i.action is Action.INDEXING]
     if not is_built(timeline):
         # What was being built when it was read may have been ended since; then the next write finds out more.
-        if read_partitions(ctx) != found or is_built(load_timeline(ctx)):
+        if read_partitions(ctx) != partitions or is_built(load_timeline(ctx)):
             return
-        if found.ready:
-            replace_properties(ctx, _named(Partitions(found.ready)))
+        if partitions.ready:
+            replace_properties(ctx, _named(Partitions(partitions.ready)))
         else:
             drop_metadata_table(ctx, None)
         return
     begun = [timeline.files[i.with_state(State.REQUESTED).file_name] for i in waiting]
     if begun and (store_now(ctx) - max(begun)).total_seconds() >= ctx.settings.suspect_after_seconds:
-        _finished(ctx, asked=False)
+        _finished(ctx, raises=False)
 
 
 def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits) -> Instant:

@@ -31,17 +31,17 @@ def resolve_metadata_partitions(ctx: TableContext) -> Partitions:
     """Keep it or drop it, as it is. The partitions that a write has to keep."""
     if not ctx.config.metadata_partitions and not _is_there(ctx):
         return Partitions()
-    found = read_partitions(ctx)
-    if not found.all:
+    partitions = read_partitions(ctx)
+    if not partitions.all:
         # Whoever builds one makes its folder before it is named, under a claim; so without a claim it is named by now, or nobody's.
         if is_built(load_timeline(ctx)):
             return Partitions()
-        found = read_partitions(ctx)
-    why = _why_not(ctx, found)
+        partitions = read_partitions(ctx)
+    why = _why_not(ctx, partitions)
     if why is None:
-        if set(found.ready) != set(ctx.config.metadata_partitions):
+        if set(partitions.ready) != set(ctx.config.metadata_partitions):
             replace_properties(ctx, {})
-        return found
+        return partitions
     drop(ctx, why)
     return Partitions()
 
@@ -58,11 +58,11 @@ def drop(ctx: TableContext, why: str) -> None:
         warnings.warn(f"the metadata table of {ctx.base_path} was dropped: {why}", MetadataDroppedWarning, stacklevel=2)
 
 
-def _why_not(ctx: TableContext, found: Partitions) -> str | None:
-    if not found.all:
+def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
+    if not partitions.all:
         return "the table's properties name no partition of it"
-    strange = sorted(set(found.all) - KEPT)
-    if not ctx.config.populate_meta_fields and OF_KEYS.intersection(found.all):
+    strange = sorted(set(partitions.all) - KEPT)
+    if not ctx.config.populate_meta_fields and OF_KEYS.intersection(partitions.all):
         return "it has an index of record keys, which the table's files do not hold"
     if strange:
         return f"this release does not keep its partition {', '.join(strange)}"

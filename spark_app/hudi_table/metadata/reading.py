@@ -152,16 +152,16 @@ def _block(source: pa.NativeFile, block: LogBlock, keys: pa.Array | None) -> pa.
 def _decoded(blocks: Sequence[pa.Table | _Encoded]) -> list[pa.Table]:
     """The blocks as tables. Those of one schema are decoded at once: a block is a commit's, of a few entries, and a call costs as much
     as some thousand of them."""
-    found: dict[int, pa.Table] = {}
+    tables: dict[int, pa.Table] = {}
     by_schema: dict[str, list[int]] = {}
     for number, block in enumerate(blocks):
         if isinstance(block, _Encoded):
             by_schema.setdefault(block.schema, []).append(number)
         else:
-            found[number] = block
+            tables[number] = block
     for schema, numbers in by_schema.items():
         entries = [block.entries for number in numbers if isinstance(block := blocks[number], _Encoded)]
         table, start = _Encoded(pa.concat_tables(entries), schema).decoded(), 0
         for number, part in zip(numbers, entries, strict=True):
-            found[number], start = table.slice(start, len(part)), start + len(part)
-    return [found[number] for number in range(len(blocks))]
+            tables[number], start = table.slice(start, len(part)), start + len(part)
+    return [tables[number] for number in range(len(blocks))]

@@ -54,7 +54,7 @@ class Partitions:
         return tuple(name for name in self.all if name not in set(MetadataPartition))
 
 
-UNTOLD = (CorruptTableError, UnsupportedTableError, ObjectNotFoundError)
+UNREADABLE = (CorruptTableError, UnsupportedTableError, ObjectNotFoundError)
 """Errors after which what a metadata table would tell has to be found without it: it is damaged, or was rebuilt meanwhile."""
 
 
@@ -114,13 +114,13 @@ class MetadataTable:
 
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
-        """The one of a snapshot, if this partition of it is ready and its files can be told; else None: what it would tell has to be
+        """The one of a snapshot, if this partition of it is ready and its files can be read; else None: what it would tell has to be
         found without it."""
         if not timeline.has_metadata:
             return None
         try:
             table = cls.load(ctx, timeline)
-        except UNTOLD:
+        except UNREADABLE:
             return None
         return table if table is not None and partition in table.partitions.ready else None
 

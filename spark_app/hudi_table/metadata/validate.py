@@ -71,28 +71,30 @@ def differences(ctx: TableContext) -> list[Difference]:
     waiting = [*pending_cleans(ctx, before).values(), *pending_cleans(ctx, after).values()]
     going = {join(partition, name) for plan in waiting for partition, names in plan.files.items() for name in names}
     emptied = {partition for plan in waiting for partition in plan.partitions}
-    found = [Difference(path, "is not listed") for path in stored.keys() - listed.keys()]
+    differences_found = [Difference(path, "is not listed") for path in stored.keys() - listed.keys()]
     if not moved:
         # What a clean deletes is listed until it completes. A log whose write was taken back may stay, and a block behind it takes its rows back:
         # so does Hudi's restore, of a log of ours too (measured on 0.15.0).
         logs = {info.path for info in infos if parse_log_file(info.path.rpartition("/")[2]) is not None}
         gone = listed.keys() - late.keys() - going - logs
-        found += [Difference(path, "is listed and is not there") for path in gone]
-    found += [
+        differences_found += [Difference(path, "is listed and is not there") for path in gone]
+    differences_found += [
         Difference(path, f"is listed with {listed[path]} bytes and has {stored[path]}")
         for path in stored.keys() & listed.keys()
         if listed[path] not in (stored[path], _NOT_MEASURED)
     ]
     known = set(listed_partitions(listing))
     with_files = {partition for partition, _ in committed_files(infos, before)}
-    found += [Difference(path, "is a partition that is not listed") for path in with_files - known]
+    differences_found += [Difference(path, "is a partition that is not listed") for path in with_files - known]
     if not moved:
-        found += [Difference(path, "is no partition") for path in known - set(partitions_in(infos)) - emptied]
+        differences_found += [
+            Difference(path, "is no partition") for path in known - set(partitions_in(infos)) - emptied
+        ]
     if table.by_partition and MetadataPartition.RECORD_INDEX in table.partitions.ready:
         groups = [group.latest for group in table.groups.get(MetadataPartition.RECORD_INDEX, ())]
         ids = [item.file_id for item in groups if is_there(item.logs, table.counted, based=item.base is not None)]
-        found += [
+        differences_found += [
             Difference(path, "has no shards in the record index")
             for path in known - shard_counts(ids, ctx.base_path).keys()
         ]
-    return sorted(found, key=lambda item: (item.path, item.what))
+    return sorted(differences_found, key=lambda item: (item.path, item.what))

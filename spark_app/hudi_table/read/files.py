@@ -25,7 +25,7 @@ from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.view.clean_plans import clean_of
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, FileSystemView
 
@@ -66,26 +66,26 @@ def _footer_rows(ctx: TableContext, file: BaseFile) -> Iterator[int]:
         raise _explained(ctx, file.partition, error) from error
 
 
-def _batches(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+def _batches(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
     """The rows of a slice. A log that is gone and held nothing that counts is left out; another file that is gone ends the stream."""
-    given = False
+    is_begun = False
     try:
-        for batch in _rows(ctx, plan, found):
-            given = True
+        for batch in _rows(ctx, plan, item):
+            is_begun = True
             yield batch
         return
     except HudiError as error:
-        missing = error.path if isinstance(error, ObjectNotFoundError) and not given else None
-        left = None if missing is None else _without(ctx, plan, found, missing)
+        missing = error.path if isinstance(error, ObjectNotFoundError) and not is_begun else None
+        left = None if missing is None else _without(ctx, plan, item, missing)
         if left is None:
-            raise _explained(ctx, found.partition, error) from error
+            raise _explained(ctx, item.partition, error) from error
     yield from _batches(ctx, plan, left)
 
 
-def _without(ctx: TableContext, plan: ScanPlan, found: FileSlice, path: str) -> FileSlice | None:
+def _without(ctx: TableContext, plan: ScanPlan, item: FileSlice, path: str) -> FileSlice | None:
     """The slice without a log whose write had not completed in the snapshot of the plan, and was given up since; None of another
     file. Tokens name the write, but for those of Hudi 1.1.1, which takes that of the log before: so commits are asked too."""
-    log = next((log for log in found.logs if log.path == path), None)
+    log = next((log for log in item.logs if log.path == path), None)
     shown = plan.visible
     if log is None or shown is None or log.instant is None or log.instant in shown:
         return None
@@ -93,17 +93,17 @@ def _without(ctx: TableContext, plan: ScanPlan, found: FileSlice, path: str) -> 
     later = frozenset(time for time in shown.completed if comparable_time(time) >= since)
     if may_name(ctx, later, path):
         return None
-    return replace(found, logs=tuple(other for other in found.logs if other is not log))
+    return replace(item, logs=tuple(other for other in item.logs if other is not log))
 
 
-@looks_again
+@relists
 def may_name(ctx: TableContext, times: frozenset[str], path: str) -> bool:
     """Whether a commit of these instants names a file, or one of them can be asked no more. Those that have left the timeline are in the
     archive."""
-    asked = [instant for instant in load_timeline(ctx).commits if instant.time in times]
-    if any(path in commit_metadata(ctx, instant).paths for instant in asked):
+    listed = [instant for instant in load_timeline(ctx).commits if instant.time in times]
+    if any(path in commit_metadata(ctx, instant).paths for instant in listed):
         return True
-    left = set(times).difference(instant.time for instant in asked)
+    left = set(times).difference(instant.time for instant in listed)
     for time, metadata in archived_commits(ctx) if left else ():
         if time in times and path in metadata.paths:
             return True
@@ -121,12 +121,12 @@ def _explained(ctx: TableContext, partition: str, error: HudiError) -> HudiError
     return error
 
 
-def _rows(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+def _rows(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
     named = plan.bound is not None and plan.bound.columns and plan.history is None
-    if plan.bound is not None and named and found.base is not None and not found.logs:
-        yield from _matching(ctx, plan, plan.bound, found.base)
+    if plan.bound is not None and named and item.base is not None and not item.logs:
+        yield from _matching(ctx, plan, plan.bound, item.base)
         return
-    for batch in _merged(ctx, plan, found) if found.logs else _of_base(ctx, plan, found.base, plan.reads, prune=True):
+    for batch in _merged(ctx, plan, item) if item.logs else _of_base(ctx, plan, item.base, plan.reads, prune=True):
         kept = batch if plan.bound is None else batch.filter(plan.bound.expression)
         if kept.num_rows:
             yield kept.select(plan.schema.names)
@@ -135,7 +135,7 @@ def _rows(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.Re
 def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -> Iterator[pa.RecordBatch]:
     """The rows of a base file that the filter keeps, of a file that has the names of today. The filter's columns are read first, the others
     in row groups where it keeps a row, and as far as the last of them."""
-    asked, others = (
+    named, others = (
         pa.schema([field for field in plan.reads if (field.name in bound.columns) is wanted])
         for wanted in (True, False)
     )
@@ -151,7 +151,7 @@ def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -
                 yield _conformed(raw, schema, file)
 
         for group in matching_row_groups(bound, footer.schema, metadata, plan.reads):
-            kept = _kept(read(asked, group, BATCH_ROWS), bound, asked)
+            kept = _kept(read(named, group, BATCH_ROWS), bound, named)
             if not kept.num_rows:
                 continue
             places = kept.column(_PLACE).to_numpy()
@@ -193,13 +193,13 @@ def _with_others(
             break
 
 
-def _merged(ctx: TableContext, plan: ScanPlan, found: FileSlice) -> Iterator[pa.RecordBatch]:
+def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
     """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what their statistics say."""
     assert plan.visible is not None
     extra = [field for field in plan.merging if field.name not in plan.reads.names]
     schema = pa.schema([*plan.reads, *extra])
-    base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, found.base, schema, prune=False))
-    blocks = slice_blocks(ctx.storage, found.logs, plan.visible)
+    base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, schema, prune=False))
+    blocks = slice_blocks(ctx.storage, item.logs, plan.visible)
     for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
         yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
 
@@ -237,9 +237,9 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema, file: BaseFile) -> pa.R
         ) from error
 
 
-@looks_again
+@relists
 def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
-    """The error for a file that was planned and is not there. A second look tells: the newest state needs it still, so that it is
+    """The error for a file that was planned and is not there. A second listing tells: the newest state needs it still, so that it is
     lost; or a clean took it; or another state has followed in which it is not."""
     timeline = load_timeline(ctx)
     clean = clean_of(ctx, timeline, path)
@@ -261,5 +261,5 @@ def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
     )
 
 
-def _paths(found: FileSlice) -> Sequence[str]:
-    return [*([found.base.path] if found.base else []), *(log.path for log in found.logs)]
+def _paths(item: FileSlice) -> Sequence[str]:
+    return [*([item.base.path] if item.base else []), *(log.path for log in item.logs)]

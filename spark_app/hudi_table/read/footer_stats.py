@@ -21,19 +21,19 @@ def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Sche
     """`files`, a row for each slice, with the columns rows, minimum and maximum. Raises CorruptTableError and what storage raises."""
     fields = [field for field in schema if not pt.is_nested(field.type)]
 
-    def read(found: FileSlice) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
-        if found.base is None:
+    def read(item: FileSlice) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
+        if item.base is None:
             return None, {}, {}
-        footer = read_footer(ctx.storage.open_read(found.base.path), path=found.base.path)
+        footer = read_footer(ctx.storage.open_read(item.base.path), path=item.base.path)
         assert footer.metadata is not None
         return footer.metadata.num_rows, *_ranges(footer.metadata, {field.name for field in fields})
 
-    found = LocalEngine(_AT_ONCE).map(read, list(slices))
+    stats = LocalEngine(_AT_ONCE).map(read, list(slices))
     kind = pa.struct([field.with_nullable(True) for field in fields])
     return (
-        files.append_column("rows", pa.array([rows for rows, _, _ in found], pa.int64()))
-        .append_column("minimum", pa.array([low for _, low, _ in found], kind))
-        .append_column("maximum", pa.array([high for _, _, high in found], kind))
+        files.append_column("rows", pa.array([rows for rows, _, _ in stats], pa.int64()))
+        .append_column("minimum", pa.array([low for _, low, _ in stats], kind))
+        .append_column("maximum", pa.array([high for _, _, high in stats], kind))
     )
 
 

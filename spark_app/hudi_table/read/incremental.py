@@ -83,17 +83,17 @@ def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
     return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
 
 
-def touched_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
+def changed_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
     """Those of `slices` (as of `until`) that a commit of the span wrote to; all where the timeline does not reach back.
 
     Raises ExpiredError then, unless a full scan was asked for.
     """
     if not check_active(ctx, timeline, span):
         return slices
-    touched = {
+    changed = {
         (stat.partition_path, stat.file_id)
         for instant in timeline.commits
         if instant.time in span
         for stat in commit_metadata(ctx, instant).stats
     }
-    return [found for found in slices if (found.partition, found.file_id) in touched]
+    return [found for found in slices if (found.partition, found.file_id) in changed]

@@ -14,7 +14,7 @@ from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COL
 from hudi_table.model.table.config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.filter.predicates import Bound, Filter
-from hudi_table.read.incremental import Span, check_commit_times, touched_slices
+from hudi_table.read.incremental import Span, changed_slices, check_commit_times
 from hudi_table.read.pruning.buckets import Pruned
 from hudi_table.read.pruning.chain import Snapshot, prune
 from hudi_table.read.support import check_readable
@@ -24,7 +24,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.timeline.column_history import ColumnHistory, load_column_history
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
@@ -84,7 +84,7 @@ class ScanPlan:
     newest: Timeline | None = field(default=None, repr=False)
 
 
-@looks_again
+@relists
 def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     """Load the timeline and choose the files.
 
@@ -110,7 +110,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
     total = len(slices)
     if request.span is not None:
-        slices = touched_slices(ctx, timeline, slices, request.span)
+        slices = changed_slices(ctx, timeline, slices, request.span)
     if ctx.config.type is TableType.COPY_ON_WRITE:
         _check_no_logs(ctx, slices)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
@@ -143,7 +143,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     )
 
 
-@looks_again
+@relists
 def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filter | None) -> ScanPlan:
     """The same snapshot with fewer columns (of `plan.schema`) and perhaps another filter on top."""
     bound = plan.bound

@@ -32,7 +32,7 @@ from hudi_table.read.tables import (
 )
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
@@ -58,7 +58,7 @@ class TableReader:
 
     def schema(self, *, meta: bool = False) -> pa.Schema:
         """The Arrow schema of the table's columns, after Hudi's five meta columns if `meta`."""
-        found = looking(self.context, lambda: schema_as_of(self.context, load_timeline(self.context), self.as_of))
+        found = with_relists(self.context, lambda: schema_as_of(self.context, load_timeline(self.context), self.as_of))
         return pa.schema([*META_FIELDS, *found]) if meta else found
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
@@ -69,7 +69,7 @@ class TableReader:
             before = archived_rows(self.context, timeline)[0] if archived else []
             return [*self._until(before), *timeline_rows(timeline)]
 
-        return as_table(looking(self.context, rows), TIMELINE_SCHEMA)
+        return as_table(with_relists(self.context, rows), TIMELINE_SCHEMA)
 
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
@@ -82,7 +82,7 @@ class TableReader:
                 return active
             return [*active, *self._until(archived_rows(self.context, timeline)[1])][:limit]
 
-        return as_table(looking(self.context, rows), HISTORY_SCHEMA)
+        return as_table(with_relists(self.context, rows), HISTORY_SCHEMA)
 
     def _until(self, rows: list[Row]) -> list[Row]:
         limit = None if self.as_of is None else comparable_time(self.as_of)
@@ -91,7 +91,7 @@ class TableReader:
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
         ctx = self.context
-        rows = looking(ctx, lambda: slice_rows(FileSystemView(ctx, load_timeline(ctx), self.as_of)))
+        rows = with_relists(ctx, lambda: slice_rows(FileSystemView(ctx, load_timeline(ctx), self.as_of)))
         return as_table(rows, SLICE_SCHEMA)
 
     def scan(
@@ -199,7 +199,7 @@ class TableReader:
         return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
 
     def _repr_html_(self) -> str:
-        config, timeline = self.context.config, looking(self.context, self._timeline)
+        config, timeline = self.context.config, with_relists(self.context, self._timeline)
         columns = ", ".join(f"{f.name} {f.type}" for f in self.schema())
         last = timeline.last_commit
         facts = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_table.errors import ExpiredError, ObjectNotFoundError
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import Looks
+from hudi_table.table.timeline.relisting import Listings
 
 
 class _Plan(Protocol):
@@ -34,7 +34,7 @@ class Replanned(Generic[PlanT]):
         self._ctx = ctx
         self._make = make
         self._plan: PlanT | None = None
-        self._given = False
+        self._is_begun = False
         self._lock = threading.Lock()
 
     @property
@@ -47,7 +47,7 @@ class Replanned(Generic[PlanT]):
 
     def batches(self, read: Callable[[PlanT], Generator[pa.RecordBatch, None, None]]) -> Iterator[pa.RecordBatch]:
         """What `read` gives of the plan. Raises ExpiredError if files of it go after the first batch was given."""
-        looks = Looks(self._ctx)
+        listings = Listings(self._ctx)
         while True:
             plan = self.plan
             try:
@@ -59,17 +59,17 @@ class Replanned(Generic[PlanT]):
                     else:
                         return
             except (ExpiredError, ObjectNotFoundError) as error:
-                self._again(plan, looks, error)
+                self._again(plan, listings, error)
 
     def value(self, read: Callable[[PlanT], T]) -> T:
         """The same of something that comes as a whole."""
-        looks = Looks(self._ctx)
+        listings = Listings(self._ctx)
         while True:
             plan = self.plan
             try:
                 found = read(plan)
             except (ExpiredError, ObjectNotFoundError) as error:
-                self._again(plan, looks, error)
+                self._again(plan, listings, error)
             else:
                 if self._bound_to(plan):
                     return found
@@ -78,17 +78,17 @@ class Replanned(Generic[PlanT]):
         """Whether rows of this plan may be given: not if another thread has made a new one."""
         with self._lock:
             if self._plan is plan:
-                self._given = True
+                self._is_begun = True
             return self._plan is plan
 
-    def _again(self, plan: PlanT, looks: Looks, error: ExpiredError | ObjectNotFoundError) -> None:
+    def _again(self, plan: PlanT, listings: Listings, error: ExpiredError | ObjectNotFoundError) -> None:
         """Returns once there is a newer plan with the same columns; raises `error` if there can be none."""
         with self._lock:
             if self._plan is not plan:
                 return
-            if self._given:
+            if self._is_begun:
                 raise error
-            looks.again(error)
+            listings.again(error)
             try:
                 newer = self._make()
             except ExpiredError:

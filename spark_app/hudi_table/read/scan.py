@@ -112,13 +112,13 @@ class Scan(ArrowResult):
         return "\n".join([f"Scan of {self._context.base_path}", *(f"  {key:<12}{text}" for key, text in self._facts())])
 
     def __repr__(self) -> str:
-        asked = self._request
+        request = self._request
         parts = [
             repr(self._context.base_path),
-            "" if asked.columns is None else f"columns={list(asked.columns)}",
-            "" if asked.filter is None else f"filter={asked.filter.text!r}",
-            "" if asked.as_of is None else f"as_of={asked.as_of!r}",
-            "" if asked.limit is None else f"limit={asked.limit}",
+            "" if request.columns is None else f"columns={list(request.columns)}",
+            "" if request.filter is None else f"filter={request.filter.text!r}",
+            "" if request.as_of is None else f"as_of={request.as_of!r}",
+            "" if request.limit is None else f"limit={request.limit}",
         ]
         return f"Scan({', '.join(part for part in parts if part)})"
 
@@ -126,14 +126,14 @@ class Scan(ArrowResult):
         return key_values_html(f"Scan of {self._context.config.name}", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        plan, asked = self.plan, self._request
+        plan, request = self.plan, self._request
         data = sum(found.size for found in plan.slices)
         logs = sum(len(found.logs) for found in plan.slices)
         shown = ", ".join(plan.schema.names) or "none"
         facts = [
             ("snapshot", plan.instant or "no commit yet"),
             ("columns", f"{shown} ({len(plan.schema)} of {plan.columns_total})"),
-            ("filter", asked.filter.text if asked.filter else "none"),
+            ("filter", request.filter.text if request.filter else "none"),
             ("partitions", f"{number(plan.partitions)} of {number(plan.partitions_total)}"),
             *(
                 [("buckets", f"{number(len(plan.buckets))} of {number(plan.buckets_total or 0)}")]
@@ -143,4 +143,4 @@ class Scan(ArrowResult):
             ("files", f"{number(len(plan.slices))} of {number(plan.slices_total)}, {size(data)}"),
             *([("log files", number(logs))] if logs else []),
         ]
-        return facts if asked.limit is None else [*facts, ("limit", f"{number(asked.limit)} rows")]
+        return facts if request.limit is None else [*facts, ("limit", f"{number(request.limit)} rows")]

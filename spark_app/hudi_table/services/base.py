@@ -74,30 +74,30 @@ class ScheduledService(Service, Protocol):
         ...
 
 
-_NOTHING_ASKED = ServiceRequest()
+_EMPTY_REQUEST = ServiceRequest()
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A service of one table, and what is asked of it."""
+class RequestedService:
+    """A service of one table, with its request."""
 
     ctx: TableContext = field(repr=False)
-    request: ServiceRequest = _NOTHING_ASKED
+    request: ServiceRequest = _EMPTY_REQUEST
     type: ClassVar[ServiceType]
 
     def __post_init__(self) -> None:
         """Raises InvalidOptionError for options that describe another table."""
         refuse_contradictions(self.ctx.config, self.request.options)
 
-    def asked(self, request: ServiceRequest) -> Self:
+    def with_request(self, request: ServiceRequest) -> Self:
         """The same service with another request."""
         return replace(self, request=request)
 
-    def _told(self, engine: Engine | None, progress: ProgressFunction | None) -> Engine:
+    def _reporting_engine(self, engine: Engine | None, progress: ProgressFunction | None) -> Engine:
         return reporting(engine or LocalEngine(), self.type.noun.replace("_", " "), progress)
 
 
-class Planned(Asked, ABC):
+class Planned(RequestedService, ABC):
     """A `ScheduledService`: what differs by service are its choices and how a plan is carried out."""
 
     action: ClassVar[Action]
@@ -137,7 +137,7 @@ class Planned(Asked, ABC):
     ) -> ServiceResult:
         """See `ScheduledService`."""
         instant = plan if isinstance(plan, str) else plan.instant or self._published(plan.digest)
-        return self.carry_out(instant, self._told(engine, progress))
+        return self.carry_out(instant, self._reporting_engine(engine, progress))
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`. An approved plan is executed alone."""
@@ -154,7 +154,7 @@ class Planned(Asked, ABC):
             raise InvalidRequestError("the plan has neither an instant nor a digest", base_path=self.ctx.base_path)
         found = published_as(self.ctx, digest)
         if found is None:
-            planned = self.asked(replace(self.request, plan=digest)).schedule()
+            planned = self.with_request(replace(self.request, plan=digest)).schedule()
             assert planned is not None, "an approved plan is published, or refused"
             found = planned.instant
         return found
@@ -172,17 +172,17 @@ class WhenDue(Planned, ABC):
         max_memory: int = DEFAULT_SERVICE_MEMORY,
     ) -> Self:
         """The service with these options. `force`: due or not; `plan`: digest of a dry run, of which exactly the plan is done."""
-        return self.asked(ServiceRequest(options or {}, force, plan, max_memory=max_memory))
+        return self.with_request(ServiceRequest(options or {}, force, plan, max_memory=max_memory))
 
 
-class Unplanned(Asked, ABC):
+class Unplanned(RequestedService, ABC):
     """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and looks again when it runs."""
 
     nothing: ClassVar[str] = "there is nothing to do"
     """What to say where nothing was done."""
 
     @abstractmethod
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """What would be done now, None if nothing."""
 
     @abstractmethod
@@ -191,20 +191,20 @@ class Unplanned(Asked, ABC):
 
     def plan(self) -> ServicePlan | None:
         """See `Service`."""
-        plan = self.found()
+        plan = self.current_plan()
         return None if plan is None else replace(plan, digest=plan.digest or plan.said_digest)
 
     def execute(
         self, plan: ServicePlan, *, engine: Engine | None = None, progress: ProgressFunction | None = None
     ) -> ServiceResult:
         """See `Service`."""
-        done = self.asked(replace(self.request, plan=plan.digest)).run(engine=engine, progress=progress)
+        done = self.with_request(replace(self.request, plan=plan.digest)).run(engine=engine, progress=progress)
         return done[0] if done else ServiceResult(self.type, "", self.nothing)
 
     def run(self, *, engine: Engine | None = None, progress: ProgressFunction | None = None) -> list[ServiceResult]:
         """See `Service`."""
         plan = self.unmoved() if self.request.plan else None
-        done = self.work(self._told(engine, progress))
+        done = self.work(self._reporting_engine(engine, progress))
         return [] if done is None else [replace(done, plan=plan)]
 
     def unmoved(self) -> ServicePlan | None:

@@ -16,7 +16,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_entries, commit_of
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 
 ORPHAN_AGE = timedelta(days=1)
 """A file of digests that no commit names may belong to an attempt that is at work."""
@@ -28,7 +28,7 @@ def list_source(storage: Storage) -> tuple[SourceFile, ...]:
     return tuple(SourceFile(f.path, f.size, f.etag or f.modified.isoformat(), f.modified) for f in found)
 
 
-@looks_again
+@relists
 def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
     """The newest checkpoint of an ingest, None before its first commit. The archive is read only if the timeline has none.
 

@@ -20,7 +20,7 @@ from hudi_table.table.commit.transaction import planning
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import Looks, looks_again
+from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.view.file_system_view import FileSystemView
 
 ATTEMPTS_MAX = 10
@@ -51,14 +51,14 @@ def publish(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | 
 
     Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and what `choose` raises.
     """
-    looks, left = Looks(ctx), ATTEMPTS_MAX
+    listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
         try:
             if choose(FileSystemView(ctx, load_timeline(ctx))) is None:
                 return None
             return _attempt(ctx, action, choose)
         except ObjectNotFoundError as missing:
-            looks.again(missing)
+            listings.again(missing)
         except WriteConflictError:
             left -= 1
             if left == 0:
@@ -85,7 +85,7 @@ def publish_approved(
     return publish(ctx, action, approved(draft.body))
 
 
-@looks_again
+@relists
 def preview(ctx: TableContext, choose: Choose) -> ServicePlan | None:
     """A dry run: what would be planned now. Nothing is written; the digest names the plan for an approval."""
     draft = choose(FileSystemView(ctx, load_timeline(ctx)))

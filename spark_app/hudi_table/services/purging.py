@@ -29,8 +29,8 @@ class Purged:
     bytes: int = 0
 
 
-def purge(storage: Storage, attempt: str, told: Callable[[str], None]) -> Purged:
-    """Delete the table and all files at its location. Where nothing is, nothing is done. `told`: progress, a line each.
+def purge(storage: Storage, attempt: str, say: Callable[[str], None]) -> Purged:
+    """Delete the table and all files at its location. Where nothing is, nothing is done. `say`: progress, a line each.
 
     Raises InvalidRequestError if there are files but no table. A writer that has not noticed may leave a file behind.
     """
@@ -52,7 +52,7 @@ def purge(storage: Storage, attempt: str, told: Callable[[str], None]) -> Purged
         workers.map(lambda info: retry.delete(storage, info.path), found)
         files += len(found)
         size += sum(info.size for info in found)
-        told(f"{files} files are deleted")
+        say(f"{files} files are deleted")
     retry.delete(storage, MARK)
     return Purged(files, size)
 

@@ -37,7 +37,7 @@ class Services:
         self.resize = ResizeService(ctx)
         self.indexing = IndexingService(ctx)
 
-    def asked(self, kind: ServiceType, request: ServiceRequest) -> Service:
+    def of_type(self, kind: ServiceType, request: ServiceRequest) -> Service:
         """The service of a type with a request, as jobs have it."""
         service: Planned | Unplanned = vars(self)[kind.noun]
-        return service.asked(request)
+        return service.with_request(request)

@@ -30,7 +30,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
-from hudi_table.table.timeline.relisting import looking, looks_again
+from hudi_table.table.timeline.relisting import relists, with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_groups import LogFile
@@ -41,7 +41,7 @@ from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_timeline
 
 
-@looks_again
+@relists
 def create_savepoint(ctx: TableContext, instant: str = "", *, comment: str = "", by: str = "") -> ServiceResult:
     """Keep the commit of `instant`, by default the newest; one that is kept already stays as it is (`replayed`).
 
@@ -84,13 +84,13 @@ def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[s
     return choose
 
 
-@looks_again
+@relists
 def list_savepoints(ctx: TableContext) -> list[Savepoint]:
     """All savepoints, oldest first."""
     return savepoints(ctx, load_timeline(ctx))
 
 
-@looks_again
+@relists
 def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool = False) -> None:
     """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
     ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
@@ -181,15 +181,15 @@ def _current(group: StoredGroup, instant: str) -> list[StoredSlice]:
     return slices[: 1 if has_base else 2]
 
 
-def _kept(found: StoredSlice, counted: CountedLogs) -> list[str]:
+def _kept(item: StoredSlice, counted: CountedLogs) -> list[str]:
     """The names of its files, without logs of which the kept commit shows nothing: who wrote them may still take them away."""
     logs = [
         LogFile(info.path, info.size, name)
-        for info in found.files
+        for info in item.files
         if (name := parse_log_file(info.path.rpartition("/")[2]))
     ]
     gone = {log.path for log, seen in counted.of(logs) if seen in (Seen.NOTHING, Seen.GONE)}
-    return [info.path.rpartition("/")[2] for info in found.files if info.path not in gone]
+    return [info.path.rpartition("/")[2] for info in item.files if info.path not in gone]
 
 
 def _user() -> str:
@@ -207,13 +207,13 @@ class SavepointService(Unplanned):
 
     def __call__(self, instant: str = "", *, comment: str = "", plan: str = "") -> Self:
         """The service with the commit of `instant`, by default the newest. `plan`: digest of a dry run, which must still hold."""
-        return self.asked(ServiceRequest(plan=plan, instant=instant, comment=comment))
+        return self.with_request(ServiceRequest(plan=plan, instant=instant, comment=comment))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """The commit that would be kept; None if it is kept already. Raises as `create_savepoint`."""
         refuse_unsupported(self.ctx.config)
         choose = _choice(self.ctx, self.request.instant, self.request.comment, "", [])
-        draft = looking(self.ctx, lambda: choose(FileSystemView(self.ctx, load_timeline(self.ctx))))
+        draft = with_relists(self.ctx, lambda: choose(FileSystemView(self.ctx, load_timeline(self.ctx))))
         # Its content names the moment: what is kept is all that an approval can hold on to.
         return None if draft is None else draft.plan
 

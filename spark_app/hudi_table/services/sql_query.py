@@ -124,9 +124,9 @@ def _plain_errors(opened: Mapping[str, HudiDataset]) -> Iterator[None]:
             if source.failure is not None:
                 raise source.failure from error
         text = str(error).split("\n\n")[0].splitlines()
-        told = " ".join(line for line in text if not line.startswith('Did you mean "pg_'))
+        message = " ".join(line for line in text if not line.startswith('Did you mean "pg_'))
         names = ", ".join(opened)
-        raise InvalidOptionError(f"the query failed: {told} (tables here: {names})") from error
+        raise InvalidOptionError(f"the query failed: {message} (tables here: {names})") from error
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -186,9 +186,9 @@ class Attempt:
 
     def _refuse_clustered(self, clustered: Groups, planned: Sequence[PlannedTask]) -> None:
         """Raise WriteConflictError if a pending clustering would lose rows of this write, or this write those of it."""
-        touched = [(item.task.partition, item.task.file_id) for item in planned]
+        written_groups = [(item.task.partition, item.task.file_id) for item in planned]
         replaced = [(partition, file_id) for partition, ids in (self.replaced or {}).items() for file_id in ids]
-        for partition, file_id in [*touched, *replaced]:
+        for partition, file_id in [*written_groups, *replaced]:
             plan = clustered.get((partition, file_id))
             if plan is not None:
                 raise WriteConflictError(
@@ -226,19 +226,19 @@ class Attempt:
 
     def _conflict_keys(self, inserted: Iterable[tuple[str, pa.Array]]) -> set[str]:
         # Touching nothing would meet nothing, not even a change of the schema.
-        found = {f"instant:{self.instant}"}
+        keys = {f"instant:{self.instant}"}
         if self.batch:
-            found.add(f"batch:{self.batch}")
+            keys.add(f"batch:{self.batch}")
         if self.prepared.changed or self.prepared.operation is Operation.INSERT_OVERWRITE_TABLE:
-            found.add(conflict_keys.TABLE)
+            keys.add(conflict_keys.TABLE)
         for partition in self.replaced or ():
-            found.add(conflict_keys.partition_conflict_key(partition))
+            keys.add(conflict_keys.partition_conflict_key(partition))
         for task in (item.task for item in self.planned):
             exists = task.base_path is not None or task.log is not None
             key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)
             if key is not None:
-                found.add(key)
-        return found | conflict_keys_of_records(inserted, is_global=self.prepared.index.is_global)
+                keys.add(key)
+        return keys | conflict_keys_of_records(inserted, is_global=self.prepared.index.is_global)
 
 
 def placing_as_of(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> Prepared:

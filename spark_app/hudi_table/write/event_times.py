@@ -38,7 +38,7 @@ class EventTimes:
             self.least = found["min"] if self.least is None else min(self.least, found["min"])
             self.most = found["max"] if self.most is None else max(self.most, found["max"])
 
-    def told(self, stats: Iterable[WriteStat]) -> tuple[WriteStat, ...]:
+    def stamped(self, stats: Iterable[WriteStat]) -> tuple[WriteStat, ...]:
         """The stats of the files that the rows went to, with what was seen of them all."""
         if self.most is None:
             return tuple(stats)

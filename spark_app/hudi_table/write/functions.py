@@ -73,31 +73,31 @@ class Merger:
 
     def __call__(self, stored: pa.Table, incoming: pa.Table) -> pa.Table:
         """The rows to store, in the schema of `stored`, and whether each is deleted. Raises InvalidDataError."""
-        found = self.function(stored, incoming)
-        if not isinstance(found, pa.Table) or len(found) != len(stored):
-            shown = f"{len(found)} rows" if isinstance(found, pa.Table) else type(found).__name__
+        result = self.function(stored, incoming)
+        if not isinstance(result, pa.Table) or len(result) != len(stored):
+            shown = f"{len(result)} rows" if isinstance(result, pa.Table) else type(result).__name__
             raise InvalidDataError(
                 f"merger {self.name!r} returned {shown} for {len(stored)}: return a table of as many rows"
             )
         for column in self.fixed:
             name = column.partition(".")[0]
             # A key generator of one's own may make one key of two values, so either will do.
-            same = name in found.schema.names and any(
-                found.column(name).equals(rows.column(name)) for rows in (stored, incoming)
+            same = name in result.schema.names and any(
+                result.column(name).equals(rows.column(name)) for rows in (stored, incoming)
             )
             if not same:
                 raise InvalidDataError(
                     f"merger {self.name!r} changed the key or partition column '{name}': return it as it was given"
                 )
         wanted = stored.schema
-        if IS_DELETED in found.schema.names and IS_DELETED not in wanted.names:
+        if IS_DELETED in result.schema.names and IS_DELETED not in wanted.names:
             wanted = wanted.append(pa.field(IS_DELETED, pa.bool_()))
-        missing = [name for name in wanted.names if name not in found.schema.names]
+        missing = [name for name in wanted.names if name not in result.schema.names]
         if missing:
             raise InvalidDataError(
                 f"merger {self.name!r} returned no column '{missing[0]}': return all that it was given"
             )
-        return conform(found, wanted)
+        return conform(result, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,17 @@ class Keys:
 
     def __call__(self, rows: pa.Table) -> pa.Array:
         """One key per row. Raises InvalidDataError."""
-        found = self.function(rows)
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        if not isinstance(found, pa.Array) or len(found) != len(rows) or not pa.types.is_string(found.type):
-            shown = f"{found.type} of {len(found)}" if isinstance(found, pa.Array) else type(found).__name__
+        result = self.function(rows)
+        if isinstance(result, pa.ChunkedArray):
+            result = result.combine_chunks()
+        if not isinstance(result, pa.Array) or len(result) != len(rows) or not pa.types.is_string(result.type):
+            shown = f"{result.type} of {len(result)}" if isinstance(result, pa.Array) else type(result).__name__
             raise InvalidDataError(
                 f"key generator {self.name!r} returned {shown}: return {len(rows)} values of type string"
             )
-        if found.null_count or pc.any(pc.equal(found, "")).as_py():
+        if result.null_count or pc.any(pc.equal(result, "")).as_py():
             raise InvalidDataError(f"key generator {self.name!r} returned null or '': every row needs a key")
-        return found
+        return result
 
 
 def _register(known: dict[str, F], name: str, function: F) -> None:

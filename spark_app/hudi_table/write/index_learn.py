@@ -16,7 +16,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.write.checks.request import resolve_index
 from hudi_table.write.keygen.table_keys import TableKeys
@@ -24,7 +24,7 @@ from hudi_table.write.keygen.table_keys import TableKeys
 _log = logging.getLogger("hudi_table")
 
 
-@looks_again
+@relists
 def remember(ctx: TableContext, committed: str, options: Mapping[str, str]) -> None:
     """Tell the table's index of the commit at instant `committed`: in this process, on Spark too, since an index may hold a
     connection meanwhile."""

@@ -91,9 +91,9 @@ def unstored_keys(attempt: Attempt, index: Index, lookup: Lookup) -> Callable[[K
 
     def unstored(keys: Keys) -> Marks:
         # Nothing is compared by event time: what is stored stays, whatever is newer.
-        asked = replace(keys, ordering=None)
+        unordered = replace(keys, ordering=None)
         place = replace(lookup, ordering_field=None)
-        found = stored.of_routed(asked, index.route(asked, place), place)
+        found = stored.of_routed(unordered, index.route(unordered, place), place)
         _refuse(policy, keys.record_keys, found)
         return ~found
 
@@ -121,7 +121,7 @@ def without_stored(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
     return result
 
 
-def _refuse(policy: DuplicatePolicy, keys: pa.Array, found: Marks) -> None:
-    if policy is DuplicatePolicy.FAIL and found.any():
-        stored = keys.filter(pa.array(found))
+def _refuse(policy: DuplicatePolicy, keys: pa.Array, stored_marks: Marks) -> None:
+    if policy is DuplicatePolicy.FAIL and stored_marks.any():
+        stored = keys.filter(pa.array(stored_marks))
         raise duplicates_error(stored[0].as_py(), len(stored.unique()))

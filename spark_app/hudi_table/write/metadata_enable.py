@@ -30,13 +30,13 @@ def keep_metadata_for(ctx: TableContext, prepared: Prepared) -> None:
     options = prepared.options
     wanted, indexes = options.metadata, options.metadata_indexes
     stored = None if ctx.config.index is None else ctx.config.index.type.metadata_partition
-    asked = _RECORD_INDEXES.intersection(indexes)
-    if stored is not None and asked - {stored}:
-        (other,) = asked
+    record_indexes = _RECORD_INDEXES.intersection(indexes)
+    if stored is not None and record_indexes - {stored}:
+        (other,) = record_indexes
         raise InvalidOptionError(
             f"the options ask for a {other}, and table {ctx.config.name!r} finds keys by its {stored}: remove {_ENABLED[other]}"
         )
-    if stored is not None and not asked and stored not in options.metadata_refused and wanted is not False:
+    if stored is not None and not record_indexes and stored not in options.metadata_refused and wanted is not False:
         try:
             _prepare(ctx, options, True, (*indexes, stored))
         except (InvalidDataError, UnsupportedTableError) as error:

@@ -38,7 +38,7 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
-from hudi_table.table.timeline.relisting import Looks, looks_again
+from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -132,7 +132,7 @@ write = logged("write")(write_rows)
 """`write_rows`, told by the logger hudi_table.write."""
 
 
-@looks_again
+@relists
 def begin(
     ctx: TableContext, data: Any, request: WriteRequest
 ) -> tuple[pa.RecordBatchReader | None, Prepared, str | None]:
@@ -176,11 +176,15 @@ def check(
 
 
 def _prepared(
-    ctx: TableContext, request: WriteRequest, timeline: Timeline, stored: pa.Schema | None, given: pa.Schema | None
+    ctx: TableContext,
+    request: WriteRequest,
+    timeline: Timeline,
+    stored: pa.Schema | None,
+    data_schema: pa.Schema | None,
 ) -> Prepared:
-    asked = prepare(ctx.config, request.operation, request.options, stored, given)
-    prepared = placing_as_of(ctx, asked, timeline)
-    prepared.index.check_fits(ctx, timeline, told=prepared.index_given)
+    checked = prepare(ctx.config, request.operation, request.options, stored, data_schema)
+    prepared = placing_as_of(ctx, checked, timeline)
+    prepared.index.check_fits(ctx, timeline, from_options=prepared.index_from_options)
     return prepared
 
 
@@ -192,13 +196,13 @@ def _attempts(
 
 def with_retries(ctx: TableContext, prepared: Prepared, attempt: Callable[[], CommitResult]) -> CommitResult:
     """What one attempt returns: the first, or a later one on a newer snapshot. Conflicts are tried again as often as the options say;
-    a snapshot whose files others took away, as `Looks` says."""
-    looks, left = Looks(ctx), prepared.options.conflict_retries
+    a snapshot whose files others took away, as `Listings` says."""
+    listings, left = Listings(ctx), prepared.options.conflict_retries
     while True:
         try:
             return attempt()
         except ObjectNotFoundError as missing:
-            looks.again(missing)
+            listings.again(missing)
         except WriteConflictError:
             if left == 0:
                 raise

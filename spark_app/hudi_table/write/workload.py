@@ -338,13 +338,13 @@ class _Planner:
         )
         self.tasks.append(PlannedTask(task, sources))
 
-    def _log_place(self, found: FileSlice) -> LogPlace:
+    def _log_place(self, item: FileSlice) -> LogPlace:
         """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make."""
-        planned = self.request.compactions.get((found.partition, found.file_id))
-        instant = planned or found.instant
+        planned = self.request.compactions.get((item.partition, item.file_id))
+        instant = planned or item.instant
         # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
-        known = [log for log in found.logs if log.name.base_instant == instant and not self._is_later(log.instant)]
-        base = found.base.name if found.base is not None and planned is None else ""
+        known = [log for log in item.logs if log.name.base_instant == instant and not self._is_later(log.instant)]
+        base = item.base.name if item.base is not None and planned is None else ""
         version = 1 + max((log.name.version for log in known), default=0)
         return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))
 
@@ -366,7 +366,7 @@ def row_size(measured: float | None, arrow_bytes: int, rows: int, options: Write
     """Bytes that a row takes in Parquet: measured, else as the options say, else estimated from its Arrow size."""
     if measured is not None:
         return max(measured, 1.0)
-    if options.record_size_given:
+    if options.has_record_size:
         return float(options.record_size)
     if rows > 0 and arrow_bytes > 0:
         return max(arrow_bytes / rows * ARROW_TO_PARQUET, 1.0)

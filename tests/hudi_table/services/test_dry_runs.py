@@ -99,8 +99,8 @@ def test_a_dry_run_writes_nothing_and_gives_the_same_plan_each_time(kind: Servic
     table = lived(tmp_path, **more)
     request = asked(table)
     before = everything(tmp_path)
-    first = Services(read_only(table)).asked(kind, request).plan()
-    second = Services(read_only(table)).asked(kind, request).plan()
+    first = Services(read_only(table)).of_type(kind, request).plan()
+    second = Services(read_only(table)).of_type(kind, request).plan()
     assert everything(tmp_path) == before
     assert first == second
     if kind not in NOTHING_YET:
@@ -122,7 +122,7 @@ APPROVED = (ServiceType.COMPACTION, ServiceType.CLUSTERING, ServiceType.CLEANING
 
 
 def scheduled(table: HudiTable, kind: ServiceType, request: ServiceRequest) -> ServicePlan | None:
-    service = table.services.asked(kind, request)
+    service = table.services.of_type(kind, request)
     assert isinstance(service, ScheduledService)
     return service.schedule()
 
@@ -134,7 +134,7 @@ def test_an_approved_plan_is_made_again_after_writes_elsewhere(
     shutil.copytree(planned / kind.value, tmp_path, dirs_exist_ok=True)
     table = open_table(str(tmp_path / "t"))
     request = CASES[kind][1](table)
-    plan = table.services.asked(kind, request).plan()
+    plan = table.services.of_type(kind, request).plan()
     assert plan is not None
     for number in range(3):
         table.upsert(rows((f"other{number}", "elsewhere", 1)))

@@ -99,8 +99,8 @@ def test_what_cannot_be_built_is_refused_before_anything_is_written(request_, er
     table = written()
     before = table.context.storage.list("")
     for call in (
-        lambda: table.services.asked(ServiceType.INDEXING, request_).plan(),
-        lambda: table.services.asked(ServiceType.INDEXING, request_).run(),
+        lambda: table.services.of_type(ServiceType.INDEXING, request_).plan(),
+        lambda: table.services.of_type(ServiceType.INDEXING, request_).run(),
     ):
         with pytest.raises(error, match=words):
             call()

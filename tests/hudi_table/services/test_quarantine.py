@@ -123,7 +123,7 @@ def test_the_service_reports_and_moves_only_if_asked():
     assert done.figures["filesQuarantined"] == 1
     assert found(table) == []
     with pytest.raises(InvalidOptionError, match="neither 'true' nor 'false'"):
-        table.services.asked(ServiceType.REPAIR, ServiceRequest({"hoodie.lakeops.repair.keys": "yes"})).run()
+        table.services.of_type(ServiceType.REPAIR, ServiceRequest({"hoodie.lakeops.repair.keys": "yes"})).run()
 
 
 def test_the_verb_prints_findings_moves_on_yes_and_puts_back(tmp_path: Path, capsys):

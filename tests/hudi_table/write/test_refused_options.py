@@ -66,7 +66,7 @@ VERBS = {
 
 
 def service(kind: ServiceType, step: str) -> Callable[[HudiTable, Options], object]:
-    return lambda table, options: getattr(table.services.asked(kind, ServiceRequest(options, force=True)), step)()
+    return lambda table, options: getattr(table.services.of_type(kind, ServiceRequest(options, force=True)), step)()
 
 
 JOBS = {f"{kind} {step}": service(kind, step) for kind in ServiceType for step in ("plan", "run")}

@@ -56,8 +56,8 @@ def _bash(verbs: dict[str, Options]) -> str:
             if name and values
         )
         words = " ".join([*(name for name in options if name), *options.get("", ())])
-        asked = f'      case "$prev" in\n{valued}      esac\n' if valued else ""
-        cases.append(f"    {verb})\n{asked}      words='{words}';;\n")
+        cases_of_values = f'      case "$prev" in\n{valued}      esac\n' if valued else ""
+        cases.append(f"    {verb})\n{cases_of_values}      words='{words}';;\n")
     names = " ".join(verbs)
     return (
         "_hudictl() {\n"
@@ -79,7 +79,7 @@ def _fish(verbs: dict[str, Options]) -> str:
     for verb, options in verbs.items():
         for name, values in options.items():
             seen = f"complete -c hudictl -n '__fish_seen_subcommand_from {verb}'"
-            given = f" -x -a '{' '.join(values)}'" if values else ""
+            arguments = f" -x -a '{' '.join(values)}'" if values else ""
             kind = f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}" if name else ""
-            lines.append(f"{seen}{kind}{given}")
+            lines.append(f"{seen}{kind}{arguments}")
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from hudi_table.cli.output import Column, Document, emit
 from hudi_table.read.output.human import number, size
 from hudi_table.read.tables import slice_rows
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.view.file_system_view import FileSystemView
 
 _COLUMNS = (
@@ -30,7 +30,7 @@ _COLUMNS = (
 def run(args: argparse.Namespace) -> int:
     """Print one line for each file group with its newest slice; JSON and YAML hold all slices."""
     context = opened(args).context
-    found = looking(context, lambda: slice_rows(FileSystemView(context, load_timeline(context))))
+    found = with_relists(context, lambda: slice_rows(FileSystemView(context, load_timeline(context))))
     if args.partition is not None:
         found = [row for row in found if row["partition"] == args.partition.strip("/")]
     rows: list[dict[str, Any]] = []

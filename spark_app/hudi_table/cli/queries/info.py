@@ -20,7 +20,7 @@ from hudi_table.services.index.advice import advice_words
 from hudi_table.services.index.facts import index_advice
 from hudi_table.table.commit.foreign_writers import COMMITS_MAX, foreign_commits
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 
@@ -32,10 +32,10 @@ def _lookups_text(cost: dict[str, int] | None) -> str:
     return f"a write of {rows} opens {files} and reads {size(cost['bytesRead'])}"
 
 
-def _foreign_text(told: dict[str, Any] | None) -> str:
-    if told is None:
+def _foreign_text(counts: dict[str, Any] | None) -> str:
+    if counts is None:
         return "-"
-    return f"{told['commits']} of the newest {told['among']} commits, the last at {told['last']}"
+    return f"{counts['commits']} of the newest {counts['among']} commits, the last at {counts['last']}"
 
 
 _COLUMNS = (
@@ -79,7 +79,7 @@ _LOG_COLUMNS = (
 def run(args: argparse.Namespace) -> int:
     """Print the table's identity, newest commit and size."""
     table = opened(args)
-    facts = looking(table.context, lambda: _facts(table))
+    facts = with_relists(table.context, lambda: _facts(table))
     logged = table.context.config.type is TableType.MERGE_ON_READ
     emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
     if facts["timelineFiles"] >= TIMELINE_FILES_WARN:

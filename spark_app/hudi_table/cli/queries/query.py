@@ -35,25 +35,25 @@ def run(args: argparse.Namespace) -> int:
 def _tables(args: argparse.Namespace) -> dict[str, QueriedTable]:
     """The tables by name: those of `--table`, and BASE under its own name and as `this_table`."""
     storage, how = storage_options(args.storage), read_arguments(args)
-    found: dict[str, QueriedTable] = {}
+    tables: dict[str, QueriedTable] = {}
     for pair in args.table:
         name, equals, uri = pair.partition("=")
         if not equals or not uri or not _NAME.fullmatch(name):
             raise InvalidOptionError(
                 f"--table {pair!r} is no NAME=BASE, such as flights=s3://lake/flights; a name has letters, digits and _"
             )
-        if name.lower() in map(str.lower, found):
+        if name.lower() in map(str.lower, tables):
             raise InvalidOptionError(f"--table names {name!r} twice")
-        found[name] = QueriedTable(name, uri, storage, how)
+        tables[name] = QueriedTable(name, uri, storage, how)
     if args.base is not None:
         one = QueriedTable(THIS, args.base, storage, how)
         own = one.open().name
         for name in (THIS, own):
-            if _NAME.fullmatch(name) and name.lower() not in map(str.lower, found):
-                found[name] = one
-    if not found:
+            if _NAME.fullmatch(name) and name.lower() not in map(str.lower, tables):
+                tables[name] = one
+    if not tables:
         raise InvalidOptionError("no table: hudictl query BASE SQL, or hudictl query SQL --table NAME=BASE")
-    return found
+    return tables
 
 
 def _engine(name: str) -> Engine:

@@ -25,8 +25,8 @@ def _query(args: argparse.Namespace, columns: list[str] | None, limit: int | Non
         if args.images is not None:
             raise InvalidOptionError("--images belongs to --query cdc; leave it out")
         return opened(args).scan(columns, args.filter, limit=limit, **read_arguments(args))
-    for name, given in (("--filter", args.filter), ("--as-of", args.as_of), ("--meta", args.meta)):
-        if given:
+    for name, value in (("--filter", args.filter), ("--as-of", args.as_of), ("--meta", args.meta)):
+        if value:
             raise InvalidOptionError(f"{name} does not go with --query cdc; leave it out")
     span = {"since": args.since, "until": args.until, "full_scan": args.full_scan}
     return opened(args).changes(images=args.images or Images.DATA_BEFORE_AFTER, columns=columns, limit=limit, **span)

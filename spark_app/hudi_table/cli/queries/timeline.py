@@ -12,7 +12,7 @@ from hudi_table.read.output.human import age, number, size
 from hudi_table.read.tables import Row, archived_rows, history_rows, timeline_rows
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 
 _COLUMNS = (
     Column("instant", "Instant"),
@@ -42,17 +42,17 @@ def _instants(ctx: TableContext, args: argparse.Namespace) -> tuple[list[Row], d
 def run(args: argparse.Namespace) -> int:
     """Print one line for each instant; completed writes say what they did."""
     table = opened(args)
-    instants, writes = looking(table.context, lambda: _instants(table.context, args))
+    instants, writes = with_relists(table.context, lambda: _instants(table.context, args))
     rows: list[dict[str, Any]] = []
-    for found in instants:
-        done: Row = writes.get(found["instant"], {}) if found["state"] == "completed" else {}
-        done = done if done.get("action") == found["action"] else {}
-        seconds = age_seconds(table, found["instant"])
+    for instant in instants:
+        done: Row = writes.get(instant["instant"], {}) if instant["state"] == "completed" else {}
+        done = done if done.get("action") == instant["action"] else {}
+        seconds = age_seconds(table, instant["instant"])
         rows.append(
             {
-                "instant": found["instant"],
-                "action": found["action"],
-                "state": found["state"],
+                "instant": instant["instant"],
+                "action": instant["action"],
+                "state": instant["state"],
                 "ageSeconds": None if seconds is None else round(seconds),
                 "operation": (done.get("operation") or "").lower() or None,
                 "inserted": done.get("inserted"),
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 "sizeBytes": done.get("bytes"),
                 "replacedGroups": done.get("replaced_groups"),
                 "partitions": done.get("partitions"),
-                "file": found["file"],
+                "file": instant["file"],
             }
         )
     emit(Document("InstantList", _COLUMNS, rows), args.output)

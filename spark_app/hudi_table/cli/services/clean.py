@@ -56,6 +56,6 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
     return exits.GOOD
 
 
-def _row(found: ServiceResult) -> dict[str, object]:
-    figures = {name: int(value) for name, value in found.figures.items()}
-    return {"instant": found.instant, **figures}
+def _row(result: ServiceResult) -> dict[str, object]:
+    figures = {name: int(value) for name, value in result.figures.items()}
+    return {"instant": result.instant, **figures}

@@ -18,19 +18,19 @@ _COLUMNS = (*COLUMNS, Column("details", "GROUPS", wide=True))
 def run(args: argparse.Namespace) -> int:
     """Print what waits and what would be planned, or was planned and executed, oldest first."""
     service = opened(args).services.clustering(option_arguments(args.option), force=args.now)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     if args.yes and not args.schedule:
         with bar() as progress:
-            found = [_executed(result) for result in service.run(progress=progress)]
+            rows = [_executed(result) for result in service.run(progress=progress)]
     else:
         if not args.schedule:
-            found = [{"instant": instant, "done": "waits for its execution"} for instant in service.pending()]
+            rows = [{"instant": instant, "done": "waits for its execution"} for instant in service.pending()]
         plan = service.schedule() if args.yes else service.plan()
-        found += [planned(plan, "planned, " if plan.instant else "would be planned, ")] if plan is not None else []
-    emit(Document("ClusteringList", _COLUMNS, found), args.output)
-    for line in (line for item in found for line in item.get("details", ())):
+        rows += [planned(plan, "planned, " if plan.instant else "would be planned, ")] if plan is not None else []
+    emit(Document("ClusteringList", _COLUMNS, rows), args.output)
+    for line in (line for item in rows for line in item.get("details", ())):
         note(line)
-    if not found:
+    if not rows:
         note("no clustering waits or is due; --now plans one for all small files that there are")
     elif not args.yes:
         note("nothing was changed; --yes does it")

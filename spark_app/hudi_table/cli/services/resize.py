@@ -19,13 +19,13 @@ def run(args: argparse.Namespace) -> int:
     details: tuple[str, ...] = ()
     if args.yes:
         done = table.resize_buckets(args.buckets, plan=args.plan, options=options)
-        found: dict[str, Any] = {key: int(value) for key, value in done.figures.items() if key != "seconds"}
-        found |= {"instant": done.instant, "done": done.message}
+        row: dict[str, Any] = {key: int(value) for key, value in done.figures.items() if key != "seconds"}
+        row |= {"instant": done.instant, "done": done.message}
     else:
         plan = table.plan_resize(args.buckets)
         details = plan.details
-        found = {**planned(plan, "would be done: "), "digest": plan.digest}
-    emit(Document("ResizeList", _COLUMNS, [found]), args.output)
+        row = {**planned(plan, "would be done: "), "digest": plan.digest}
+    emit(Document("ResizeList", _COLUMNS, [row]), args.output)
     for line in details:
         note(line)
     if not args.yes:

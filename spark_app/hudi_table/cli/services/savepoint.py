@@ -40,12 +40,12 @@ def run(args: argparse.Namespace) -> int:
     return exits.GOOD
 
 
-def _row(found: Savepoint) -> dict[str, object]:
-    made = datetime.fromtimestamp(found.at_millis / 1000, UTC).isoformat(timespec="seconds")
+def _row(savepoint: Savepoint) -> dict[str, object]:
+    made = datetime.fromtimestamp(savepoint.at_millis / 1000, UTC).isoformat(timespec="seconds")
     return {
-        "instant": found.instant,
-        "files": sum(map(len, found.files.values())),
-        "by": found.by,
+        "instant": savepoint.instant,
+        "files": sum(map(len, savepoint.files.values())),
+        "by": savepoint.by,
         "at": made,
-        "comment": found.comment,
+        "comment": savepoint.comment,
     }

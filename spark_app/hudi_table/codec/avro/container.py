@@ -31,7 +31,7 @@ def _frame(**fields: Any) -> Any:
 
 _SYNC = {"type": "fixed", "name": "Sync", "size": _SYNC_BYTES}
 _HEADER = _frame(
-    magic={"type": "fixed", "name": "Magic", "size": 4}, told={"type": "map", "values": "bytes"}, sync=_SYNC
+    magic={"type": "fixed", "name": "Magic", "size": 4}, meta={"type": "map", "values": "bytes"}, sync=_SYNC
 )
 _BLOCK = _frame(count="long", content="bytes", sync=_SYNC)
 
@@ -42,7 +42,7 @@ def read_container(data: bytes) -> list[dict[str, Any]]:
     try:
         header: Any = fastavro.schemaless_reader(source, _HEADER, None)
         schema = _schema_of(header)
-        records, contents = [], [header["told"]["avro.schema"]]
+        records, contents = [], [header["meta"]["avro.schema"]]
         while source.tell() < len(data):
             block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
             if not 0 <= block["count"] <= len(block["content"]) or block["sync"] != header["sync"]:
@@ -71,7 +71,7 @@ def write_container(schema_name: str, record: dict[str, Any]) -> bytes:
     source = io.BytesIO(written(bytes(_SYNC_BYTES)))
     header: Any = fastavro.schemaless_reader(source, _HEADER, None)
     block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
-    return written(_seal([header["told"]["avro.schema"], block["content"]]))
+    return written(_seal([header["meta"]["avro.schema"], block["content"]]))
 
 
 def _seal(contents: Iterable[bytes]) -> bytes:
@@ -84,10 +84,10 @@ def _seal(contents: Iterable[bytes]) -> bytes:
 
 def _schema_of(header: Any) -> Any:
     """The schema that a header carries. Raises ValueError."""
-    told = header["told"]
-    if header["magic"] != _MAGIC or told.get("avro.codec", b"null") != b"null":
-        raise ValueError(f"it begins with {header['magic']!r}, codec {told.get('avro.codec', b'null')!r}")
-    return parsed_schema(told["avro.schema"])
+    meta = header["meta"]
+    if header["magic"] != _MAGIC or meta.get("avro.codec", b"null") != b"null":
+        raise ValueError(f"it begins with {header['magic']!r}, codec {meta.get('avro.codec', b'null')!r}")
+    return parsed_schema(meta["avro.schema"])
 
 
 @functools.cache

@@ -100,28 +100,28 @@ class Cursor:
         stops = self._stops if rows is None else self._stops[rows]
         if field.wire in ("int", "long"):
             numbers, after = self._varint(at, stops)
-            found = _as_type(numbers, field) if wanted else None
+            column = _as_type(numbers, field) if wanted else None
         elif field.wire in ("string", "bytes"):
             lengths, begin = self._varint(at, stops)
             after = begin + lengths
             if (lengths < 0).any() or (after > stops).any():
                 raise MalformedError(f"field {field.name} has a length that leaves its record")
-            found = self._texts(begin, lengths, field.type) if wanted else None
+            column = self._texts(begin, lengths, field.type) if wanted else None
         elif field.wire == "record":
             inside = Cursor(self._buffer, at.copy(), stops)
             columns = [inside.column(child, wanted) for child in field.children]
             after = inside.at
-            found = pa.StructArray.from_arrays(columns, fields=list(field.type)) if wanted else None
+            column = pa.StructArray.from_arrays(columns, fields=list(field.type)) if wanted else None
         else:
             size = {"boolean": 1, "float": 4, "double": 8}.get(field.wire, field.size)
             self._check(at, size, stops)
             after = at + size
-            found = self._fixed(at, size, field) if wanted else None
+            column = self._fixed(at, size, field) if wanted else None
         if rows is None:
             self.at = after
         else:
             self.at[rows] = after
-        return found
+        return column
 
     def _check(self, at: Places, size: int, stops: Places) -> None:
         if (at + size > stops).any():

@@ -239,7 +239,7 @@ def _composite_1x(keys: pa.Array, fields: list[str]) -> tuple[npt.NDArray[np.uin
     powers, _ = _powers(max(_BLOCK_UNITS, int(values.lengths.max(initial=0)) + 1))
     count = len(keys)
     total, value = np.ones(count, np.uint32), np.zeros(count, np.uint32)
-    found, is_open, is_placeholder, has_pair = np.zeros((4, count), np.bool_)
+    is_pair, is_open, is_placeholder, has_pair = np.zeros((4, count), np.bool_)
     for ordinal, (rows, at) in enumerate(_by_ordinal(starts)):
         begins = values.colon[at]
         _append(total, value, is_placeholder, rows[begins & is_open[rows]])
@@ -253,11 +253,11 @@ def _composite_1x(keys: pa.Array, fields: list[str]) -> tuple[npt.NDArray[np.uin
         is_open[rows[begins]] = opens[begins]
         has_pair[rows[begins]] = True
         opened = rows[opens]
-        found[opened] = True
+        is_pair[opened] = True
         value[opened] = values.hashes[at[opens]]
         is_placeholder[opened] = values.placeholder[at[opens]]
     _append(total, value, is_placeholder, np.flatnonzero(is_open))
-    return total, found
+    return total, is_pair
 
 
 def _append(

@@ -156,7 +156,7 @@ def _compare(data: memoryview, heads: Sequence[Head], sums: Sequence[int]) -> No
     at = 0
     for head in heads:
         count = (head.whole - head.stored) // 4
-        told = struct.unpack(f">{count}I", data[head.start + head.stored : head.start + head.whole])
-        if list(told) != list(sums[at : at + count]):
+        stored = struct.unpack(f">{count}I", data[head.start + head.stored : head.start + head.whole])
+        if list(stored) != list(sums[at : at + count]):
             raise MalformedError(f"the block at {head.start} does not have its checksum")
         at += count

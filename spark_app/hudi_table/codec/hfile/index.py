@@ -33,7 +33,7 @@ class Entry:
 def parse_root(data: bytes, count: int, *, names: bool = False, whole: bool = True) -> list[Entry]:
     """The `count` entries of a root index; `names`: of meta blocks, whose keys are plain names; `whole`: nothing else follows them, as
     only where there are lower levels. Raises MalformedError."""
-    found, at = [], 0
+    entries, at = [], 0
     # An entry has at least 13 bytes: a count beyond that ends with the data.
     for _ in range(count):
         offset, size = _place(data, at)
@@ -42,10 +42,10 @@ def parse_root(data: bytes, count: int, *, names: bool = False, whole: bool = Tr
             raise MalformedError("a key of its root index leaves the block")
         key = data[at : at + length]
         at += length
-        found.append(Entry(key if names else row_of(key), offset, size))
+        entries.append(Entry(key if names else row_of(key), offset, size))
     if whole and at != len(data):
         raise MalformedError(f"its root index has more than the {count} entries of which its trailer tells")
-    return found if names else _apart(found)
+    return entries if names else _apart(entries)
 
 
 def parse_level(data: bytes) -> list[Entry]:

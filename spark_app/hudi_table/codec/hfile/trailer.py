@@ -62,12 +62,12 @@ def parse_trailer(data: bytes, size: int) -> Trailer:
     if major != _MAJOR:
         raise MalformedError(f"its version is {major}, not {_MAJOR}")
     body, after = protobuf.delimited(data[: TRAILER_BYTES - 4], len(_MAGIC))
-    given = dict(protobuf.fields_of(body))
-    if any(data[after : TRAILER_BYTES - 4]) or not all(_FIELDS[name] in given for name in _NEEDED):
+    fields_read = dict(protobuf.fields_of(body))
+    if any(data[after : TRAILER_BYTES - 4]) or not all(_FIELDS[name] in fields_read for name in _NEEDED):
         raise MalformedError("its trailer is not whole")
     numbers = {}
     for name, number in _FIELDS.items():
-        value = given.get(number, 0)
+        value = fields_read.get(number, 0)
         if not isinstance(value, int):
             raise MalformedError(f"field {name} of its trailer is no number")
         numbers[name] = value

@@ -146,8 +146,8 @@ def _with_seal(kind: BlockType, header: Mapping[int, str], content: bytes) -> Ma
     schema = header.get(SCHEMA, _NO_SCHEMA if kind is BlockType.DELETE else "")
     if not schema.endswith("}"):
         return header
-    told = {**header, SCHEMA: with_header_seal(schema, 0, 0)}
-    return told | {SCHEMA: with_header_seal(schema, crc32(_header(kind, told)), crc32(content))}
+    unsealed = {**header, SCHEMA: with_header_seal(schema, 0, 0)}
+    return unsealed | {SCHEMA: with_header_seal(schema, crc32(_header(kind, unsealed)), crc32(content))}
 
 
 def _header(kind: BlockType, header: Mapping[int, str]) -> bytes:

@@ -194,12 +194,12 @@ def _orderings(ordering: pa.Array | None, rows: int) -> pa.Array:
     fields = flat_fields(schema)
     if fields is None:
         raise InvariantError(f"an ordering column of type {ordering.type} cannot be in a delete block")
-    given = values.drop_null()
+    present = values.drop_null()
     branch = pa.scalar(bytes([2 * _BRANCHES[wrapper]]), pa.large_binary())
-    encoded = join(branch, encode_flat(pa.table({"value": given}), fields))
+    encoded = join(branch, encode_flat(pa.table({"value": present}), fields))
     valid = np.asarray(values.is_valid())
     places = pa.array(np.maximum(np.cumsum(valid) - 1, 0))
-    if not len(given):
+    if not len(present):
         return _orderings(None, rows)
     return pc.if_else(values.is_valid(), encoded.take(places), pa.scalar(void, pa.large_binary()))
 

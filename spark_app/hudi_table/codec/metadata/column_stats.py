@@ -78,7 +78,7 @@ def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[
     known = [chunk.statistics for chunk in chunks]
     values = sum(chunk.num_values for chunk in chunks)
     sizes = (sum(c.total_compressed_size for c in chunks), sum(c.total_uncompressed_size for c in chunks))
-    if not pt.is_floating(kind) and all(_tells(chunk) for chunk in chunks):
+    if not pt.is_floating(kind) and all(_is_whole(chunk) for chunk in chunks):
         nulls = sum(statistics.null_count for statistics in known)
         raw = [side for s in known if s.has_min_max for side in (s.min_raw, s.max_raw)]
         return name, _extremes([_of_raw(raw, kind)], kind), values, nulls, *sizes
@@ -86,7 +86,7 @@ def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[
     return name, _extremes(read, kind), values, sum(part.null_count for part in read), *sizes
 
 
-def _tells(chunk: Any) -> bool:
+def _is_whole(chunk: Any) -> bool:
     """Whether a chunk's statistics are whole: its nulls, and the bounds of what is not null."""
     statistics = chunk.statistics
     if statistics is None or not statistics.has_null_count:

@@ -46,14 +46,14 @@ def column_stats_entries(partition: str, stats: pa.StructArray) -> pa.Table:
 def column_stats_removals(partition: str, file_name: str, columns: Sequence[str]) -> pa.Table:
     """What says that a file with statistics of these columns is gone."""
     count = len(columns)
-    given = {
+    values = {
         "file_name": pa.array([file_name] * count, pa.string()),
         "column": pa.array(columns, pa.string()),
         "min": pa.nulls(count, BOUND),
         "max": pa.nulls(count, BOUND),
         "deleted": pa.array([True] * count, pa.bool_()),
     }
-    parts = [given.get(field.name, pa.nulls(count, field.type)) for field in STATS_TYPE]
+    parts = [values.get(field.name, pa.nulls(count, field.type)) for field in STATS_TYPE]
     return column_stats_entries(partition, pa.StructArray.from_arrays(parts, fields=list(STATS_TYPE)))
 
 

@@ -111,18 +111,18 @@ def decode_metadata(values: pa.Array | pa.ChunkedArray, writer_schema: str, *, p
         else np.zeros(1, np.int64)
     )
     cursor = Cursor(data if data is not None else pa.py_buffer(b""), bounds[:-1].copy(), bounds[1:])
-    found: dict[str, pa.Array] = {}
+    decoded: dict[str, pa.Array] = {}
     try:
         for field in _plan(writer_schema):
             column = _COLUMNS.get(field["name"])
             if field["name"] == _MAP:
-                found["files"] = _read_files(cursor, whole, bounds, field)
+                decoded["files"] = _read_files(cursor, whole, bounds, field)
             elif field["name"] == _STATS:
-                found["stats"] = _read_stats(cursor, field)
+                decoded["stats"] = _read_stats(cursor, field)
             else:
                 values_read = cursor.column(_flat(field), column is not None)
                 if column is not None and values_read is not None:
-                    found[column] = _as_struct(values_read, METADATA_SCHEMA.field(column).type)
+                    decoded[column] = _as_struct(values_read, METADATA_SCHEMA.field(column).type)
         if not np.array_equal(cursor.at, bounds[1:]):
             raise MalformedError("a record does not end where its value does")
     except (MalformedError, pa.ArrowInvalid, ValueError, EOFError, IndexError, TypeError, KeyError) as error:
@@ -130,7 +130,7 @@ def decode_metadata(values: pa.Array | pa.ChunkedArray, writer_schema: str, *, p
             f"A metadata record of {path or 'an HFile'} cannot be read: {error}", path=path
         ) from error
     columns = [
-        found[field.name] if field.name in found else pa.nulls(len(whole), field.type) for field in METADATA_SCHEMA
+        decoded[field.name] if field.name in decoded else pa.nulls(len(whole), field.type) for field in METADATA_SCHEMA
     ]
     return pa.Table.from_arrays(columns, schema=METADATA_SCHEMA)
 
@@ -245,17 +245,17 @@ def _read_stats(cursor: Cursor, field: dict[str, Any]) -> pa.Array:
     inside = cursor.some(rows)
     record = field["type"][1]
     union = _union(json.dumps(record["fields"]))
-    found = {}
+    arrays = {}
     for child in record["fields"]:
         name = _STATS_NAMES.get(child["name"])
         if name in ("min", "max"):
-            found[name] = read_bounds(inside, len(rows), union)
+            arrays[name] = read_bounds(inside, len(rows), union)
         else:
             column = inside.column(_flat(child), name is not None)
             if name is not None:
-                found[name] = column
+                arrays[name] = column
     cursor.moved(rows, inside)
-    values = pa.StructArray.from_arrays([found[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
+    values = pa.StructArray.from_arrays([arrays[child.name] for child in STATS_TYPE], fields=list(STATS_TYPE))
     places = np.full(total, -1, np.int64)
     places[rows] = np.arange(len(rows))
     return values.take(pa.array(places, mask=places < 0))
@@ -296,8 +296,8 @@ def _files_bytes(values: pa.MapArray) -> pa.Array:
 
 
 def _stats_bytes(values: pa.StructArray, field: dict[str, Any]) -> pa.Array:
-    given = values.drop_null()
-    columns = dict(zip((child.name for child in STATS_TYPE), given.flatten(), strict=True))
+    present = values.drop_null()
+    columns = dict(zip((child.name for child in STATS_TYPE), present.flatten(), strict=True))
     parts: list[Any] = [pa.scalar(_VALUE, pa.large_binary())]
     for child in field["type"][1]["fields"]:
         name = _STATS_NAMES[child["name"]]
@@ -306,7 +306,7 @@ def _stats_bytes(values: pa.StructArray, field: dict[str, Any]) -> pa.Array:
         else:
             flat = _flat(child)
             parts.append(encode_flat(pa.table({flat.name: columns[name]}), (flat,)))
-    if not len(given):
+    if not len(present):
         return pa.repeat(pa.scalar(_NO_VALUE, pa.large_binary()), len(values))
     places = np.cumsum(np.asarray(values.is_valid())) - 1
     found = join(*parts).take(pa.array(np.maximum(places, 0)))

@@ -96,7 +96,7 @@ class BucketIndex(HashIndex):
         bucket = bucket_of_file_id(file_id)
         return file_conflict_key(partition, file_id) if bucket is None else bucket_conflict_key(partition, bucket)
 
-    def check_fits(self, ctx: TableContext, timeline: Timeline, *, told: bool) -> None:
+    def check_fits(self, ctx: TableContext, timeline: Timeline, *, from_options: bool) -> None:
         """Refuse other numbers of buckets than those that Hudi stored for the partitions, or by which files were written."""
         stored = stored_rules(ctx, timeline)
         if stored is not None and stored != (self.rules, self.buckets):
@@ -107,7 +107,7 @@ class BucketIndex(HashIndex):
                 "and hoodie.bucket.index.num.buckets accordingly",
                 base_path=ctx.base_path,
             )
-        if told:
+        if from_options:
             slices = FileSystemView(ctx, timeline).latest_slices()
             refuse_rings(ctx)
             for item in islice(slices, SAMPLED):
@@ -132,7 +132,7 @@ class BucketIndex(HashIndex):
     def groups(self, slices: Iterable[FileSlice], *, replacing: bool = False) -> dict[Slot, FileSlice]:
         """Slot of every group. Raises CorruptTableError for two ids of one bucket, or an id that is no bucket's."""
         del replacing
-        found: dict[Slot, FileSlice] = {}
+        groups: dict[Slot, FileSlice] = {}
         for item in slices:
             bucket = bucket_of_file_id(item.file_id)
             where = f"partition {item.partition!r}"
@@ -143,10 +143,10 @@ class BucketIndex(HashIndex):
                     "table's bucket index; another writer used another index, rewrite the table to change it"
                 )
             slot = Slot(item.partition, bucket=bucket)
-            if slot in found:
+            if slot in groups:
                 raise CorruptTableError(
-                    f"bucket {bucket} of {where} has two file groups, {found[slot].file_id} and {item.file_id}; "
+                    f"bucket {bucket} of {where} has two file groups, {groups[slot].file_id} and {item.file_id}; "
                     "one of two writers did not follow the bucket index, remove or merge one of them first"
                 )
-            found[slot] = item
-        return found
+            groups[slot] = item
+        return groups

@@ -92,9 +92,9 @@ class ConsistentIndex(HashIndex):
         rings = {partition: self.rings.ring(partition) for partition in partitions}
         return InTasks(replace(self, rings=FixedRings(self.rings.buckets, rings)))
 
-    def check_fits(self, ctx: TableContext, timeline: Timeline, *, told: bool) -> None:
+    def check_fits(self, ctx: TableContext, timeline: Timeline, *, from_options: bool) -> None:
         """Refuse file groups that are no node's."""
-        for item in islice(FileSystemView(ctx, timeline).latest_slices() if told else (), SAMPLED):
+        for item in islice(FileSystemView(ctx, timeline).latest_slices() if from_options else (), SAMPLED):
             ring = self.rings.ring(item.partition)
             if ring.position(item.file_id) is None:
                 raise InvalidOptionError(

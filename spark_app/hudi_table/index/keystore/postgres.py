@@ -53,15 +53,15 @@ def open_postgres(variable: str, namespace: str, secret: str = "") -> Iterator[P
         raise InvalidRequestError(
             "the index postgres needs the driver adbc-driver-postgresql: pip install 'hudi-table[postgres]' brings it"
         ) from None
-    given = secret or os.environ.get(variable)
-    if not given:
+    uri = secret or os.environ.get(variable)
+    if not uri:
         raise InvalidOptionError(
             f"the index postgres finds no connection: set the environment variable {variable} to a libpq connection string"
         )
     connection: Any = None
     try:
         try:
-            connection = dbapi.connect(_with_limits(given))
+            connection = dbapi.connect(_with_limits(uri))
             store = PostgresStore(connection, connection.cursor(), namespace)
             store.prepare()
         except dbapi.Error as error:
@@ -118,8 +118,8 @@ class PostgresStore:
         numbers = [np.empty(0, dtype=np.int64)]
         for start in range(0, len(keys), BATCH_KEYS):
             batch = keys.slice(start, BATCH_KEYS).cast(pa.binary())
-            asked = pa.ListArray.from_arrays(pa.array([0, len(batch)], pa.int32()), _fresh(batch))
-            found = self._fetched(_FOUND, asked, self._salt())
+            wanted = pa.ListArray.from_arrays(pa.array([0, len(batch)], pa.int32()), _fresh(batch))
+            found = self._fetched(_FIND, wanted, self._salt())
             rows.append(found.column("row").to_numpy() + start)
             numbers.append(found.column("slice").to_numpy())
         return np.concatenate(rows), np.concatenate(numbers)
@@ -209,7 +209,7 @@ class PostgresStore:
 # What is put into these is ours; every value is a parameter.
 _LIMIT = f"SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'"
 _ALONE = f"SELECT pg_advisory_xact_lock({_LOCK})"
-_FOUND = (
+_FIND = (
     "SELECT p.i - 1 AS row, k.slice FROM unnest($1::bytea[]) WITH ORDINALITY AS p (key, i) "  # noqa: S608
     f"JOIN hudi_index_keys k ON k.hash = {_HASH}"
 )
@@ -232,13 +232,13 @@ def _fresh(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array]) if array.offset == 0 else array.take(pa.array(np.arange(len(array))))
 
 
-def _with_limits(given: str) -> str:
+def _with_limits(uri: str) -> str:
     """The connection with limits to the waits for a server that is silent, where it sets none itself."""
     limits = {"connect_timeout": CONNECT_SECONDS_MAX, "tcp_user_timeout": SILENCE_SECONDS_MAX * 1000}
-    added = [f"{name}={value}" for name, value in limits.items() if name not in given]
-    if not given.startswith(("postgresql://", "postgres://")):
-        return " ".join([given, *added])
-    return given + ("&" if "?" in given else "?") + "&".join(added) if added else given
+    added = [f"{name}={value}" for name, value in limits.items() if name not in uri]
+    if not uri.startswith(("postgresql://", "postgres://")):
+        return " ".join([uri, *added])
+    return uri + ("&" if "?" in uri else "?") + "&".join(added) if added else uri
 
 
 def _as_hudi_error(error: Any, variable: str) -> HudiError:

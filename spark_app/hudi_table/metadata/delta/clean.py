@@ -23,8 +23,10 @@ from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 
 
-def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]) -> None:
-    """Tell the metadata table, if there is one, which files the clean has deleted (names by partition), and which partitions.
+def record_clean(
+    ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable[str]], dropped: Iterable[str]
+) -> None:
+    """Record in the metadata table, if there is one, which files the clean has deleted (names by partition), and which partitions.
 
     Called once the files are gone, before the clean completes; again, and by several, it comes to the same.
     """
@@ -43,7 +45,7 @@ def tell_clean(ctx: TableContext, clean: Instant, deleted: Mapping[str, Iterable
     inflight = clean.with_state(State.INFLIGHT)
     try:
         written = delta.write()
-        if not delta.touched:
+        if not delta.wrote_logs:
             return
         decider = Decider(
             ctx, clean.time, f"clean-{clean.time}", "", tail, right, frozenset(), delta.write_again

@@ -50,7 +50,7 @@ class Delta:
     time: str
     derive: Derive
     timeline: Timeline
-    touched: bool = False
+    wrote_logs: bool = False
     _entries: dict[tuple[MetadataPartition, bool], Sequence[Entries]] = field(default_factory=dict)
 
     def write(self) -> frozenset[str]:
@@ -72,7 +72,7 @@ class Delta:
         if logs:
             self.permit.renew_if_due()
             publish(table.ctx, self.time, [stat for _, _, stat in logs])
-        self.touched = bool(logs)
+        self.wrote_logs = bool(logs)
         for place, data, _ in logs:
             self.permit.put_file(join(METADATA_TABLE, place.path), data)
         return frozenset(
@@ -98,11 +98,11 @@ class Delta:
     def _logs(
         self, places: Places, partition: MetadataPartition, *, by_partition: bool
     ) -> list[tuple[Place, bytes, WriteStat]]:
-        asked = (partition, by_partition)
-        if asked not in self._entries:
-            self._entries[asked] = self.derive(partition, by_partition)
-        found = []
-        for entries in self._entries[asked]:
+        kind = (partition, by_partition)
+        if kind not in self._entries:
+            self._entries[kind] = self.derive(partition, by_partition)
+        logs = []
+        for entries in self._entries[kind]:
             groups, begun = places.groups(partition, entries.of)
             parts = {number: (rows, deleted) for number, rows, deleted in by_group(entries, groups)}
             nothing = (entries.rows.slice(0, 0), entries.deleted.slice(0, 0))
@@ -110,8 +110,8 @@ class Delta:
                 rows, deleted = parts.get(number, nothing)
                 place = places.of(partition, group_file_id(partition, number, entries.of), begins=number in begun)
                 data = log_bytes(rows, deleted, partition, self.time)
-                found.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
-        return found
+                logs.append((place, data, _stat(place, len(data), len(rows), len(deleted))))
+        return logs
 
 
 def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION) -> None:

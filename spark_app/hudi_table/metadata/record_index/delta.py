@@ -64,7 +64,7 @@ def locations_of(
     """
     if metadata.compacted or metadata.operation_type in _REWRITES:
         return []
-    told = [_row_locations(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
+    locations = [_row_locations(ctx, stat, time, whole=metadata.operation_type == CLUSTER) for stat in metadata.stats]
     lost = [part for stat in metadata.stats for part in _gone(ctx, stat)]
     if metadata.operation_type != CLUSTER:
         lost += _replaced(ctx, metadata, timeline)
@@ -73,7 +73,7 @@ def locations_of(
     written = sorted({stat.partition_path for stat in metadata.stats})
     view = FileSystemView(ctx, timeline)
     slices = view.latest_slices(written if by_partition else None) if doubles and shards is not None else []
-    said = _Said(ctx, metadata, timeline, shards, slices, told, lost)
+    said = _Said(ctx, metadata, timeline, shards, slices, locations, lost)
     if not by_partition:
         found = said.entries(None, doubles=doubles)
         return [found] if len(found.rows) or len(found.deleted) else []
@@ -83,7 +83,7 @@ def locations_of(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the files of a commit got (`told`, one for each write stat) and lost, to be said where keys are unique. `slices`: those of its
+    """What the files of a commit got (`locations`, one for each write stat) and lost, to be said where keys are unique. `slices`: those of its
     snapshot, in the partitions that it writes to at least, where a key may be in two file groups now."""
 
     ctx: TableContext
@@ -91,14 +91,14 @@ class _Said:
     timeline: Timeline
     shards: RecordShards | None
     slices: Sequence[FileSlice]
-    told: list[pa.Table]
+    locations: list[pa.Table]
     lost: list[Lost]
 
     def entries(self, of: str | None, *, doubles: bool) -> Entries:
         """That of a data partition, or of all of them together. `doubles`: a key may be in two file groups now."""
         pairs = [
             (stat, part)
-            for stat, part in zip(self.metadata.stats, self.told, strict=True)
+            for stat, part in zip(self.metadata.stats, self.locations, strict=True)
             if of in (None, stat.partition_path)
         ]
         lost = [(group, keys) for group, keys in self.lost if of in (None, group[0])]
@@ -111,14 +111,14 @@ class _Said:
         return Entries(rows.combine_chunks(), deleted.take(pc.sort_indices(deleted)), of)
 
     def _refuse_twice(
-        self, of_stats: list[tuple[str, str]], told: list[pa.Table], gone: pa.Array, of: str | None
+        self, of_stats: list[tuple[str, str]], locations: list[pa.Table], gone: pa.Array, of: str | None
     ) -> None:
-        """Raise UnsupportedTableError if a key that was `told` of the file group `of_stats` is in another one too, of this commit or of its
+        """Raise UnsupportedTableError if a key of `locations` of the file group `of_stats` is in another one too, of this commit or of its
         snapshot, and not `gone` there."""
         groups = list(dict.fromkeys(of_stats))
         number = {group: position for position, group in enumerate(groups)}
-        keys = pa.chunked_array([part["key"].combine_chunks() for part in told], pa.string()).combine_chunks()
-        mine = np.repeat([number[group] for group in of_stats], [len(part) for part in told]).astype(np.int64)
+        keys = pa.chunked_array([part["key"].combine_chunks() for part in locations], pa.string()).combine_chunks()
+        mine = np.repeat([number[group] for group in of_stats], [len(part) for part in locations]).astype(np.int64)
         both = pa.table({"key": keys, "group": mine}).group_by("key").aggregate([("group", "min"), ("group", "max")])
         twice = both.filter(pc.not_equal(both["group_min"], both["group_max"]))["key"].combine_chunks()
         if self.shards is not None and not len(twice):
@@ -141,8 +141,8 @@ class _Said:
 
 def _may_double(config: TableConfig, operation: str, *, by_partition: bool) -> bool:
     """Whether an operation may write a key that another file group holds, of its partition in an index that is `by_partition`."""
-    found_by_partition = bool(config.partition_by) and not (config.index is not None and config.index.type.is_global)
-    return operation in _INSERTS or (operation == _UPSERT and found_by_partition and not by_partition)
+    per_partition = bool(config.partition_by) and not (config.index is not None and config.index.type.is_global)
+    return operation in _INSERTS or (operation == _UPSERT and per_partition and not by_partition)
 
 
 def _elsewhere(

@@ -93,10 +93,10 @@ class RecordShards:
 
     @classmethod
     def _of_partitions(
-        cls, ctx: TableContext, table: MetadataTable, found: Mapping[str, FileSlice]
+        cls, ctx: TableContext, table: MetadataTable, newest: Mapping[str, FileSlice]
     ) -> RecordShards | None:
         there = [
-            name for name, item in found.items() if is_there(item.logs, table.counted, based=item.base is not None)
+            name for name, item in newest.items() if is_there(item.logs, table.counted, based=item.base is not None)
         ]
         try:
             counts = shard_counts(there, ctx.base_path)
@@ -105,7 +105,7 @@ class RecordShards:
         begins = np.cumsum([0, *counts.values()]).tolist()
         names = [group_file_id(_RECORD_INDEX, number, of) for of, count in counts.items() for number in range(count)]
         spans = {of: (begin, count) for (of, count), begin in zip(counts.items(), begins, strict=False)}
-        return cls(tuple(found[name] for name in names), table.counted, spans)
+        return cls(tuple(newest[name] for name in names), table.counted, spans)
 
     def numbers(self, keys: pa.Array, partitions: pa.DictionaryArray | None = None) -> npt.NDArray[np.int32]:
         """The shard of each key, which an index by partition has for the key's one of `partitions`: -1 if it has none for that."""

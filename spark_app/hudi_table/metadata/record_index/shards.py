@@ -22,16 +22,16 @@ def is_there(logs: Iterable[LogFile], counted: ShownInstants, *, based: bool) ->
 
 def shard_counts(file_ids: Iterable[str], base_path: str) -> dict[str, int]:
     """How many file groups each data partition has. Raises CorruptTableError if one is missing among them."""
-    found: dict[str, set[str]] = {}
+    ids_of: dict[str, set[str]] = {}
     for file_id in file_ids:
         partition = partition_of_shard(file_id)
         if partition is not None:
-            found.setdefault(partition, set()).add(file_id)
-    for partition, ids in found.items():
+            ids_of.setdefault(partition, set()).add(file_id)
+    for partition, ids in ids_of.items():
         if ids != {group_file_id(MetadataPartition.RECORD_INDEX, number, partition) for number in range(len(ids))}:
             raise CorruptTableError(
                 f"the record index of partition {partition!r} lacks file groups: there are {', '.join(sorted(ids))}; drop the metadata "
                 "table and build it again",
                 base_path=base_path,
             )
-    return {partition: len(ids) for partition, ids in found.items()}
+    return {partition: len(ids) for partition, ids in ids_of.items()}

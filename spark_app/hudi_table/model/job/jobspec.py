@@ -77,20 +77,20 @@ class JobResult:
     def within(self, max_bytes: int) -> JobResult:
         """The same result in so many bytes of JSON, 1 KiB at least: what was measured of the index goes first, which a later job measures
         again, then the details of its plan, then the end of its message, then all but the outcome, the error's class and the newest instant."""
-        found = self
-        if found._size() > max_bytes:
-            found = replace(found, index={})
-        if found._size() > max_bytes and "details" in found.plan:
-            found = replace(found, plan={**found.plan, "details": []})
-        over = found._size() - max_bytes
+        result = self
+        if result._size() > max_bytes:
+            result = replace(result, index={})
+        if result._size() > max_bytes and "details" in result.plan:
+            result = replace(result, plan={**result.plan, "details": []})
+        over = result._size() - max_bytes
         if over > 0:
             # Each character that is cut away took a byte at least.
-            found = replace(found, message=found.message[: max(0, len(found.message) - over)])
-        if found._size() > max_bytes:
-            found = replace(
-                found, message=found.message[:64], checkpoint="", plan={}, figures={}, instants=found.instants[-1:]
+            result = replace(result, message=result.message[: max(0, len(result.message) - over)])
+        if result._size() > max_bytes:
+            result = replace(
+                result, message=result.message[:64], checkpoint="", plan={}, figures={}, instants=result.instants[-1:]
             )
-        return found
+        return result
 
     def _size(self) -> int:
         return len(self.to_json().encode())

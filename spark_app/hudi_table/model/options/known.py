@@ -32,7 +32,7 @@ class Fate(StrEnum):
     ALIAS = "alias"
 
 
-_TOLD: dict[Any, Any] = {}
+_WARNED: dict[Any, Any] = {}
 """What Python has shown of these warnings; one entry for each option at most."""
 
 
@@ -57,8 +57,8 @@ class KnownOption:
 
     def takes(self, value: str) -> bool:
         """Whether a refused key may have this value."""
-        asked = value.strip().lower()
-        return asked in ("", self.default.lower()) or asked in self.values.lower().split("|")
+        text = value.strip().lower()
+        return text in ("", self.default.lower()) or text in self.values.lower().split("|")
 
 
 @cache
@@ -85,7 +85,7 @@ def default_of(key: str) -> str:
     return known_options()[key].default
 
 
-def given(options: Mapping[str, str], key: str) -> str | None:
+def explicit_option(options: Mapping[str, str], key: str) -> str | None:
     """The value of a key under its name or an alias, None if it is not given. Raises InvalidOptionError if they differ."""
     values = {name: options[name].strip() for name in _names(key) if name in options}
     if len(set(values.values())) > 1:
@@ -96,9 +96,9 @@ def given(options: Mapping[str, str], key: str) -> str | None:
 
 
 def option_text(options: Mapping[str, str], key: str) -> str:
-    """The value under its name or an alias, or its default. Raises InvalidOptionError as `given`."""
-    found = given(options, key)
-    return found or default_of(key)
+    """The value under its name or an alias, or its default. Raises InvalidOptionError as `explicit_option`."""
+    text = explicit_option(options, key)
+    return text or default_of(key)
 
 
 def boolean_option(options: Mapping[str, str], key: str) -> bool:
@@ -140,7 +140,7 @@ def check_options(options: Mapping[str, str]) -> None:
             hint = f"; did you mean {near[0]!r}?" if near else "; remove it"
             raise InvalidOptionError(f"unknown option {key!r}{hint}")
         _check(key, value)
-        given(options, aliases().get(key, key))
+        explicit_option(options, aliases().get(key, key))
 
 
 def _check(key: str, value: str) -> None:
@@ -174,4 +174,4 @@ def admit(options: Mapping[str, str]) -> None:
     for key, why in ignored_options(options):
         # By one place and one registry, so that a call which passes several gates says it once.
         text = f"option {key!r} does nothing here: {why}"
-        warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_TOLD)
+        warnings.warn_explicit(text, IgnoredOptionWarning, "hudi_table", 1, registry=_WARNED)

@@ -14,7 +14,7 @@ from hudi_table.model.options.known import (
     check_options,
     choice_option,
     default_of,
-    given,
+    explicit_option,
     option_text,
     renamed,
 )
@@ -124,28 +124,30 @@ class SortMode(StrEnum):
 def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
     """The operation that an argument or `hoodie.datasource.write.operation` names. If neither does it is upsert, as in Hudi, or insert
     where the options say what an insert does with stored keys. Raises InvalidOptionError if they differ."""
-    asked = given(options, OPERATION)
-    if not asked:
+    named = explicit_option(options, OPERATION)
+    if not named:
         unnamed = default_of(OPERATION) if duplicate_policy(options) is DuplicatePolicy.NONE else Operation.INSERT.value
         return argument or unnamed
-    if argument is not None and asked.lower() != argument:
+    if argument is not None and named.lower() != argument:
         raise InvalidOptionError(
-            f"option {OPERATION}={asked} contradicts the operation {argument!r}: leave one of the two out"
+            f"option {OPERATION}={named} contradicts the operation {argument!r}: leave one of the two out"
         )
-    return asked.lower()
+    return named.lower()
 
 
 def partitions_option(argument: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
     """The partitions that an argument or `hoodie.datasource.write.partitions.to.delete` names. Raises InvalidOptionError if they
     differ, and for a pattern."""
-    asked = tuple(name.strip() for name in (given(options, PARTITIONS_TO_DELETE) or "").split(",") if name.strip())
-    if any("*" in name for name in asked):
+    named = tuple(
+        name.strip() for name in (explicit_option(options, PARTITIONS_TO_DELETE) or "").split(",") if name.strip()
+    )
+    if any("*" in name for name in named):
         raise InvalidOptionError(f"option {PARTITIONS_TO_DELETE}: patterns are not taken; name the partitions")
-    if asked and argument and sorted(asked) != sorted(argument):
+    if named and argument and sorted(named) != sorted(argument):
         raise InvalidOptionError(
             f"option {PARTITIONS_TO_DELETE} contradicts the partitions that are given: leave one of the two out"
         )
-    return tuple(argument) or asked
+    return tuple(argument) or named
 
 
 def duplicate_policy(options: Mapping[str, str]) -> DuplicatePolicy:
@@ -159,7 +161,7 @@ def duplicate_policy(options: Mapping[str, str]) -> DuplicatePolicy:
 
 def failed_writes(options: Mapping[str, str]) -> FailedWrites | None:
     """`hoodie.clean.failed.writes.policy`, None if it is not given. Raises InvalidOptionError for an unknown one."""
-    value = given(options, FAILED_WRITES)
+    value = explicit_option(options, FAILED_WRITES)
     if value is None:
         return None
     if value.upper() not in set(FailedWrites):
@@ -182,7 +184,7 @@ class WriteOptions:
     target_file_size: int
     small_file_limit: int
     record_size: int
-    record_size_given: bool
+    has_record_size: bool
     codec: str
     compression_level: int
     row_group_rows: int
@@ -216,7 +218,11 @@ class WriteOptions:
         """Check the options and read the values. Raises InvalidOptionError."""
         check_options(options)
         read = _Reader(renamed(options))
-        indexes = {name: read.boolean(key) for key, name in METADATA_INDEXES.items() if given(options, key) is not None}
+        indexes = {
+            name: read.boolean(key)
+            for key, name in METADATA_INDEXES.items()
+            if explicit_option(options, key) is not None
+        }
         if indexes.get("record_index") and indexes.get(PARTITIONED_RECORD_INDEX):
             raise InvalidOptionError(
                 f"a record index is global or by partition: leave out {RECORD_INDEX_ENABLE} or {PARTITIONED_RECORD_INDEX_ENABLE}"
@@ -225,7 +231,7 @@ class WriteOptions:
             target_file_size=read.integer("hoodie.parquet.max.file.size", least=1),
             small_file_limit=read.integer("hoodie.parquet.small.file.limit", least=0),
             record_size=read.integer(RECORD_SIZE, least=1),
-            record_size_given=RECORD_SIZE in options,
+            has_record_size=RECORD_SIZE in options,
             codec=read.choice("hoodie.parquet.compression.codec", _CODECS, fold=_codec),
             compression_level=read.integer(COMPRESSION_LEVEL, least=1),
             row_group_rows=read.integer(ROW_GROUP_ROWS, least=1),
@@ -263,7 +269,7 @@ def shard_limits(options: Mapping[str, str], *, by_partition: bool = False) -> S
     kind = PARTITIONED_RECORD_INDEX_ENABLE if by_partition else RECORD_INDEX_ENABLE
     least, most = (f"{kind.removesuffix('enable')}{limit}.filegroup.count" for limit in ("min", "max"))
     for key in (least, most):
-        given(options, key)
+        explicit_option(options, key)
     read = _Reader(renamed(options))
     return ShardLimits(
         least=read.integer(least, least=1),

@@ -92,9 +92,9 @@ class IndexType(StrEnum):
     @classmethod
     def named(cls, name: str, engine: str = "SIMPLE") -> IndexType:
         """The type of Hudi's names, in any case. Raises KeyError for one that is not known."""
-        asked = _LATER_NAMES.get(name.upper(), name.upper())
+        hudi_name = _LATER_NAMES.get(name.upper(), name.upper())
         for kind in cls:
-            if (kind.hudi_name, kind.engine or engine.upper()) == (asked, engine.upper()):
+            if (kind.hudi_name, kind.engine or engine.upper()) == (hudi_name, engine.upper()):
                 return kind
         raise KeyError(name)
 

@@ -79,8 +79,8 @@ def index_properties(index: IndexSpec | None) -> dict[str, str]:
 
 def index_settings(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """(name, value) of every setting of a custom index among options or properties, sorted."""
-    given = (key for key in options if key.startswith(INDEX_SETTINGS))
-    return tuple(sorted((key.removeprefix(INDEX_SETTINGS), options[key]) for key in given))
+    keys = (key for key in options if key.startswith(INDEX_SETTINGS))
+    return tuple(sorted((key.removeprefix(INDEX_SETTINGS), options[key]) for key in keys))
 
 
 def keys_move(config: TableConfig) -> bool:

@@ -43,8 +43,8 @@ def render_rules(rules: Rules) -> str:
 
 def checked(rules: Iterable[tuple[str, int]]) -> Rules:
     """The rules, if each can be used and written. Raises ValueError that names the first that cannot."""
-    found = tuple(rules)
-    for expression, number in found:
+    pairs = tuple(rules)
+    for expression, number in pairs:
         if number < 1:
             raise ValueError(f"partitions {expression!r} have {number} buckets; give at least 1")
         if not expression or ";" in expression:
@@ -53,7 +53,7 @@ def checked(rules: Iterable[tuple[str, int]]) -> Rules:
             _compiled(expression)
         except re.error as error:
             raise ValueError(f"the expression {expression!r} is no regular expression: {error}") from error
-    return found
+    return pairs
 
 
 @lru_cache(maxsize=1024)

@@ -291,15 +291,15 @@ def partition_fields(properties: Mapping[str, str], generator: str) -> tuple[Par
 
 
 def _timestamp_field(properties: Mapping[str, str], name: str) -> PartitionField:
-    given, unit = _timed(properties, "timestamp.type"), _timed(properties, "timestamp.scalar.time.unit") or ""
-    if given == "SCALAR" and unit.lower() == "microseconds":
-        given, unit = "EPOCHMICROSECONDS", ""
+    kind, unit = _timed(properties, "timestamp.type"), _timed(properties, "timestamp.scalar.time.unit") or ""
+    if kind == "SCALAR" and unit.lower() == "microseconds":
+        kind, unit = "EPOCHMICROSECONDS", ""
     zone = _timed(properties, "timezone")
     return PartitionField(
         name,
         PartitionType.TIMESTAMP,
         format=_timed(properties, "output.dateformat"),
-        input=given,
+        input=kind,
         input_format=_timed(properties, "input.dateformat"),
         timezone=zone or _timed(properties, "output.timezone") or "",
         unit=unit,
@@ -312,17 +312,19 @@ def with_timebased(config: TableConfig, options: Mapping[str, str]) -> TableConf
 
     Tables that Hudi 0.15.0 wrote do not tell what their timestamps count. Raises InvalidOptionError for a contradiction.
     """
-    given = {key: value for key, value in options.items() if key.startswith((_TIMEBASED, _LEGACY_TIMEBASED)) and value}
-    if not given or not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
+    settings = {
+        key: value for key, value in options.items() if key.startswith((_TIMEBASED, _LEGACY_TIMEBASED)) and value
+    }
+    if not settings or not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
         return config
-    asked = _timestamp_field(given, "")
-    return replace(config, partition_by=tuple(_filled(item, asked) for item in config.partition_by))
+    field_of_options = _timestamp_field(settings, "")
+    return replace(config, partition_by=tuple(_filled(item, field_of_options) for item in config.partition_by))
 
 
-def _filled(item: PartitionField, asked: PartitionField) -> PartitionField:
+def _filled(item: PartitionField, of_options: PartitionField) -> PartitionField:
     if item.type is not PartitionType.TIMESTAMP:
         return item
-    values = {name: (getattr(item, name), getattr(asked, name)) for name in _TIMESTAMP_SETTINGS}
+    values = {name: (getattr(item, name), getattr(of_options, name)) for name in _TIMESTAMP_SETTINGS}
     for name, (stored, wanted) in values.items():
         if stored and wanted and stored != wanted:
             raise InvalidOptionError(

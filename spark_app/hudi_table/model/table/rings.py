@@ -123,7 +123,7 @@ class Ring:
         try:
             document = parse_json(data)
             nodes = sorted(map(Node.of, document["nodes"]), key=lambda node: node.value)
-            found = cls(
+            ring = cls(
                 document["partitionPath"],
                 tuple(nodes),
                 int(document["numBuckets"]),
@@ -135,7 +135,7 @@ class Ring:
         values = [node.value for node in nodes]
         if not nodes or len(set(values)) < len(values):
             raise ValueError("its nodes are none, or share a value")
-        return found
+        return ring
 
 
 def nodes_text(nodes: Iterable[Node]) -> str:

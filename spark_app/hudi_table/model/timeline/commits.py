@@ -144,11 +144,11 @@ class CommitMetadata:
 
 def _stat(partition: str, raw: dict[str, Any]) -> WriteStat:
     known = {name: raw.pop(key, None) for name, key in _STAT_KEYS.items()}
-    given = {name: value for name, value in known.items() if value is not None}
-    for name, value in given.items():
+    values = {name: value for name, value in known.items() if value is not None}
+    for name, value in values.items():
         if not isinstance(value, str if name in _TEXTS else int) or isinstance(value, bool):
             raise ValueError(f"{_STAT_KEYS[name]} of a write stat is {value!r}")
-    given.setdefault("file_id", "")
-    given.setdefault("path", "")
-    given["partition_path"] = known["partition_path"] if known["partition_path"] is not None else partition
-    return WriteStat(**given, extra=raw)
+    values.setdefault("file_id", "")
+    values.setdefault("path", "")
+    values["partition_path"] = known["partition_path"] if known["partition_path"] is not None else partition
+    return WriteStat(**values, extra=raw)

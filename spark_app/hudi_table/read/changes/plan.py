@@ -28,7 +28,7 @@ from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView, LogFile, groups_of
 from hudi_table.table.view.listing import list_data_files
@@ -77,7 +77,7 @@ class _GoneError(Exception):
     """A file that tells a change has been cleaned away."""
 
 
-@looks_again
+@relists
 def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan:
     """Load the timeline, list the table once, and choose the files.
 
@@ -207,7 +207,7 @@ class _Planner:
     def _written(self, time: str, stats: list[WriteStat], before: FileSlice | None, after: FileSlice | None) -> Step:
         cdc = tuple(path for stat in stats for path in stat.cdc_files)
         lost = next((stat.path for stat in stats if stat.path not in self.paths), None)
-        if cdc and self._tells(time) and self.paths.issuperset(cdc) and not (lost and self._needs_after):
+        if cdc and self._holds_images(time) and self.paths.issuperset(cdc) and not (lost and self._needs_after):
             return Step(time, before, after, cdc=cdc)
         if lost or after is None:
             raise _GoneError(f"{lost or stats[0].path} was cleaned")
@@ -233,7 +233,7 @@ class _Planner:
                     raise _GoneError(f"{stat.path} was cleaned")
                 groups.discard(group)
 
-    def _tells(self, time: str) -> bool:
+    def _holds_images(self, time: str) -> bool:
         """Whether change data logs of the table's mode hold what is asked for, under the names of today."""
         mode, wanted = self.ctx.config.cdc, self.images
         history = self.plan.history

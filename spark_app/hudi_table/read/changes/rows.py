@@ -64,7 +64,7 @@ class _Reader:
         self.ctx, self.plan, self.step = ctx, plan, step
 
     def rows(
-        self, found: FileSlice, upto: str, bound: Bound | None = None, columns: tuple[str, ...] | None = None
+        self, item: FileSlice, upto: str, bound: Bound | None = None, columns: tuple[str, ...] | None = None
     ) -> Iterator[pa.Table]:
         """Rows of a slice as of an instant, with the columns of the slice plan or some of them."""
         plan = self.plan.slice_plan
@@ -75,7 +75,7 @@ class _Reader:
             schema=schema,
             reads=pa.schema([*schema, *extra]),
             bound=bound,
-            slices=(found,),
+            slices=(item,),
             visible=replace(self.plan.visible, latest=upto),
         )
         for batch in stream(self.ctx, one):

@@ -55,8 +55,8 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
             raise
 
         def read(plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
-            asked = narrowed if plan is first else narrow(self._context, plan, names, more)
-            return stream(self._context, asked)
+            narrow_plan = narrowed if plan is first else narrow(self._context, plan, names, more)
+            return stream(self._context, narrow_plan)
 
         return HudiScanner(pa.RecordBatchReader.from_batches(narrowed.schema, self._batches(read)))
 

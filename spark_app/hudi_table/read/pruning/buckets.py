@@ -181,7 +181,7 @@ def value_texts(values: Values | None, kind: pa.DataType) -> list[str] | None:
     """The texts of values of a key column of this type in a record key; None if there are too many, any may be, or one is uncertain."""
     if values is None or len(values) > MAX_KEYS:
         return None
-    found: list[str] = []
+    texts: list[str] = []
     for value in values:
         if not any(is_a(kind) and is_a(value.type) for is_a in _FAMILIES) or not value.is_valid:
             return None
@@ -191,5 +191,5 @@ def value_texts(values: Values | None, kind: pa.DataType) -> list[str] | None:
         if pt.is_date32(kind) and len(text) != _DATE_LENGTH:
             # Java writes years of five digits with a sign.
             return None
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts

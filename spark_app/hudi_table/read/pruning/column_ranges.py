@@ -86,11 +86,11 @@ def may_match(part: Part, columns: Mapping[str, Ranges], files: int) -> Flags:
         found: Flags = np.logical_and.reduce(each) if both else np.logical_or.reduce(each)
         return found
     try:
-        told = _test(part, columns)
+        flags = _test(part, columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError):
         # Values that do not compare with the column's: Arrow says so again when rows are read.
-        told = None
-    return np.ones(files, bool) if told is None else told
+        flags = None
+    return np.ones(files, bool) if flags is None else flags
 
 
 def _test(call: Call, columns: Mapping[str, Ranges]) -> Flags | None:
@@ -105,9 +105,11 @@ def _test(call: Call, columns: Mapping[str, Ranges]) -> Flags | None:
     if call.function == "is_in" and isinstance(call.options, pa.StructScalar):
         return _membership(call.options["value_set"].values, ranges)
     if call.function in ("starts_with", "match_like") and isinstance(call.options, pa.StructScalar):
-        asked = call.options.as_py()
-        start = asked["pattern"] if call.function == "starts_with" else _literal_start(asked["pattern"])
-        return None if asked["ignore_case"] else _prefixed(start, ranges)
+        pattern_options = call.options.as_py()
+        start = (
+            pattern_options["pattern"] if call.function == "starts_with" else _literal_start(pattern_options["pattern"])
+        )
+        return None if pattern_options["ignore_case"] else _prefixed(start, ranges)
     return None
 
 
@@ -127,12 +129,12 @@ def _comparison(call: Call, ranges: Ranges) -> Flags | None:
 
 
 def _membership(values: pa.Array, ranges: Ranges) -> Flags | None:
-    given = values.drop_null()
+    present = values.drop_null()
     found: Flags = ranges.any_null() if values.null_count else np.zeros(len(ranges.low), bool)
-    if len(given) > _MEMBERS_EACH:
-        ends = pc.min_max(given)
+    if len(present) > _MEMBERS_EACH:
+        ends = pc.min_max(present)
         return found | ranges.may_be(ends["min"], ends["max"])
-    for value in given:
+    for value in present:
         found = found | ranges.may_be(value, value)
     return found
 

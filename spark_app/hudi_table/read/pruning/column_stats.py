@@ -18,7 +18,7 @@ from hudi_table.codec.bounds import values_of
 from hudi_table.codec.metadata.column_stats import has_stats
 from hudi_table.codec.metadata.keys import column_stats_keys
 from hudi_table.metadata.reading import read_entries
-from hudi_table.metadata.table import UNTOLD, MetadataTable, read_partitions
+from hudi_table.metadata.table import UNREADABLE, MetadataTable, read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.read.filter.expression_tree import tree
 from hudi_table.read.filter.predicates import Bound
@@ -40,18 +40,18 @@ def with_matching_files(
 ) -> tuple[FileSlice, ...]:
     """The slices that may hold rows for the filter, in their order. `schema` has the filter's columns; `timeline` is the table's, if
     it is at hand. No column of the table was ever renamed. Raises what the storage raises."""
-    plain = [found for found in slices if found.base is not None and not found.logs]
+    plain = [item for item in slices if item.base is not None and not item.logs]
     names = [] if bound is None else [name for name in bound.columns if _compares(schema, name)]
     if bound is None or not names or not plain or _STATS not in read_partitions(ctx).ready:
         return tuple(slices)
     try:
         table = MetadataTable.load(ctx, timeline or load_timeline(ctx))
         known = {} if table is None else _ranges(table, plain, {name: schema.field(name).type for name in names})
-    except UNTOLD:
+    except UNREADABLE:
         return tuple(slices)
     kept = may_match(tree(bound.expression), known, len(plain))
-    skipped = {id(found) for found, may in zip(plain, kept.tolist(), strict=True) if not may}
-    return tuple(found for found in slices if id(found) not in skipped)
+    skipped = {id(item) for item, may in zip(plain, kept.tolist(), strict=True) if not may}
+    return tuple(item for item in slices if id(item) not in skipped)
 
 
 def _compares(schema: pa.Schema, name: str) -> bool:

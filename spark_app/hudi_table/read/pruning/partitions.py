@@ -167,8 +167,8 @@ def _equal_guarantee(column: pc.Expression, text: str, kind: pa.DataType) -> pc.
 
 def _moment_guarantee(item: PartitionField, text: str, kind: pa.DataType) -> pc.Expression:
     """The interval of a formatted moment in UTC, in the raw unit of the column. Null lies at the epoch."""
-    given = (item.input or "").upper()
-    scale = _MILLIS.get(_INPUT_UNITS.get(given) or (item.unit.lower() if given == "SCALAR" else ""))
+    input_type = (item.input or "").upper()
+    scale = _MILLIS.get(_INPUT_UNITS.get(input_type) or (item.unit.lower() if input_type == "SCALAR" else ""))
     interval = _interval(item.format or "", text)
     if scale is None or interval is None or item.timezone not in ("UTC", "GMT"):
         return anything()

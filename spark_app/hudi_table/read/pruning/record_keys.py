@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hudi_table.errors import UnavailableError
 from hudi_table.metadata.record_index.lookup import Located, RecordShards
-from hudi_table.metadata.table import UNTOLD
+from hudi_table.metadata.table import UNREADABLE
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.options.write_options import CUSTOM_KEYS
 from hudi_table.model.table.config import TableConfig
@@ -53,7 +53,7 @@ def with_record_keys(
     try:
         shards = RecordShards.load(ctx, timeline)
         found = None if shards is None else _find(ctx, shards, keys, left)
-    except (*UNTOLD, UnavailableError):
+    except (*UNREADABLE, UnavailableError):
         return tuple(left)
     codes = None if found is None else found.among(everything)
     if codes is None or codes.null_count or load_timeline(ctx).commits != timeline.commits:
@@ -72,8 +72,8 @@ def _find(ctx: TableContext, shards: RecordShards, keys: pa.Array, left: Sequenc
     every = pa.array(np.tile(np.arange(len(keys)), len(partitions)))
     homes = pa.array(np.repeat(np.arange(len(partitions), dtype=np.int32), len(keys)))
     paths = pa.DictionaryArray.from_arrays(homes, pa.array(partitions, pa.string()))
-    asked = keys.take(every)
-    return None if (shards.numbers(asked, paths) < 0).any() else shards.find(ctx.storage, asked, paths)
+    repeated = keys.take(every)
+    return None if (shards.numbers(repeated, paths) < 0).any() else shards.find(ctx.storage, repeated, paths)
 
 
 def possible_record_keys(bound: Bound | None, config: TableConfig, schema: pa.Schema) -> pa.Array | None:

@@ -40,7 +40,7 @@ from hudi_table.table.timeline.archived import archive_files, archive_path, file
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 
@@ -59,7 +59,7 @@ class _Done:
     bytes_written: int = 0
 
 
-@looks_again
+@relists
 @logged("archiving")
 def archive(
     ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False
@@ -93,7 +93,7 @@ def archive(
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
 
-@looks_again
+@relists
 def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
     """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is due."""
     refuse_unsupported(ctx.config)
@@ -174,17 +174,17 @@ def archive_files_of(
     waiting: list[Entry] = []
     for first in range(0, len(instants), BODIES_AHEAD):
         some = instants[first : first + BODIES_AHEAD]
-        found = [state for instant in some for state in states[instant.time, instant.grouped_action]]
+        some_states = [state for instant in some for state in states[instant.time, instant.grouped_action]]
         bodies = dict(
             LocalEngine(BODIES_AHEAD).map(
-                lambda name: (name, _held(ctx, timeline_path(name))), [i.file_name for i in found]
+                lambda name: (name, _held(ctx, timeline_path(name))), [i.file_name for i in some_states]
             )
         )
         if None in bodies.values():
             # Another archiver deleted them: what it has not finished is found by the next run.
             break
         known = {name: data for name, data in bodies.items() if data is not None}
-        waiting += [entry_of(ctx, timeline, state, known.__getitem__) for state in found]
+        waiting += [entry_of(ctx, timeline, state, known.__getitem__) for state in some_states]
         taken += some
         while len(waiting) >= batch:
             blocks.append(encode_entries(waiting[:batch]))

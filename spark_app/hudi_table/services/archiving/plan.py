@@ -108,7 +108,7 @@ def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start
     """Completed cleans and rollbacks before the timeline's new start, and of too many the oldest; never the newest clean, from which
     the next one goes on."""
     least, most = limits
-    found = []
+    leaving = []
     for action in _COUNTED:
         done = [i for i in timeline.completed if i.action is action]
         many = len(done) - least if len(done) > most else 0
@@ -118,8 +118,8 @@ def _others(timeline: Timeline, limits: tuple[int, int], present: Present, start
             if present.needs(instant) or not _old(timeline, instant, present):
                 break
             if number < many or (start and comparable_time(instant.time) < comparable_time(start)):
-                found.append(instant)
-    return found
+                leaving.append(instant)
+    return leaving
 
 
 def _old(timeline: Timeline, instant: Instant, present: Present) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import boolean_option, check_options, given, whole_option
+from hudi_table.model.options.known import boolean_option, check_options, explicit_option, whole_option
 from hudi_table.model.timeline.instants import Instant, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
 
@@ -60,7 +60,7 @@ class ArchivePolicy:
                 "the cleaner retains must stay on the timeline; raise the first or lower the second"
             )
         trigger = Trigger.parse(options)
-        by_hours = (given(options, CLEANER_POLICY) or "").upper() == _BY_HOURS
+        by_hours = (explicit_option(options, CLEANER_POLICY) or "").upper() == _BY_HOURS
         return cls(
             least=least,
             most=most,

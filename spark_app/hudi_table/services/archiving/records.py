@@ -52,44 +52,44 @@ Bodies = Callable[[str], bytes]
 """Bytes of a timeline file by its name."""
 
 
-def entry_of(ctx: TableContext, timeline: Timeline, found: Instant, bodies: Bodies) -> Entry:
+def entry_of(ctx: TableContext, timeline: Timeline, instant: Instant, bodies: Bodies) -> Entry:
     """The entry of one state of an instant. Raises CorruptTableError that names the file."""
     try:
-        payload = _payload(timeline, found, bodies)
+        payload = _payload(timeline, instant, bodies)
     except HudiError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise CorruptTableError(
-            f"{found.file_name} cannot be archived: {error}", base_path=ctx.base_path, path=found.file_name
+            f"{instant.file_name} cannot be archived: {error}", base_path=ctx.base_path, path=instant.file_name
         ) from error
-    changed = timeline.files[found.file_name]
+    changed = timeline.files[instant.file_name]
     return {
-        "commitTime": found.time,
-        "actionType": found.action.value,
-        "actionState": found.state.name,
+        "commitTime": instant.time,
+        "actionType": instant.action.value,
+        "actionState": instant.state.name,
         "version": None,
         "stateTransitionTime": format_instant_time(local_time(ctx, changed)),
         **payload,
     }
 
 
-def _payload(timeline: Timeline, found: Instant, bodies: Bodies) -> dict[str, Any]:
-    if found.action in _WRITES:
-        return {"hoodieCommitMetadata": _commit(bodies(found.file_name))}
-    if found.action is Action.REPLACE_COMMIT:
-        return _replace(found, bodies(found.file_name))
-    names = _REPORTS if found.completed else _PLANS
-    source = found if found.completed else found.with_state(State.REQUESTED)
-    if found.action not in names or source.file_name not in timeline.files:
+def _payload(timeline: Timeline, instant: Instant, bodies: Bodies) -> dict[str, Any]:
+    if instant.action in _WRITES:
+        return {"hoodieCommitMetadata": _commit(bodies(instant.file_name))}
+    if instant.action is Action.REPLACE_COMMIT:
+        return _replace(instant, bodies(instant.file_name))
+    names = _REPORTS if instant.completed else _PLANS
+    source = instant if instant.completed else instant.with_state(State.REQUESTED)
+    if instant.action not in names or source.file_name not in timeline.files:
         return {}
-    return _record(names[found.action], bodies(source.file_name))
+    return _record(names[instant.action], bodies(source.file_name))
 
 
-def _replace(found: Instant, data: bytes) -> dict[str, Any]:
-    if found.completed:
+def _replace(instant: Instant, data: bytes) -> dict[str, Any]:
+    if instant.completed:
         replaced = parse_json(data).get("partitionToReplaceFileIds") or {} if data.strip() else {}
         return {"hoodieReplaceCommitMetadata": _commit(data) | {"partitionToReplaceFileIds": replaced}}
-    if found.state is State.REQUESTED:
+    if instant.state is State.REQUESTED:
         return _record("hoodieRequestedReplaceMetadata", data)
     return {"HoodieInflightReplaceMetadata": _commit(data)} if data.strip() else {}
 

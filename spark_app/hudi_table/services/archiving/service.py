@@ -22,9 +22,9 @@ class ArchivingService(Unplanned):
 
     def __call__(self, options: Mapping[str, str] | None = None, *, force: bool = False, plan: str = "") -> Self:
         """The service with these options. `force`: whatever may leave, due or not; `plan`: digest of a dry run, which must still hold."""
-        return self.asked(ServiceRequest(options or {}, force, plan))
+        return self.with_request(ServiceRequest(options or {}, force, plan))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """See `archiving.execute.preview`."""
         return preview(self.ctx, self.request.options, force=self.request.force)
 

@@ -21,7 +21,7 @@ from hudi_table.errors import (
     ObjectNotFoundError,
     UnavailableError,
 )
-from hudi_table.metadata.delta.clean import tell_clean
+from hudi_table.metadata.delta.clean import record_clean
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
@@ -38,7 +38,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record, record_body
 from hudi_table.table.view.file_system_view import replaced_at
@@ -57,7 +57,7 @@ def pending_instants(timeline: Timeline) -> list[str]:
     return [found.time for found in timeline.pending if found.action is Action.CLEAN]
 
 
-@looks_again
+@relists
 @logged("cleaning")
 def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     """Execute the plan of `instant`, or find it executed. Running it again, or by two at once, is safe.
@@ -87,7 +87,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     deleted = [file for file in wanted if file not in failed]
     full = {p for p, _ in failed}
     dropped = [p for p in plan.partitions if p not in full and _drop_partition(ctx, p)]
-    tell_clean(ctx, clean, _per_partition(deleted), dropped)
+    record_clean(ctx, clean, _per_partition(deleted), dropped)
     millis = int((ctx.clock.boot_seconds() - began) * 1000)
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
@@ -124,8 +124,8 @@ def _needed(
     return needed & {(p, name) for p, names in plan.files.items() for name in names}
 
 
-def _is_newest(group: StoredGroup, found: StoredSlice) -> bool:
-    return not group.replaced and found == group.slices[0]
+def _is_newest(group: StoredGroup, item: StoredSlice) -> bool:
+    return not group.replaced and item == group.slices[0]
 
 
 def _drop_partition(ctx: TableContext, partition: str) -> bool:

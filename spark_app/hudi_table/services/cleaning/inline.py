@@ -18,10 +18,10 @@ from hudi_table.table.timeline.context import TableContext
 
 def cleans_itself(options: Mapping[str, str]) -> bool:
     """Whether the options ask for it; what they retain is checked, too. Raises InvalidOptionError."""
-    asked = boolean_option(options, AUTOMATIC)
-    if asked:
+    is_on = boolean_option(options, AUTOMATIC)
+    if is_on:
         CleanOptions.parse(options)
-    return asked
+    return is_on
 
 
 def clean_inline(ctx: TableContext, committed: str, options: Mapping[str, str], engine: Engine) -> None:

@@ -70,7 +70,7 @@ def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) 
         if why is None or (parsed.by_commits and retain is None):
             return None
         rule = rule_of(ctx, view.timeline, retain.time if retain else "", parsed.versions)
-        chosen = _touched(ctx, view.timeline, last, rule.retain) if parsed.incremental and retain else None
+        chosen = _changed_partitions(ctx, view.timeline, last, rule.retain) if parsed.incremental and retain else None
         swept = _sweep(ctx, view.timeline, rule, files_in(ctx, chosen))
         newest = view.timeline.last_commit
         extra = {SAVEPOINTS: ",".join(sorted(set(rule.savepoints.values())))} if rule.savepoints else {}
@@ -81,7 +81,7 @@ def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) 
         plan = CleanPlan(
             parsed.policy, swept.names, retain, newest.time if newest else "", swept.empty, extra
         )  # fmt: skip
-        return Draft(plan.to_avro(ctx.base_path), _TOUCHES, swept.said(why)) if swept.deleted else None
+        return Draft(plan.to_avro(ctx.base_path), _CONFLICT_KEYS, swept.said(why)) if swept.deleted else None
 
     return choose
 
@@ -107,12 +107,12 @@ def approved_clean(ctx: TableContext, data: bytes) -> Choose:
                     "was made; make a new plan and approve that",
                     base_path=ctx.base_path,
                 )
-        return Draft(data, _TOUCHES, swept.only(planned).said("approved"))
+        return Draft(data, _CONFLICT_KEYS, swept.only(planned).said("approved"))
 
     return choose
 
 
-_TOUCHES = frozenset({CLEANING})
+_CONFLICT_KEYS = frozenset({CLEANING})
 
 
 def rule_of(ctx: TableContext, timeline: Timeline, retain: str, versions: int) -> Rule:
@@ -230,21 +230,23 @@ def _due(timeline: Timeline, options: CleanOptions, last: CleanRecord | None) ->
     return f"{commits} commits since {last.last_commit if last else 'the first'}, {options}"
 
 
-def _touched(ctx: TableContext, timeline: Timeline, last: CleanRecord | None, retain: str) -> set[str] | None:
+def _changed_partitions(
+    ctx: TableContext, timeline: Timeline, last: CleanRecord | None, retain: str
+) -> set[str] | None:
     """The partitions in which something can have become outdated since the last clean; None: all of them."""
     commits = timeline.commits
     if last is None or not last.retains or comparable_time(last.retains) < comparable_time(commits[0].time):
         return None
     seen = {time for time in last.extra.get(SAVEPOINTS, "").split(",") if time}
     held = last.extra.get(_HELD)
-    if held is None and seen - {found.instant for found in savepoints(ctx, timeline)}:
+    if held is None and seen - {item.instant for item in savepoints(ctx, timeline)}:
         # A clean of Hudi does not say where the savepoint held files back.
         return None
-    found = set(parse_json(held)) if held else set()
-    found |= {partition for partition, names in last.failed.items() if names}
+    partitions = set(parse_json(held)) if held else set()
+    partitions |= {partition for partition, names in last.failed.items() if names}
     low, high = comparable_time(last.retains), comparable_time(retain)
     for instant in commits:
         if low <= comparable_time(instant.time) < high:
             metadata = commit_metadata(ctx, instant)
-            found |= {stat.partition_path for stat in metadata.stats} | set(metadata.replaced or ())
-    return found
+            partitions |= {stat.partition_path for stat in metadata.stats} | set(metadata.replaced or ())
+    return partitions

@@ -125,19 +125,19 @@ class Rule:
         rest = [found for found in group.slices if found.instant not in planned]
         return rest[self.versions - (1 if (group.partition, group.file_id) in self.plans else 0) :]
 
-    def needed(self, group: StoredGroup, found: StoredSlice) -> str | None:
+    def needed(self, group: StoredGroup, item: StoredSlice) -> str | None:
         """What else needs a slice, in words; None if nothing does."""
-        savepoint = next((self.savepoints[name] for name in found.names if name in self.savepoints), None)
+        savepoint = next((self.savepoints[name] for name in item.names if name in self.savepoints), None)
         if savepoint is not None:
             return f"savepoint {savepoint}"
-        return f"the pending plan {self.plans[group.key]}" if self._planned(group, found) else None
+        return f"the pending plan {self.plans[group.key]}" if self._planned(group, item) else None
 
-    def _planned(self, group: StoredGroup, found: StoredSlice) -> bool:
+    def _planned(self, group: StoredGroup, item: StoredSlice) -> bool:
         plan = self.plans.get(group.key)
         if plan is None:
             return False
         older = (other.instant for other in group.slices if comparable_time(other.instant) < comparable_time(plan))
-        return comparable_time(found.instant) >= comparable_time(next(older, ""))
+        return comparable_time(item.instant) >= comparable_time(next(older, ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,18 +52,18 @@ def stored_groups(
     files: Iterable[ObjectInfo], timeline: Timeline, replaced: Mapping[tuple[str, str], str]
 ) -> list[StoredGroup]:
     """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it."""
-    found: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
+    slices_of: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
     for info in files:
         partition, _, name = info.path.rpartition("/")
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
-            found.setdefault((partition, base.file_id), {}).setdefault(base.instant, []).append(info)
+            slices_of.setdefault((partition, base.file_id), {}).setdefault(base.instant, []).append(info)
         elif log is not None:
-            found.setdefault((partition, log.file_id), {}).setdefault(log.base_instant, []).append(info)
+            slices_of.setdefault((partition, log.file_id), {}).setdefault(log.base_instant, []).append(info)
     start = comparable_time(timeline.start) if timeline.start else ""
     known = {i.time for i in timeline.commits} | {i.time for i in timeline.pending if i.action is Action.COMPACTION}
     groups = []
-    for (partition, file_id), slices in sorted(found.items()):
+    for (partition, file_id), slices in sorted(slices_of.items()):
         committed = [
             StoredSlice(instant, tuple(slices[instant]))
             for instant in sorted(slices, key=comparable_time, reverse=True)

@@ -28,7 +28,7 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.operations import CommitResult, WriteRequest, write
 
@@ -110,7 +110,7 @@ def drop_expired(ctx: TableContext, options: Mapping[str, str], engine: Engine) 
     def expired(view: FileSystemView) -> list[str]:
         return expired_partitions(view, parsed, local_now(ctx))
 
-    found = looking(ctx, lambda: expired(FileSystemView(ctx, load_timeline(ctx))))
+    found = with_relists(ctx, lambda: expired(FileSystemView(ctx, load_timeline(ctx))))
     if not found:
         return None
     others = {key: value for key, value in renamed(options).items() if key not in (OPERATION, PARTITIONS_TO_DELETE)}
@@ -131,17 +131,17 @@ def drop_expired_inline(ctx: TableContext, committed: str, options: Mapping[str,
 
 def _last_writes(view: FileSystemView) -> dict[str, str]:
     """When each partition was last written to."""
-    found: dict[str, str] = {}
+    last_writes: dict[str, str] = {}
 
     def wrote(partition: str, instant: str) -> None:
-        found[partition] = max(found.get(partition, ""), comparable_time(instant))
+        last_writes[partition] = max(last_writes.get(partition, ""), comparable_time(instant))
 
     for item in view.latest_slices():
         wrote(item.partition, item.instant)
     for instant in view.timeline.commits:
         for stat in commit_metadata(view.ctx, instant).stats:
             wrote(stat.partition_path, instant.time)
-    return found
+    return last_writes
 
 
 def _created(ctx: TableContext, partition: str) -> str:
@@ -162,27 +162,27 @@ class PartitionTtlService(Unplanned):
 
     def __call__(self, options: Mapping[str, str], *, plan: str = "") -> Self:
         """The service with these options. `plan`: digest of a dry run, which must still hold."""
-        return self.asked(ServiceRequest(options, plan=plan))
+        return self.with_request(ServiceRequest(options, plan=plan))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """What would be dropped now."""
         ctx, options = self.ctx, TtlOptions.parse(self.request.options)
 
         def expired() -> tuple[list[str], list[FileSlice]]:
             view = FileSystemView(ctx, load_timeline(ctx))
-            found = expired_partitions(view, options, local_now(ctx))
-            return found, view.latest_slices(found)
+            names = expired_partitions(view, options, local_now(ctx))
+            return names, view.latest_slices(names)
 
-        found, slices = looking(ctx, expired)
-        if not found:
+        names, slices = with_relists(ctx, expired)
+        if not names:
             return None
         return ServicePlan(
             ServiceType.PARTITION_TTL,
-            f"{len(found)} partitions older than {options.days} days",
+            f"{len(names)} partitions older than {options.days} days",
             file_groups=len(slices),
             files_before=sum((item.base is not None) + len(item.logs) for item in slices),
             bytes_freed=sum(item.size for item in slices),
-            details=tuple(found[:DETAILS_MAX]),
+            details=tuple(names[:DETAILS_MAX]),
         )
 
     def work(self, engine: Engine) -> ServiceResult | None:

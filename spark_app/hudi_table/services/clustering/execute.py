@@ -45,7 +45,7 @@ from hudi_table.table.rows.row_order import RowOrder
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, planned_clustering
 from hudi_table.write.checks.request import refuse_unsupported
@@ -58,7 +58,7 @@ _THREAD_BYTES = 2 * WRITER_BYTES
 """What one that writes takes: a row group as it is gathered, sorted and encoded."""
 
 
-@looks_again
+@relists
 @logged("clustering")
 def run_clustering(
     ctx: TableContext,

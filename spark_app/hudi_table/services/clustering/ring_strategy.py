@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError
-from hudi_table.model.options.known import given, option_text, whole_option
+from hudi_table.model.options.known import explicit_option, option_text, whole_option
 from hudi_table.model.options.values import number
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.table.config import IndexSpec
@@ -94,12 +94,12 @@ class RingStrategy:
         by_partition: dict[str, list[FileSlice]] = {}
         for item in slices:
             by_partition.setdefault(item.partition, []).append(item)
-        found: list[RingGroup] = []
+        groups: list[RingGroup] = []
         for partition in self.partitions.of(partitions, hour):
             items = by_partition.get(partition)
             if items:
-                found += self._of_ring(ring_of(partition), items)
-        return found
+                groups += self._of_ring(ring_of(partition), items)
+        return groups
 
     def _of_ring(self, ring: Ring, slices: Sequence[FileSlice]) -> list[RingGroup]:
         at: dict[int, FileSlice] = {}
@@ -107,21 +107,21 @@ class RingStrategy:
             position = ring.position(item.file_id)
             if position is not None:
                 at[position] = item
-        found: list[RingGroup] = []
+        groups: list[RingGroup] = []
         for position in sorted(at):
             item = at[position]
-            if item.size <= self.split_size or len(ring.nodes) + len(found) >= self.nodes_max:
+            if item.size <= self.split_size or len(ring.nodes) + len(groups) >= self.nodes_max:
                 continue
             nodes = ring.split(position, (_prefix(ring, (item,), "low"), _prefix(ring, (item,), "high")))
             if nodes is not None:
-                found.append(RingGroup((item,), ring, nodes))
-        for group in found:
+                groups.append(RingGroup((item,), ring, nodes))
+        for group in groups:
             del at[ring.position(group.slices[0].file_id) or 0]
-        return found + self._merges(ring, at, len(ring.nodes) + len(found) - self.nodes_min)
+        return groups + self._merges(ring, at, len(ring.nodes) + len(groups) - self.nodes_min)
 
     def _merges(self, ring: Ring, at: Mapping[int, FileSlice], left: int) -> list[RingGroup]:
         """Runs of small neighbours; `left` nodes may go."""
-        found: list[RingGroup] = []
+        groups: list[RingGroup] = []
         taken: set[int] = set()
         for start in sorted(at):
             if start in taken or at[start].size > self.merge_size:
@@ -137,8 +137,8 @@ class RingStrategy:
             if len(run) > 1:
                 taken.update(run)
                 items = tuple(at[position] for position in run)
-                found.append(RingGroup(items, ring, ring.merge(run, _prefix(ring, items, "whole"))))
-        return found
+                groups.append(RingGroup(items, ring, ring.merge(run, _prefix(ring, items, "whole"))))
+        return groups
 
 
 def ring_change(group: ClusteringGroup) -> RingChange | None:
@@ -164,4 +164,4 @@ def _factor(options: Mapping[str, str], key: str) -> float:
 
 
 def _bound(options: Mapping[str, str], key: str, stored: int) -> int:
-    return whole_option(options, key, least=1) if given(options, key) else stored
+    return whole_option(options, key, least=1) if explicit_option(options, key) else stored

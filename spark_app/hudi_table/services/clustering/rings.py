@@ -47,9 +47,9 @@ def consistent_spec(ctx: TableContext, options: Mapping[str, str]) -> IndexSpec 
         return ctx.config.index if ctx.config.index.type.has_rings else None
     if options.get(INDEX_TYPE):
         resolve_index(ctx.config, options)
-        told = index_spec(options)
-        if told.type.has_rings:
-            return told
+        spec = index_spec(options)
+        if spec.type.has_rings:
+            return spec
     if ctx.storage.list(RINGS, limit=4):
         raise InvalidOptionError(
             f"table {ctx.config.name!r} has a consistent hashing index and does not store it; give {INDEX_TYPE}=BUCKET with "
@@ -94,7 +94,7 @@ def planned_rings(ctx: TableContext, txn: Transaction, changes: Sequence[RingCha
     """Partition → its ring before and after the plan. Raises WriteConflictError if the plan was made for another ring."""
     # Every ring that a plan changes is stored: a partition begins with its file.
     rings = TableRings(ctx, txn.timeline, 1)
-    found = {}
+    changed = {}
     for partition, group in groupby(
         sorted(changes, key=lambda change: change.partition), lambda change: change.partition
     ):
@@ -106,8 +106,8 @@ def planned_rings(ctx: TableContext, txn: Transaction, changes: Sequence[RingCha
                 instant=txn.time,
             )
         nodes = [node for change in planned for node in change.changes]
-        found[partition] = (ring, ring.changed(nodes, txn.time))
-    return found
+        changed[partition] = (ring, ring.changed(nodes, txn.time))
+    return changed
 
 
 def store_rings(txn: Transaction, rings: Mapping[str, tuple[Ring, Ring]]) -> None:
@@ -145,7 +145,7 @@ class RingTasks:
     def of(self, plan: ClusteringPlan, options: Mapping[str, str], engine: Engine, max_memory: int) -> list[ResizeTask]:
         """One task for each group; those that run at once share the memory, and what cores they leave."""
         at_once = max(1, min(engine.parallelism, len(plan.groups)))
-        found: list[ResizeTask] = []
+        tasks: list[ResizeTask] = []
         written = 0
         for group in plan.groups:
             change = ring_change(group)
@@ -159,9 +159,9 @@ class RingTasks:
             router = self._router(change.partition, [node.file_id for node in nodes], options)
             threads = max(1, min(len(nodes), engine.parallelism // at_once))
             sources = tuple(map(self._sources.source, group.slices))
-            found.append(ResizeTask(sources, tuple(outputs), router, max_memory // at_once, threads))
+            tasks.append(ResizeTask(sources, tuple(outputs), router, max_memory // at_once, threads))
             written += len(nodes)
-        return found
+        return tasks
 
     def _router(self, partition: str, file_ids: Sequence[str], options: Mapping[str, str]) -> RingRouter:
         ring = self._rings[partition][1]

@@ -132,22 +132,22 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
     return choose
 
 
-def _unchanged(ctx: TableContext, item: PlannedSlice, found: FileSlice | None) -> FileSlice:
-    if found is None or set(PlannedSlice.of(found).files) != set(item.files):
+def _unchanged(ctx: TableContext, item: PlannedSlice, now: FileSlice | None) -> FileSlice:
+    if now is None or set(PlannedSlice.of(now).files) != set(item.files):
         raise WriteConflictError(
             f"file group {item.file_id} of partition {item.partition!r} has changed since the plan was made; make a new plan "
             "and approve that",
             base_path=ctx.base_path,
         )
-    return found
+    return now
 
 
-def _planned(found: Sequence[SliceGroup], strategy: ClusteringStrategy) -> tuple[ClusteringGroup, ...]:
+def _planned(groups: Sequence[SliceGroup], strategy: ClusteringStrategy) -> tuple[ClusteringGroup, ...]:
     return tuple(
         ClusteringGroup(
             tuple(map(PlannedSlice.of, group.slices)), group.outputs, _metrics(group, strategy.base_less_size)
         )
-        for group in found
+        for group in groups
     )
 
 
@@ -160,20 +160,20 @@ def _metrics(group: SliceGroup, base_less_size: int) -> dict[str, float]:
 
 
 def _draft(
-    ctx: TableContext, plan: ClusteringPlan, found: Sequence[SliceGroup], why: str, data: bytes | None = None
+    ctx: TableContext, plan: ClusteringPlan, groups: Sequence[SliceGroup], why: str, data: bytes | None = None
 ) -> Draft:
-    slices = [item for group in found for item in group.slices]
+    slices = [item for group in groups for item in group.slices]
     read = sum(item.size for item in slices)
     said = ServicePlan(
         ServiceType.CLUSTERING,
         why,
         file_groups=len(slices),
         files_before=sum((item.base is not None) + len(item.logs) for item in slices),
-        files_after=sum(group.outputs for group in found),
+        files_after=sum(group.outputs for group in groups),
         log_files=sum(len(item.logs) for item in slices),
         bytes_read=read,
         bytes_written=read,
-        details=tuple(map(_line, found[:DETAILS_MAX])),
+        details=tuple(map(_line, groups[:DETAILS_MAX])),
     )
     conflict_keys = group_conflict_keys((item.partition, item.file_id) for item in slices)
     rings = ring_conflict_keys([change.partition for change in changes_of(plan)])
@@ -206,12 +206,12 @@ def _refuse(ctx: TableContext) -> None:
         )
 
 
-def _refuse_buckets(ctx: TableContext, found: Sequence[SliceGroup]) -> None:
+def _refuse_buckets(ctx: TableContext, groups: Sequence[SliceGroup]) -> None:
     """The same for a table of another engine, whose index no property tells."""
-    buckets = [bucket_of_file_id(item.file_id) for group in found for item in group.slices]
+    buckets = [bucket_of_file_id(item.file_id) for group in groups for item in group.slices]
     if all(bucket is not None and bucket < 10_000 for bucket in buckets):
         raise InvalidRequestError(
-            f"file ids such as {found[0].slices[0].file_id} are those of a bucket index, whose rows clustering would move",
+            f"file ids such as {groups[0].slices[0].file_id} are those of a bucket index, whose rows clustering would move",
             base_path=ctx.base_path,
         )
 

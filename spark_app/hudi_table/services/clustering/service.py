@@ -15,7 +15,7 @@ from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ClusteringService(WhenDue):
 
     def pending(self) -> list[str]:
         """Published plans."""
-        return looking(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
+        return with_relists(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The groups that are due."""

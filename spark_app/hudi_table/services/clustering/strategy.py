@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.model.options.known import boolean_option, choice_option, given, whole_option
+from hudi_table.model.options.known import boolean_option, choice_option, explicit_option, whole_option
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.table.rows.row_order import Layout, RowOrder
 from hudi_table.table.view.file_system_view import FileSlice
@@ -181,18 +181,18 @@ class ClusteringStrategy:
         return found[: self.groups_max]
 
     def _packed(self, slices: list[FileSlice]) -> list[SliceGroup]:
-        found: list[SliceGroup] = []
+        groups: list[SliceGroup] = []
         held: list[FileSlice] = []
         total = 0
         for item in sorted(slices, key=self._size, reverse=True):
             if held and total + self._size(item) > self.group_bytes:
-                found.append(self._group(held, total))
+                groups.append(self._group(held, total))
                 held, total = [], 0
             held.append(item)
             total += self._size(item)
         if len(held) > 1 or (held and self.single_groups):
-            found.append(self._group(held, total))
-        return found
+            groups.append(self._group(held, total))
+        return groups
 
     def _group(self, held: list[FileSlice], total: int) -> SliceGroup:
         return SliceGroup(tuple(held), max(1, math.ceil(total / self.target_file_size)))
@@ -209,31 +209,31 @@ def _well(group: SliceGroup, clustered: Callable[[FileSlice], bool]) -> bool:
 
 def strategy_name(options: Mapping[str, str]) -> str:
     """The short name of the plan strategy; a class or a short name may be given. Raises InvalidOptionError."""
-    given = options.get(CLASS, "SparkSizeBased").strip()
-    name = given.rpartition(".")[2].removesuffix("ClusteringPlanStrategy").removesuffix("PlanStrategy")
+    class_name = options.get(CLASS, "SparkSizeBased").strip()
+    name = class_name.rpartition(".")[2].removesuffix("ClusteringPlanStrategy").removesuffix("PlanStrategy")
     for known in _STRATEGIES:
         if name in (known, known.removeprefix("Spark")):
             return known
-    raise InvalidOptionError(f"{CLASS} names {given!r}; use one of {', '.join(_STRATEGIES)}")
+    raise InvalidOptionError(f"{CLASS} names {class_name!r}; use one of {', '.join(_STRATEGIES)}")
 
 
 def order_of(options: Mapping[str, str]) -> RowOrder:
     """The order that options, or a plan's parameters, ask for. Raises InvalidOptionError that names the layout."""
     columns = tuple(name.strip() for name in options.get(SORT, "").split(",") if name.strip())
-    given = options.get(LAYOUT, Layout.LINEAR)
-    name = given.strip().upper().replace("-", "").replace("_", "")
+    text = options.get(LAYOUT, Layout.LINEAR)
+    name = text.strip().upper().replace("-", "").replace("_", "")
     names = {layout.name.replace("_", ""): layout for layout in Layout}
     if name not in names:
-        raise InvalidOptionError(f"{LAYOUT} is {given!r}; use one of {', '.join(Layout)}")
+        raise InvalidOptionError(f"{LAYOUT} is {text!r}; use one of {', '.join(Layout)}")
     return RowOrder(columns, names[name])
 
 
 def _execution(options: Mapping[str, str], fitting: str) -> str:
     """The class of Hudi that writes what is planned. Raises InvalidOptionError for one that would write something else."""
-    asked = given(options, EXECUTION) or fitting
-    if asked.rpartition(".")[2] != fitting:
+    class_name = explicit_option(options, EXECUTION) or fitting
+    if class_name.rpartition(".")[2] != fitting:
         raise InvalidOptionError(
-            f"{EXECUTION} is {asked!r}, and what {CLASS} plans is written by {fitting}: leave one out"
+            f"{EXECUTION} is {class_name!r}, and what {CLASS} plans is written by {fitting}: leave one out"
         )
     return _RUN + fitting
 

@@ -79,9 +79,9 @@ class CountedLogs:
     def of(self, logs: Sequence[LogFile]) -> list[tuple[LogFile, Seen]]:
         """Each log of one slice, and what a reader sees of it. Opens those of which the token is no proof."""
         tokens = Counter(log.name.token for log in logs)
-        return [(log, self._look(log, alone=tokens[log.name.token] == 1)) for log in logs]
+        return [(log, self._visibility(log, alone=tokens[log.name.token] == 1)) for log in logs]
 
-    def _look(self, log: LogFile, *, alone: bool) -> Seen:
+    def _visibility(self, log: LogFile, *, alone: bool) -> Seen:
         ours = log.instant is not None and log.instant in self._seen and alone
         # While nobody writes, a log of Hudi holds nothing that could still become visible.
         if ours or (log.instant is None and not self._writing):
@@ -102,9 +102,9 @@ def counted_slices(view: FileSystemView, slices: Iterable[FileSlice]) -> list[tu
     logs = CountedLogs(view.ctx.storage, view.timeline)
     found = []
     for item in slices:
-        told = logs.of(item.logs)
-        kept = tuple(log for log, seen in told if seen in (Seen.WHOLLY, Seen.PARTLY))
+        with_visibility = logs.of(item.logs)
+        kept = tuple(log for log, seen in with_visibility if seen in (Seen.WHOLLY, Seen.PARTLY))
         if item.base is not None or kept:
-            decided = all(seen in (Seen.WHOLLY, Seen.NOTHING) for _, seen in told)
+            decided = all(seen in (Seen.WHOLLY, Seen.NOTHING) for _, seen in with_visibility)
             found.append((replace(item, logs=kept), decided))
     return found

@@ -26,14 +26,14 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames
 from hudi_table.write.handles.compact import CompactionTask, log_place
 
 
-@looks_again
+@relists
 @logged("compaction")
 def run_compaction(
     ctx: TableContext,

@@ -69,7 +69,7 @@ Select = Callable[[Candidates], Candidates]
 
 def candidates(slices: Sequence[FileSlice], max_file_size: int) -> Candidates:
     """The slices that have logs."""
-    return [Candidate(found, max_file_size) for found in slices if found.logs]
+    return [Candidate(item, max_file_size) for item in slices if item.logs]
 
 
 def strategy_of(options: Mapping[str, str], today: date) -> Select:
@@ -91,26 +91,26 @@ def strategy_of(options: Mapping[str, str], today: date) -> Select:
         [partial(_many_logs, least=whole_option(options, LOG_NUMBER)), known["BoundedIO"]]
     )
     chosen = []
-    for given in options.get(STRATEGY, "LogFileSizeBased").split(","):
-        name = given.strip().rpartition(".")[2].removesuffix(_SUFFIX)
+    for text in options.get(STRATEGY, "LogFileSizeBased").split(","):
+        name = text.strip().rpartition(".")[2].removesuffix(_SUFFIX)
         if name not in known:
-            raise InvalidOptionError(f"{STRATEGY} names {given.strip()!r}; use one of {', '.join(sorted(known))}")
+            raise InvalidOptionError(f"{STRATEGY} names {text.strip()!r}; use one of {', '.join(sorted(known))}")
         chosen.append(known[name])
     return _in_a_row(chosen)
 
 
 def _in_a_row(chosen: Sequence[Select]) -> Select:
-    def select(found: Candidates) -> Candidates:
+    def select(candidates: Candidates) -> Candidates:
         for one in chosen:
-            found = one(found)
-        return found
+            candidates = one(candidates)
+        return candidates
 
     return select
 
 
-def _bounded(found: Candidates, *, target: int) -> Candidates:
+def _bounded(candidates: Candidates, *, target: int) -> Candidates:
     taken: Candidates = []
-    for candidate in found:
+    for candidate in candidates:
         taken.append(candidate)
         target -= candidate.read_bytes + candidate.write_bytes
         if target <= 0:
@@ -118,25 +118,25 @@ def _bounded(found: Candidates, *, target: int) -> Candidates:
     return taken
 
 
-def _large_logs(found: Candidates, *, least: int) -> Candidates:
-    return sorted((c for c in found if c.log_bytes >= least), key=lambda c: -c.log_bytes)
+def _large_logs(candidates: Candidates, *, least: int) -> Candidates:
+    return sorted((c for c in candidates if c.log_bytes >= least), key=lambda c: -c.log_bytes)
 
 
-def _many_logs(found: Candidates, *, least: int) -> Candidates:
-    return sorted((c for c in found if len(c.slice.logs) >= least), key=lambda c: -len(c.slice.logs))
+def _many_logs(candidates: Candidates, *, least: int) -> Candidates:
+    return sorted((c for c in candidates if len(c.slice.logs) >= least), key=lambda c: -len(c.slice.logs))
 
 
-def _newest_days(found: Candidates, *, days: int) -> Candidates:
-    newest = sorted({c.slice.partition for c in found}, reverse=True)[:days]
-    return [c for partition in newest for c in found if c.slice.partition == partition]
+def _newest_days(candidates: Candidates, *, days: int) -> Candidates:
+    newest = sorted({c.slice.partition for c in candidates}, reverse=True)[:days]
+    return [c for partition in newest for c in candidates if c.slice.partition == partition]
 
 
-def _by_date(found: Candidates, *, since: date, newer: bool) -> Candidates:
+def _by_date(candidates: Candidates, *, since: date, newer: bool) -> Candidates:
     """Groups of the partitions from a day on, those to come included, or of the ones before it; the newest first."""
-    dates = {partition: _date_of(partition) for partition in {c.slice.partition for c in found}}
+    dates = {partition: _date_of(partition) for partition in {c.slice.partition for c in candidates}}
     chosen = [partition for partition, day in dates.items() if (day >= since) is newer]
     order = sorted(chosen, key=lambda partition: dates[partition], reverse=True)
-    return [c for partition in order for c in found if c.slice.partition == partition]
+    return [c for partition in order for c in candidates if c.slice.partition == partition]
 
 
 def _date_of(partition: str) -> date:
@@ -151,10 +151,10 @@ def _date_of(partition: str) -> date:
         ) from None
 
 
-def _partitions(found: Candidates, *, pattern: re.Pattern[str] | None) -> Candidates:
+def _partitions(candidates: Candidates, *, pattern: re.Pattern[str] | None) -> Candidates:
     if pattern is None:
         raise InvalidOptionError(f"{STRATEGY}=PartitionRegexBased needs {PARTITIONS}")
-    return [c for c in found if pattern.fullmatch(c.slice.partition)]
+    return [c for c in candidates if pattern.fullmatch(c.slice.partition)]
 
 
 def _pattern(options: Mapping[str, str]) -> re.Pattern[str] | None:

@@ -72,5 +72,5 @@ class Trigger:
 def _last(timeline: Timeline, *, requested: bool) -> str:
     """Time of the last compaction that completed, which a merge-on-read table's `commit` is, or that was requested too."""
     done = [i.time for i in timeline.commits if i.action is Action.COMMIT]
-    asked = [i.time for i in timeline.pending if i.action is Action.COMPACTION] if requested else []
-    return max([*done, *asked], default="")
+    waiting = [i.time for i in timeline.pending if i.action is Action.COMPACTION] if requested else []
+    return max([*done, *waiting], default="")

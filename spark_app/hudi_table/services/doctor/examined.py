@@ -52,7 +52,7 @@ class Examined:
         """List, and read the bodies of the completed writes."""
         before = load_timeline(ctx)
         files = {info.path: info for info in list_data_files(ctx.storage)}
-        found = cls(ctx, before, files, load_timeline(ctx))
+        examined = cls(ctx, before, files, load_timeline(ctx))
 
         def read(instant: Instant) -> CommitMetadata | str:
             try:
@@ -60,19 +60,19 @@ class Examined:
             except CorruptTableError as error:
                 return error.message
 
-        writes = found.timeline.commits
-        for instant, body in zip(writes, found.engine.map(read, writes), strict=True):
+        writes = examined.timeline.commits
+        for instant, body in zip(writes, examined.engine.map(read, writes), strict=True):
             if isinstance(body, str):
-                found.unreadable[instant] = body
+                examined.unreadable[instant] = body
             else:
-                found.commits[instant] = body
-        both = (*before.instants, *found.timeline.instants)
-        found._at_work = {i.time for i in both if i.grouped_action in WRITE_ACTIONS} | found._taken_back()
-        found._completed = {i.time for i in writes}
-        if not found.unreadable:
-            found.hidden = replaced_groups(ctx, found.timeline)
-            refresh_buckets(ctx, found.timeline)
-        return found
+                examined.commits[instant] = body
+        both = (*before.instants, *examined.timeline.instants)
+        examined._at_work = {i.time for i in both if i.grouped_action in WRITE_ACTIONS} | examined._taken_back()
+        examined._completed = {i.time for i in writes}
+        if not examined.unreadable:
+            examined.hidden = replaced_groups(ctx, examined.timeline)
+            refresh_buckets(ctx, examined.timeline)
+        return examined
 
     def known(self, instant: str) -> bool:
         """Whether an instant's files have a reason to be there: completed, pending, being taken back, or older than the timeline."""

@@ -144,21 +144,21 @@ def invalid_footers(seen: Examined) -> Iterator[Finding]:
         except CorruptTableError as error:
             return " ".join(error.message.split())
 
-    for base, found in zip(bases, seen.engine.imap(footer, bases), strict=True):
+    for base, result in zip(bases, seen.engine.imap(footer, bases), strict=True):
         used = seen.visible(base.instant) and (base.partition, base.file_id) not in seen.hidden
-        if isinstance(found, str):
+        if isinstance(result, str):
             yield Finding(
                 Check.INVALID_PARQUET,
                 Severity.ERROR if used else Severity.WARNING,
                 base.path,
-                f"cannot be read as Parquet: {found}",
+                f"cannot be read as Parquet: {result}",
                 "bring it back from a copy, or roll back or restore to before its instant: readers fail on it"
                 if used
                 else "put it aside (--quarantine): no reader uses it",
             )
-        elif found is not None and places is not None and used:
+        elif result is not None and places is not None and used:
             # What a resize replaced lies in the buckets of before.
-            yield from misplaced_keys(places, base, found)
+            yield from misplaced_keys(places, base, result)
 
 
 def _orphan(seen: Examined, path: str, instant: str) -> Finding:

@@ -27,7 +27,7 @@ class Places:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        self._found: dict[str, frozenset[Slot] | CorruptTableError] = {}
+        self._slots: dict[str, frozenset[Slot] | CorruptTableError] = {}
 
     @classmethod
     def of_table(cls, seen: Examined) -> Places | None:
@@ -40,17 +40,17 @@ class Places:
 
     def of(self, partition: str) -> frozenset[Slot]:
         """The slots of a partition. Raises CorruptTableError."""
-        if partition not in self._found:
-            while len(self._found) >= _KEPT:
-                del self._found[next(iter(self._found))]
+        if partition not in self._slots:
+            while len(self._slots) >= _KEPT:
+                del self._slots[next(iter(self._slots))]
             try:
-                self._found[partition] = frozenset(self.index.slots_in(partition))
+                self._slots[partition] = frozenset(self.index.slots_in(partition))
             except CorruptTableError as error:
-                self._found[partition] = error
-        found = self._found[partition]
-        if isinstance(found, CorruptTableError):
-            raise found
-        return found
+                self._slots[partition] = error
+        slots = self._slots[partition]
+        if isinstance(slots, CorruptTableError):
+            raise slots
+        return slots
 
     def numbered(self, partition: str) -> bool:
         """Whether the slots of a partition are numbered buckets. False where they cannot be read."""
@@ -134,13 +134,13 @@ def _bucket_groups(seen: Examined, places: Places) -> Iterator[Finding]:
 
 def _foreign_nodes(seen: Examined, places: Places) -> Iterator[Finding]:
     """Rings that cannot be read, and file groups that are no node of their partition's ring: what is written to their keys goes elsewhere."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     unreadable: set[str] = set()
     files = [(b.partition, b.file_id, b.path) for b in seen.bases() if seen.visible(b.instant)]
     files += [(log.path.rpartition("/")[0], log.name.file_id, log.path) for log in seen.logs() if not log.name.cdc]
     for partition, file_id, path in files:
         group = (partition, file_id)
-        if group in seen.hidden or group in told or partition in unreadable:
+        if group in seen.hidden or group in reported or partition in unreadable:
             continue
         try:
             slots = places.of(partition)
@@ -155,7 +155,7 @@ def _foreign_nodes(seen: Examined, places: Places) -> Iterator[Finding]:
             )
             continue
         if not places.numbered(partition) and Slot(partition, file_id=file_id) not in slots and seen.is_used(path):
-            told.add(group)
+            reported.add(group)
             yield Finding(
                 Check.WRONG_BUCKET,
                 Severity.ERROR,

@@ -18,7 +18,7 @@ from hudi_table.services.doctor.files import invalid_footers, orphan_files
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 
 MANIFEST = "manifest.json"
 _COPY_BYTES = 8 << 20
@@ -59,7 +59,7 @@ def movable(ctx: TableContext, findings: Iterable[Finding]) -> tuple[Quarantined
     return tuple(found[path] for path in sorted(found) if not seen.is_used(path))
 
 
-@looks_again
+@relists
 def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | None:
     """Move what `movable` tells: each file is copied, its size compared, then it is deleted. None if there is nothing to move.
 
@@ -82,7 +82,7 @@ def quarantines(ctx: TableContext) -> list[Quarantine]:
     return [_manifest(ctx, time) for time in _times(ctx)]
 
 
-@looks_again
+@relists
 def put_back(ctx: TableContext, time: str) -> Quarantine:
     """Move the files of a quarantine back to where they lay. Raises InvalidRequestError if there is none of that time, or another
     file lies there now."""

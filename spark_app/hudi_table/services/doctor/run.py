@@ -18,13 +18,13 @@ from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 @logged("doctor")
-@looks_again
+@relists
 def examine(
     ctx: TableContext, *, keys: bool = False, max_memory: int, progress: ProgressFunction | None = None
 ) -> tuple[Finding, ...]:
@@ -36,11 +36,11 @@ def examine(
     """
     if max_memory < 1:
         raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
-    found = [*timeline.properties(ctx.storage), *timeline.lost_properties(ctx)]
+    findings = [*timeline.properties(ctx.storage), *timeline.lost_properties(ctx)]
     try:
         seen = Examined.of(ctx)
     except (CorruptTableError, UnsupportedTableError) as error:
-        return (*found, _incomplete("examination", error))
+        return (*findings, _incomplete("examination", error))
     checks: tuple[Callable[[Examined], Iterable[Finding]], ...] = (
         timeline.unreadable_instants,
         files.missing_files,
@@ -60,9 +60,9 @@ def examine(
     ]
     if keys:
         work += [(read.__name__, partial(read, seen, max_memory)) for read in (duplicate_keys, wrong_keys)]
-    told = reporting(LocalEngine(1), "doctor", progress)
-    found += [finding for some in told.map(lambda item: _carried_out(item[1], item[0]), work) for finding in some]
-    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
+    engine = reporting(LocalEngine(1), "doctor", progress)
+    findings += [finding for some in engine.map(lambda item: _carried_out(item[1], item[0]), work) for finding in some]
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
 
 
 def checked(ctx: TableContext, *, keys: bool) -> str:

@@ -36,11 +36,11 @@ class RepairService(Unplanned):
     ) -> Self:
         """The service that moves what it may (`quarantine`), or reports only, and reads every key (`keys`), or none. `plan`: digest of a
         dry run, which must still hold."""
-        asked = {REPAIR_QUARANTINE: quarantine, REPAIR_KEYS: keys}
-        options = {key: "true" for key, wanted in asked.items() if wanted}
-        return self.asked(ServiceRequest(options, plan=plan, max_memory=max_memory))
+        wishes = {REPAIR_QUARANTINE: quarantine, REPAIR_KEYS: keys}
+        options = {key: "true" for key, wanted in wishes.items() if wanted}
+        return self.with_request(ServiceRequest(options, plan=plan, max_memory=max_memory))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """What is found and would be put aside; None of a sound table."""
         findings = self._examined()
         if not findings:

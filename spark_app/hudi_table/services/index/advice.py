@@ -94,10 +94,12 @@ class _Usual:
     def __init__(self, facts: IndexFacts) -> None:
         self.facts = facts
         self.rows = max(1, round(fmean(fact.rows for fact in facts.upserts)))
-        touched = fmean(fact.partitions for fact in facts.upserts)
+        partitions_written = fmean(fact.partitions for fact in facts.upserts)
         per_partition = facts.files / max(1, facts.partitions)
         self.searched = (
-            facts.files if facts.index.is_global else min(facts.files, max(1, round(touched * per_partition)))
+            facts.files
+            if facts.index.is_global
+            else min(facts.files, max(1, round(partitions_written * per_partition)))
         )
         self.updated = min(float(self.searched), fmean(fact.files for fact in facts.upserts))
         self.overlap = overlap(facts.seen)

@@ -12,10 +12,10 @@ from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import INDEX_TYPE, RECORD_INDEX_MOVES
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import replace_properties
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 
 
-@looks_again
+@relists
 def change_lookup(ctx: TableContext, wanted: IndexType) -> None:
     """Store another index that looks keys up. Raises InvalidRequestError if it is no other way of the same index."""
     if ctx.config.index is None:

@@ -49,10 +49,10 @@ def index_facts(
     slices = view.latest_slices()
     bases = [item.base for item in slices if item.base is not None]
     # Other indexes open no file to find a key; what is asked of buckets stands in the listing.
-    looks = kind in LOOKED_UP
-    sample = sampled(bases, FILES_SEEN_MAX) if looks else []
+    needs_lookups = kind in LOOKED_UP
+    sample = sampled(bases, FILES_SEEN_MAX) if needs_lookups else []
     seen = (engine or LocalEngine()).map(lambda base: _file_fact(ctx, base), sample)
-    newest = list(islice(reversed(view.timeline.commits), COMMITS_SEEN_MAX)) if looks else []
+    newest = list(islice(reversed(view.timeline.commits), COMMITS_SEEN_MAX)) if needs_lookups else []
     commits = [commit_metadata(ctx, instant) for instant in newest]
     return IndexFacts(
         index=kind,

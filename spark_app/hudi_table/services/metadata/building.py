@@ -12,11 +12,11 @@ from hudi_table.model.options.known import admit
 from hudi_table.model.options.write_options import shard_limits
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.write.checks.request import refuse_unsupported
 
 
-@looks_again
+@relists
 def build(ctx: TableContext, indexes: Iterable[str] = (), options: Mapping[str, str] | None = None) -> bool:
     """Build what is not there, with the partitions `indexes`, or finish what was begun. Whether there was anything to do.
 
@@ -41,11 +41,11 @@ def wanted_partitions(names: Collection[str]) -> list[MetadataPartition]:
         raise InvalidRequestError(
             f"a record index is global or by partition: leave out {PARTITIONED_RECORD_INDEX} or record_index"
         )
-    asked = {MetadataPartition.FILES, *names} | ({MetadataPartition.RECORD_INDEX} if by_partition else set())
-    return [name for name in MetadataPartition if name in asked]
+    chosen = {MetadataPartition.FILES, *names} | ({MetadataPartition.RECORD_INDEX} if by_partition else set())
+    return [name for name in MetadataPartition if name in chosen]
 
 
-@looks_again
+@relists
 def drop(ctx: TableContext) -> bool:
     """Switch it off and delete it. Whether there was one."""
     refuse_unsupported(ctx.config)

@@ -26,10 +26,10 @@ def report(ctx: TableContext) -> list[PartitionReport]:
     table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
     if table is None:
         return []
-    found = []
+    reports = []
     for partition in sorted(table.partitions.all):
         slices = [group.latest for group in table.groups.get(partition, ())]
-        found.append(
+        reports.append(
             PartitionReport(
                 partition,
                 "ready" if partition in table.partitions.ready else "inflight",
@@ -38,4 +38,4 @@ def report(ctx: TableContext) -> list[PartitionReport]:
                 sum(item.size for item in slices),
             )
         )
-    return found
+    return reports

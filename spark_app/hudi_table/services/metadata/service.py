@@ -33,9 +33,11 @@ class IndexingService(Unplanned):
     ) -> Self:
         """The service with these partitions beside `files`: `column_stats`, `bloom_filters`, and `record_index` or
         `partitioned_record_index`. `plan`: digest of a dry run, which must still hold."""
-        return self.asked(ServiceRequest({**(options or {}), INDEXING_PARTITIONS: ",".join(partitions)}, plan=plan))
+        return self.with_request(
+            ServiceRequest({**(options or {}), INDEXING_PARTITIONS: ",".join(partitions)}, plan=plan)
+        )
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """Which partitions are to be built; None if all are ready."""
         missing = _missing(self.ctx, self._names())
         if not missing:

@@ -23,7 +23,7 @@ from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
 DELTAS = "hoodie.metadata.compact.max.delta.commits"
@@ -36,7 +36,7 @@ def check_metadata(options: Mapping[str, str]) -> None:
     whole_option(options, DELTAS, least=1)
 
 
-@looks_again
+@relists
 def keep_metadata_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     """What is due after a write. Never fails it: what a store refuses now the next write does, and a metadata table that cannot be
     read is dropped. Raises InvalidOptionError."""
@@ -103,17 +103,17 @@ def _oldest_base(table: MetadataTable) -> str:
     Shards of a partition that nobody writes to any more are left out while they have no log: they would hold the timeline for good, and
     a base file counts when its instant has left it.
     """
-    found = []
+    times = []
     for partition, groups in table.groups.items():
         for group in groups:
-            told = any(log.name.token != EMPTY_LOG_TOKEN for log in group.latest.logs)
-            if table.by_partition and partition == MetadataPartition.RECORD_INDEX and not told:
+            has_entries = any(log.name.token != EMPTY_LOG_TOKEN for log in group.latest.logs)
+            if table.by_partition and partition == MetadataPartition.RECORD_INDEX and not has_entries:
                 continue
             bases = [item.instant for item in group.slices if item.base is not None]
-            found.append(
+            times.append(
                 bases[-SLICES_KEPT] if len(bases) >= SLICES_KEPT else bases[0] if bases else group.slices[0].instant
             )
-    return min((comparable_time(time) for time in found), default="")
+    return min((comparable_time(time) for time in times), default="")
 
 
 def _oldest_pending(timeline: Timeline) -> str:

@@ -37,7 +37,7 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import ClusteringPlan, planned_clustering
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -47,7 +47,7 @@ from hudi_table.write.handles.rebucket import BucketRouter, ResizeTask
 _NAMESPACE = uuid.UUID("b1c64e0e-0a8d-4c56-8f3e-5d9b2a7c1f60")
 
 
-@looks_again
+@relists
 @logged("resizing")
 def run_resize(
     ctx: TableContext,
@@ -119,7 +119,7 @@ def _tasks(
     """One task for each group; those that run at once share the memory, and what cores they leave."""
     at_once = max(1, min(engine.parallelism, len(plan.groups)))
     step = gcd(resize.before, resize.after)
-    found, written = [], 0
+    tasks, written = [], 0
     for group in plan.groups:
         partition, bucket = group.slices[0].partition, bucket_of_file_id(group.slices[0].file_id)
         assert bucket is not None
@@ -131,11 +131,11 @@ def _tasks(
         ]
         read = tuple(map(sources.source, group.slices))
         threads = max(1, min(len(buckets), engine.parallelism // at_once))
-        found.append(
+        tasks.append(
             ResizeTask(read, tuple(outputs), BucketRouter(index, buckets.start, step), max_memory // at_once, threads)
         )
         written += len(buckets)
-    return found
+    return tasks
 
 
 def _result(
@@ -151,7 +151,7 @@ def _result(
     sync_bucket_properties(ctx, timeline)
     metadata = commit_of(ctx, timeline, instant)
     figures = rewrite_figures(metadata, plan)
-    told = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None
-    numbers = f"{told.before} buckets became {told.after}: " if told else ""
+    resize = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None
+    numbers = f"{resize.before} buckets became {resize.after}: " if resize else ""
     message = f"{numbers}{int(figures['fileGroups'])} file groups, {int(figures['rowsWritten']):,} rows"
     return ServiceResult(ServiceType.RESIZE, instant, message, {**figures, **(more or {})}, replayed)

@@ -75,21 +75,21 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
     InvalidRequestError if the bytes hold no plan of a resize."""
     _refuse(ctx)
     plan = parse_clustering(data)
-    told = None if plan is None else planned_resize("", plan)
-    if plan is None or told is None:
+    resize = None if plan is None else planned_resize("", plan)
+    if plan is None or resize is None:
         raise InvalidRequestError("the approved plan is not a resize's", base_path=ctx.base_path)
 
     def choose(view: FileSystemView) -> Draft:
         before = _buckets_of(ctx, view.timeline)
-        if before != told.before:
+        if before != resize.before:
             raise WriteConflictError(
-                f"the table has {before} buckets, not the {told.before} of the plan; make a new plan and approve that",
+                f"the table has {before} buckets, not the {resize.before} of the plan; make a new plan and approve that",
                 base_path=ctx.base_path,
             )
         _check_free(ctx, view.timeline)
-        found = _groups(ctx, view, told.before, told.after)
+        found = _groups(ctx, view, resize.before, resize.after)
         check_same(ctx, plan, [item for group in found for item in group])
-        return _draft(ctx, plan, found, f"approved, {told.before} buckets become {told.after}", data)
+        return _draft(ctx, plan, found, f"approved, {resize.before} buckets become {resize.after}", data)
 
     return choose
 
@@ -112,10 +112,10 @@ def all_counted(view: FileSystemView) -> list[FileSlice]:
     return [item for item, _ in found]
 
 
-def check_same(ctx: TableContext, plan: ClusteringPlan, found: Sequence[FileSlice]) -> None:
+def check_same(ctx: TableContext, plan: ClusteringPlan, slices: Sequence[FileSlice]) -> None:
     """Refuse if the table's slices are not those of the plan. Raises WriteConflictError that names the first other group."""
     then = {(item.partition, item.file_id): frozenset(item.files) for item in plan.slices}
-    now = {(item.partition, item.file_id): frozenset(PlannedSlice.of(item).files) for item in found}
+    now = {(item.partition, item.file_id): frozenset(PlannedSlice.of(item).files) for item in slices}
     for partition, file_id in sorted(then.keys() | now.keys()):
         if then.get((partition, file_id)) != now.get((partition, file_id)):
             raise WriteConflictError(
@@ -179,17 +179,17 @@ def _groups(ctx: TableContext, view: FileSystemView, before: int, after: int) ->
 
 
 def _draft(
-    ctx: TableContext, plan: ClusteringPlan, found: Sequence[Sequence[FileSlice]], why: str, data: bytes | None = None
+    ctx: TableContext, plan: ClusteringPlan, groups: Sequence[Sequence[FileSlice]], why: str, data: bytes | None = None
 ) -> Draft:
-    told = planned_resize("", plan)
-    assert told is not None
-    slices = [item for group in found for item in group]
+    resize = planned_resize("", plan)
+    assert resize is not None
+    slices = [item for group in groups for item in group]
     read = sum(item.size for item in slices)
     partitions: dict[str, list[FileSlice]] = {}
     for item in slices:
         partitions.setdefault(item.partition, []).append(item)
     lines = [
-        f"{name or '.'}: {len(items)} file groups, {sum(item.size for item in items):,} bytes, become up to {told.after}"
+        f"{name or '.'}: {len(items)} file groups, {sum(item.size for item in items):,} bytes, become up to {resize.after}"
         for name, items in sorted(partitions.items())
     ]
     said = ServicePlan(
@@ -197,7 +197,7 @@ def _draft(
         why,
         file_groups=len(slices),
         files_before=sum((item.base is not None) + len(item.logs) for item in slices),
-        files_after=len(partitions) * told.after,
+        files_after=len(partitions) * resize.after,
         log_files=sum(len(item.logs) for item in slices),
         bytes_read=read,
         bytes_written=read,

@@ -24,7 +24,7 @@ from hudi_table.services.resizing.plan import approved_choice, resize_choice, wa
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looking
+from hudi_table.table.timeline.relisting import with_relists
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class ResizeService(Planned):
         max_memory: int = DEFAULT_SERVICE_MEMORY,
     ) -> Self:
         """The service with so many buckets. `plan`: digest of a dry run, of which exactly the plan is done."""
-        return self.asked(ServiceRequest({**(options or {}), BUCKETS: str(buckets)}, plan=plan, max_memory=max_memory))
+        return self.with_request(
+            ServiceRequest({**(options or {}), BUCKETS: str(buckets)}, plan=plan, max_memory=max_memory)
+        )
 
     def plan(self) -> ServicePlan | None:
         """See `Service`: also where just that plan waits."""
@@ -65,7 +67,7 @@ class ResizeService(Planned):
 
     def pending(self) -> list[str]:
         """Published plans: one at most."""
-        return looking(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
+        return with_relists(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
 
     def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
         """The number of buckets is the plan's, whatever is asked."""

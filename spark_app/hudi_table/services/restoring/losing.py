@@ -20,36 +20,36 @@ def give_up(ctx: TableContext, time: str, paths: Iterable[str], *, writers_stopp
 
     Raises InvalidRequestError unless `paths` are exactly its counted files that are gone, or were given up before.
     """
-    given = sorted(set(paths))
-    figures = {"filesGivenUp": float(len(given))}
-    stands = plan_again(ctx, compaction_at(time), given)
+    lost = sorted(set(paths))
+    figures = {"filesGivenUp": float(len(lost))}
+    stands = plan_again(ctx, compaction_at(time), lost)
     if stands and not writers_stopped:
         wait = ctx.settings.quarantine_seconds
-        message = f"{len(given)} files of compaction {time} are given up; it can be executed without them in {wait:,.0f} s (hudictl compact)"
+        message = f"{len(lost)} files of compaction {time} are given up; it can be executed without them in {wait:,.0f} s (hudictl compact)"
         return ServiceResult(ServiceType.ROLLBACK, time, message, figures)
     if stands:
         run_compaction(ctx, time, LocalEngine(), max_memory=DEFAULT_MEMORY, writers_stopped=True)
-    message = f"{len(given)} files of compaction {time} are given up, and it is executed without them"
+    message = f"{len(lost)} files of compaction {time} are given up, and it is executed without them"
     return ServiceResult(ServiceType.ROLLBACK, time, message, figures, replayed=not stands)
 
 
 def preview_giving_up(ctx: TableContext, time: str, paths: Iterable[str]) -> ServicePlan:
     """A dry run: what is given up, and the rows that its writes put there. Raises as `give_up`."""
-    given, instant = sorted(set(paths)), compaction_at(time)
+    lost, instant = sorted(set(paths)), compaction_at(time)
     timeline, tail = caught_up(ctx)
     if instant.file_name not in timeline.files or timeline.is_completed(time):
         raise InvalidRequestError(f"the timeline has no pending compaction {time}", base_path=ctx.base_path)
-    lost_files(ctx, timeline, instant, given, tail.sequence)
+    lost_files(ctx, timeline, instant, lost, tail.sequence)
     stats = {stat.path: (i, stat) for i in timeline.commits for stat in commit_metadata(ctx, i).stats}
     details = [
         f"{path}: {stats[path][1].num_writes:,} rows of {stats[path][0].time}"
         if path in stats
         else f"{path}: rows unknown"
-        for path in given
+        for path in lost
     ]
     return ServicePlan(
         ServiceType.ROLLBACK,
         f"lost files of compaction {time} given up",
-        files_before=len(given),
+        files_before=len(lost),
         details=tuple(details),
     )

@@ -23,7 +23,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
-TOUCHES = frozenset({TABLE, CLEANING, METADATA})
+CONFLICT_KEYS = frozenset({TABLE, CLEANING, METADATA})
 """A clean or a savepoint that was planned since the snapshot may delete or keep what is taken back, and a building of the metadata
 table lists it: it plans again."""
 
@@ -42,7 +42,7 @@ def rollback_choice(ctx: TableContext, instant: str, *, writers_stopped: bool, d
         if not (writers_stopped or dry):
             check_old(ctx, timeline, [target])
         body = rollback_plan(ctx, target, sorted(metadata.paths))
-        return Draft(body, TOUCHES, _described(ctx, ServiceType.ROLLBACK, [target], f"rollback of {instant}"))
+        return Draft(body, CONFLICT_KEYS, _described(ctx, ServiceType.ROLLBACK, [target], f"rollback of {instant}"))
 
     return choose
 
@@ -65,7 +65,7 @@ def restore_choice(ctx: TableContext, savepoint: str, *, writers_stopped: bool, 
         if not (writers_stopped or dry):
             check_old(ctx, timeline, targets)
         plan = _described(ctx, ServiceType.RESTORE, targets, f"restore to savepoint {savepoint}")
-        return Draft(restore_plan(targets, savepoint), TOUCHES, plan)
+        return Draft(restore_plan(targets, savepoint), CONFLICT_KEYS, plan)
 
     return choose
 
@@ -84,10 +84,10 @@ def _described(ctx: TableContext, service: ServiceType, targets: Iterable[Instan
         if not target.completed:
             lines.append(f"{target.action.value} {target.time}: planned")
             continue
-        found = commit_metadata(ctx, target)
-        stats = found.stats
+        metadata = commit_metadata(ctx, target)
+        stats = metadata.stats
         groups |= {(stat.partition_path, stat.file_id) for stat in stats}
-        files += len(found.paths)
+        files += len(metadata.paths)
         freed += sum(stat.file_size_in_bytes for stat in stats)
         counts = (
             sum(s.num_inserts for s in stats),
@@ -96,7 +96,7 @@ def _described(ctx: TableContext, service: ServiceType, targets: Iterable[Instan
         )
         rows = "{:,} rows inserted, {:,} updated, {:,} deleted".format(*counts)
         lines.append(
-            f"{target.action.value} {target.time}: {found.operation_type.lower()}, {rows}, {len(found.paths)} files"
+            f"{target.action.value} {target.time}: {metadata.operation_type.lower()}, {rows}, {len(metadata.paths)} files"
         )
     return ServicePlan(
         service,

@@ -17,7 +17,7 @@ from hudi_table.table.commit.undo import carry_out, planned_undo
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 from hudi_table.table.view.file_system_view import FileSystemView
@@ -25,7 +25,7 @@ from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import drop_metadata_if_any
 
 
-@looks_again
+@relists
 @logged("rollback")
 def rollback(
     ctx: TableContext, instant: str, *, writers_stopped: bool = False, approved: str = "", lost: Iterable[str] = ()
@@ -50,7 +50,7 @@ def rollback(
     return _carry_out(ctx, ServiceType.ROLLBACK, planned)
 
 
-@looks_again
+@relists
 @logged("restore")
 def restore(ctx: TableContext, savepoint: str, *, writers_stopped: bool = False, approved: str = "") -> ServiceResult:
     """Take back everything that was written after a savepoint, failed writes and pending plans too.

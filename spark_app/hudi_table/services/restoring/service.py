@@ -38,9 +38,9 @@ class RollbackService(_GoingBack):
         """The service with the write of `instant`. `writers_stopped`: all processes that write the table have ended. `lost`: the instant is
         a pending compaction's, and these of its files are given up. `plan`: digest of a dry run, of which exactly the plan is done."""
         options = {WRITERS_STOPPED: "true"} if writers_stopped else {}
-        return self.asked(ServiceRequest(options, plan=plan, instant=instant, lost=tuple(lost)))
+        return self.with_request(ServiceRequest(options, plan=plan, instant=instant, lost=tuple(lost)))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """Which instant, rows and files would go. Raises InvalidRequestError where there is nothing to take back."""
         ctx, request = self.ctx, self.request
         refuse_unsupported(ctx.config)
@@ -51,8 +51,8 @@ class RollbackService(_GoingBack):
     def work(self, engine: Engine) -> ServiceResult:
         """Decide and carry out."""
         del engine
-        asked, stopped = self.request, _stopped(self.request)
-        return rollback(self.ctx, asked.instant, writers_stopped=stopped, approved=asked.plan, lost=asked.lost)
+        request, stopped = self.request, _stopped(self.request)
+        return rollback(self.ctx, request.instant, writers_stopped=stopped, approved=request.plan, lost=request.lost)
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class RestoreService(_GoingBack):
     def __call__(self, savepoint: str, *, writers_stopped: bool = False, plan: str = "") -> Self:
         """The service with the instant of a savepoint; the rest as of a rollback."""
         options = {WRITERS_STOPPED: "true"} if writers_stopped else {}
-        return self.asked(ServiceRequest(options, plan=plan, instant=savepoint))
+        return self.with_request(ServiceRequest(options, plan=plan, instant=savepoint))
 
-    def found(self) -> ServicePlan | None:
+    def current_plan(self) -> ServicePlan | None:
         """Which instants, rows and files would go."""
         ctx, request = self.ctx, self.request
         refuse_unsupported(ctx.config)
@@ -76,8 +76,8 @@ class RestoreService(_GoingBack):
     def work(self, engine: Engine) -> ServiceResult:
         """Decide and carry out."""
         del engine
-        asked = self.request
-        return restore(self.ctx, asked.instant, writers_stopped=_stopped(asked), approved=asked.plan)
+        request = self.request
+        return restore(self.ctx, request.instant, writers_stopped=_stopped(request), approved=request.plan)
 
 
 def _stopped(request: ServiceRequest) -> bool:

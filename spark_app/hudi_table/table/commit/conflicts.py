@@ -39,28 +39,28 @@ class Claimed:
         """Those of a commit of ours."""
         return cls(conflict_keys, groups_of(metadata), metadata.operation_type == CLUSTER)
 
-    def excluded_by(self, found: ChainEntry, seen: Container[str]) -> bool:
+    def excluded_by(self, entry: ChainEntry, seen: Container[str]) -> bool:
         """Whether a decision of another that is not in the snapshot, whose files are `seen`, makes this one void."""
-        if found.kind is Kind.ABORT or found.name in seen:
+        if entry.kind is Kind.ABORT or entry.name in seen:
             return False
-        if found.kind is Kind.PLAN and TABLE in found.conflict_keys:
+        if entry.kind is Kind.PLAN and TABLE in entry.conflict_keys:
             # Taking instants back excludes even those who touch nothing that others change, such as who executes a plan.
             return True
-        if self.compacts_metadata and (found.kind is Kind.COMMIT or moves_metadata(found.conflict_keys)):
+        if self.compacts_metadata and (entry.kind is Kind.COMMIT or moves_metadata(entry.conflict_keys)):
             return True
-        if self.groups is None or TABLE in self.conflict_keys or TABLE in found.conflict_keys:
-            return meet(self.conflict_keys, found.conflict_keys)
-        if self.clusters and found.kind is Kind.COMMIT:
-            return bool(self.groups & groups_of(decode_commit(found.data)))
-        clustered = _clustered(found)
-        return meet(self.conflict_keys, found.conflict_keys) if clustered is None else bool(self.groups & clustered)
+        if self.groups is None or TABLE in self.conflict_keys or TABLE in entry.conflict_keys:
+            return meet(self.conflict_keys, entry.conflict_keys)
+        if self.clusters and entry.kind is Kind.COMMIT:
+            return bool(self.groups & groups_of(decode_commit(entry.data)))
+        clustered = _clustered(entry)
+        return meet(self.conflict_keys, entry.conflict_keys) if clustered is None else bool(self.groups & clustered)
 
-    def moved_by(self, found: ChainEntry) -> bool:
+    def moved_by(self, entry: ChainEntry) -> bool:
         """Whether a plan of another moved what this one wrote to the metadata table: it is written again, and nothing else."""
         return (
             self.metadata is not None
-            and found.kind is Kind.PLAN
-            and bool(self.metadata.intersection(found.conflict_keys))
+            and entry.kind is Kind.PLAN
+            and bool(self.metadata.intersection(entry.conflict_keys))
         )
 
 
@@ -74,21 +74,21 @@ def groups_of(metadata: CommitMetadata) -> frozenset[str]:
 
 def group_conflict_keys(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Conflict keys of (partition, file id) groups: the group, and its bucket if it is one's."""
-    found = set()
+    keys = set()
     for partition, file_id in groups:
-        found.add(file_conflict_key(partition, file_id))
+        keys.add(file_conflict_key(partition, file_id))
         bucket = bucket_of_file_id(file_id)
         if bucket is not None:
-            found.add(bucket_conflict_key(partition, bucket))
-    return frozenset(found)
+            keys.add(bucket_conflict_key(partition, bucket))
+    return frozenset(keys)
 
 
-def _clustered(found: ChainEntry) -> frozenset[str] | None:
+def _clustered(entry: ChainEntry) -> frozenset[str] | None:
     """The groups of a clustering's plan or commit; None for another decision."""
-    instant = parse_instant(found.name)
+    instant = parse_instant(entry.name)
     if instant is None or instant.action is not Action.REPLACE_COMMIT:
         return None
-    if found.kind is Kind.PLAN:
-        return frozenset(found.conflict_keys)
-    metadata = decode_commit(found.data)
+    if entry.kind is Kind.PLAN:
+        return frozenset(entry.conflict_keys)
+    metadata = decode_commit(entry.data)
     return groups_of(metadata) if metadata.operation_type == CLUSTER else None

@@ -55,59 +55,59 @@ class Decider:
         """
         sequence, newest = self.tail.sequence, self.tail.max_instant
         seen = self.tail.seen_boot_seconds
-        asked: float | None = None
+        requested_at: float | None = None
         walking = False
         for _ in range(SLOT_ATTEMPTS_MAX):
-            seen = self._confirm_tail(seen, asked)
+            seen = self._confirm_tail(seen, requested_at)
             # Behind a slot that others took there may be more: to read them costs less than a listing and a lost request for each.
-            found = chain.get_entry(self.ctx, sequence + 1) if walking else None
+            occupant = chain.get_entry(self.ctx, sequence + 1) if walking else None
             walking = False
             # A request that is out cannot be taken back: from then on the chain alone decides.
-            if found is None and asked is None:
-                found = self._look_beside(sequence, claimed)
-            if found is None:
-                seen = self._confirm_tail(seen, asked)
+            if occupant is None and requested_at is None:
+                occupant = self._check_neighbours(sequence, claimed)
+            if occupant is None:
+                seen = self._confirm_tail(seen, requested_at)
                 entry = ChainEntry.of(
                     kind, self.time, self.attempt, claimed.conflict_keys, name, data, max_instant=max(newest, self.time),
                     batch=self.batch,
                 )  # fmt: skip
-                asked = self.ctx.clock.boot_seconds() if asked is None else asked
+                requested_at = self.ctx.clock.boot_seconds() if requested_at is None else requested_at
                 try:
                     chain.put_entry(self.ctx, sequence + 1, entry)
                     self._remember(sequence + 1, entry)
-                    return entry, asked
+                    return entry, requested_at
                 except (ObjectExistsError, OutcomeUnknownError):
-                    found = self._read_slot(sequence + 1)
-            if found is None:
+                    occupant = self._read_slot(sequence + 1)
+            if occupant is None:
                 continue
-            if (found.instant, found.attempt, found.kind) == (self.time, self.attempt, kind):
-                self._remember(sequence + 1, found)
-                return found, self.ctx.clock.boot_seconds() if asked is None else asked
-            self._check(found, claimed)
-            if asked is not None:
+            if (occupant.instant, occupant.attempt, occupant.kind) == (self.time, self.attempt, kind):
+                self._remember(sequence + 1, occupant)
+                return occupant, self.ctx.clock.boot_seconds() if requested_at is None else requested_at
+            self._check(occupant, claimed)
+            if requested_at is not None:
                 # The slot is another's for ever, so what was asked of it is answered; and it was there just now.
-                seen, asked = self.ctx.clock.boot_seconds(), None
+                seen, requested_at = self.ctx.clock.boot_seconds(), None
             walking = True
-            materialise(self.ctx, found)
+            materialise(self.ctx, occupant)
             if self.neighbours is not None:
-                self.neighbours.passed(found)
-            sequence, newest = sequence + 1, max(newest, found.max_instant)
-            if self.rewrite is not None and claimed.moved_by(found):
+                self.neighbours.passed(occupant)
+            sequence, newest = sequence + 1, max(newest, occupant.max_instant)
+            if self.rewrite is not None and claimed.moved_by(occupant):
                 claimed = replace(claimed, metadata=self.rewrite())
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )
 
-    def publish(self, entry: ChainEntry, asked: float) -> None:
+    def publish(self, entry: ChainEntry, requested_at: float) -> None:
         """Step 6. It is decided: if the store fails now, any later writer publishes it.
 
         A process that slept since it asked for the decision lists first: a helper may have published it long ago, and
         a completed file that comes back after its archiving moves the start of the timeline back.
         """
-        slept = self.ctx.clock.boot_seconds() - asked
+        slept = self.ctx.clock.boot_seconds() - requested_at
         try:
             if slept <= self.ctx.settings.quarantine_seconds / 2:
-                create_file_of(self.ctx, entry, asked)
+                create_file_of(self.ctx, entry, requested_at)
             else:
                 materialise(self.ctx, entry)
         except (UnavailableError, ObjectNotFoundError) as error:
@@ -118,17 +118,17 @@ class Decider:
                 instant=self.time,
             ) from error
 
-    def _look_beside(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
+    def _check_neighbours(self, sequence: int, claimed: Claimed) -> ChainEntry | None:
         """Look for what other engines did since the snapshot. What is new may be told by the next slot, if it is taken: its entry."""
-        now = None if self.neighbours is None else self.neighbours.look()
+        now = None if self.neighbours is None else self.neighbours.relist()
         if self.neighbours is None or now is None:
             return None
-        found = chain.get_entry(self.ctx, sequence + 1)
-        if found is None:
+        occupant = chain.get_entry(self.ctx, sequence + 1)
+        if occupant is None:
             self.neighbours.check(now, claimed, sequence)
-        return found
+        return occupant
 
-    def _confirm_tail(self, seen: float, asked: float | None) -> float:
+    def _confirm_tail(self, seen: float, requested_at: float | None) -> float:
         """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
 
         `asked`: when a decision was sent of which nothing is known yet.
@@ -136,9 +136,9 @@ class Decider:
         now = self.ctx.clock.boot_seconds()
         if now - seen <= self.ctx.settings.renew_seconds:
             return seen
-        if asked is not None:
+        if requested_at is not None:
             raise CommitStateUnknownError(
-                f"{self.time} was to be decided {now - asked:.0f} s ago and the chain cannot tell any more what came of "
+                f"{self.time} was to be decided {now - requested_at:.0f} s ago and the chain cannot tell any more what came of "
                 "it; read the timeline before writing again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
@@ -157,18 +157,18 @@ class Decider:
                 instant=self.time,
             ) from error
 
-    def _check(self, found: ChainEntry, claimed: Claimed) -> None:
-        if found.instant == self.time and found.kind is Kind.PLAN:
+    def _check(self, entry: ChainEntry, claimed: Claimed) -> None:
+        if entry.instant == self.time and entry.kind is Kind.PLAN:
             raise planned_again(self.ctx.base_path, self.time)
-        if found.instant == self.time:
+        if entry.instant == self.time:
             raise WriteAbortedError(
                 f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",
                 base_path=self.ctx.base_path,
                 instant=self.time,
             )
-        if claimed.excluded_by(found, self.seen):
+        if claimed.excluded_by(entry, self.seen):
             raise WriteConflictError(
-                f"instant {found.instant} {'plans to rewrite' if found.kind is Kind.PLAN else 'changed'} the same file "
+                f"instant {entry.instant} {'plans to rewrite' if entry.kind is Kind.PLAN else 'changed'} the same file "
                 f"groups since this write of {self.time} read them; nothing of this write is visible, write again on the "
                 "new state",
                 base_path=self.ctx.base_path,

@@ -53,14 +53,14 @@ class Neighbours:
         self.walked.add(entry.name)
         self.metadata_moved = self.metadata_moved or conflict_keys.moves_metadata(entry.conflict_keys)
 
-    def look(self) -> Timeline | None:
+    def relist(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
         now = load_timeline(self.ctx)
         quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
         return None if quiet else now
 
     def check(self, now: Timeline, claimed: Claimed, upto: int) -> None:
-        """Hold what `look` found against what is about to be decided; the chain is known up to number `upto`, and free behind it.
+        """Hold what `relist` found against what is about to be decided; the chain is known up to number `upto`, and free behind it.
 
         Raises WriteConflictError, WriteAbortedError and CorruptTableError.
         """
@@ -114,17 +114,17 @@ class Neighbours:
         if table_schema(self.ctx, now) != table_schema(self.ctx, self.snapshot):
             return {conflict_keys.TABLE}
         groups = {(stat.partition_path, stat.file_id) for stat in metadata.stats} | set(metadata.replaced_groups)
-        found = set(group_conflict_keys(groups))
+        keys = set(group_conflict_keys(groups))
         if metadata.operation_type == CLUSTER:
-            return found
-        found |= {conflict_keys.partition_conflict_key(partition) for partition in metadata.replaced or ()}
+            return keys
+        keys |= {conflict_keys.partition_conflict_key(partition) for partition in metadata.replaced or ()}
         index = self.ctx.config.index
         if index is None or not index.type.has_fixed_buckets:
             # Which keys it inserted is told by nothing but its files.
             filled = {stat.partition_path for stat in metadata.stats if stat.num_inserts}
-            found |= {conflict_keys.record_conflict_keys(partition) for partition in filled}
-            found |= {conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS)} if filled else set()
-        return found
+            keys |= {conflict_keys.record_conflict_keys(partition) for partition in filled}
+            keys |= {conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS)} if filled else set()
+        return keys
 
     def _conflict_keys_of_plan(self, instant: Instant) -> set[str]:
         if instant.action in PLANNED_ACTIONS:

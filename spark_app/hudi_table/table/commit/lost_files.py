@@ -62,11 +62,11 @@ def lost_files(
 
     Raises InvalidRequestError for a file that is there or that no plan of the instant named, and if another counted one is gone too.
     """
-    given = frozenset(paths)
+    lost_paths = frozenset(paths)
     slices = last_plan(ctx, instant, upto)
     gone = lost_of(ctx, timeline.until(instant.time), slices)
     before = _named(parse_plan(entry.data) for _, entry in _plans(ctx, instant.time, upto)) - _named([slices])
-    wrong, more = given - gone - before, gone - given
+    wrong, more = lost_paths - gone - before, gone - lost_paths
     if wrong:
         raise InvalidRequestError(
             f"{min(wrong)} is no lost file of the compaction planned at {instant.time}; "
@@ -88,7 +88,7 @@ def plan_again(ctx: TableContext, instant: Instant, paths: Iterable[str]) -> boo
 
     Raises InvalidRequestError as `lost_files`, and if the timeline has no such plan.
     """
-    attempt, given = f"{_GIVEN_UP}{uuid.uuid4()}", frozenset(paths)
+    attempt, lost_paths = f"{_GIVEN_UP}{uuid.uuid4()}", frozenset(paths)
     for _ in range(ATTEMPTS_MAX):
         begun = ctx.clock.boot_seconds()
         timeline, tail = caught_up(ctx)
@@ -96,7 +96,7 @@ def plan_again(ctx: TableContext, instant: Instant, paths: Iterable[str]) -> boo
             return False
         if instant.file_name not in timeline.files:
             raise InvalidRequestError(f"the timeline has no pending compaction {instant.time}", base_path=ctx.base_path)
-        lost = lost_files(ctx, timeline, instant, given, tail.sequence)
+        lost = lost_files(ctx, timeline, instant, lost_paths, tail.sequence)
         if not lost:
             # Given up before, by this attempt or another; the requested file may be the old one still.
             return _show(ctx, instant, tail, begun)

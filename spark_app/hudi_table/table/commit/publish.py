@@ -62,7 +62,7 @@ def materialise_predecessors(ctx: TableContext, timeline: Timeline, own: str, up
     decisions = chain.find_decisions(ctx, [*planners, *writes], upto)
     expected = [*((time, Kind.PLAN) for time in planners), *((time, Kind.COMMIT) for time in writes)]
     waiting = [decisions[time] for time, kind in expected if time in decisions and decisions[time][1].kind is kind]
-    done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda found: found[0])]
+    done = [materialise(ctx, entry) for _, entry in sorted(waiting, key=lambda item: item[0])]
     return any(done)
 
 

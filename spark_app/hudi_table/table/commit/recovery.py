@@ -55,11 +55,11 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     upto = chain.read_tail(ctx).sequence
     waiting += [i for i in given_up_log_compactions(ctx, timeline) if _is_aborted(ctx, i.time, upto)]
     decisions = chain.find_decisions(ctx, [*(i.time for i in waiting), *planners], upto)
-    look = _Look(ctx, timeline, now, decisions, rollbacks, frozenset(pending_clusterings(ctx, timeline)), eager)
+    recovery = _Recovery(ctx, timeline, now, decisions, rollbacks, frozenset(pending_clusterings(ctx, timeline)), eager)
     for instant in waiting:
-        done += _finish_instant(look, instant)
+        done += _finish_instant(recovery, instant)
     for time in planners:
-        if time in decisions or look.may_be_ended(time):
+        if time in decisions or recovery.may_be_ended(time):
             done += _recover_planner(ctx, time)
     done += _drop_withdrawn(ctx, timeline)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
@@ -71,7 +71,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Recovery:
     """What a recovery goes by: a listing, the store's time, decisions in the chain by instant, pending rollbacks of what has not
     completed, and pending plans of clusterings."""
 
@@ -92,36 +92,38 @@ class _Look:
         return self.eager or _seems_dead(self.ctx, self.timeline, time, self.now)
 
 
-def _finish_instant(look: _Look, instant: Instant) -> list[str]:
+def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
     """What becomes of one pending write or clustering: the chain decides, and without a decision whether it seems dead."""
-    ctx, rollback = look.ctx, look.rollbacks.get(instant.time)
-    decision = look.decisions.get(instant.time)
+    ctx, rollback = recovery.ctx, recovery.rollbacks.get(instant.time)
+    decision = recovery.decisions.get(instant.time)
     if decision is not None and decision[1].kind is Kind.COMMIT:
-        return _finish_commit(look, instant, decision[1], rollback)
+        return _finish_commit(recovery, instant, decision[1], rollback)
     if decision is not None and decision[1].kind is Kind.ABORT:
-        over = _quarantine_over(ctx, decision, look.now, _planned_at(look.timeline, rollback))
+        over = _quarantine_over(ctx, decision, recovery.now, _planned_at(recovery.timeline, rollback))
         # Its files were deleted when its rollback began; until the quarantine ends there is nothing more to do.
         return _roll_back_aborted(ctx, instant, over=over) if over or rollback is None else []
-    if rollback is not None and (decision is None or instant in look.clusterings):
+    if rollback is not None and (decision is None or instant in recovery.clusterings):
         # A rollback that another engine planned: even then nothing is deleted before the chain has aborted it.
         return (abort_and_roll_back if decision is None else abort_plan)(ctx, instant)
-    if decision is not None or instant in look.clusterings or not look.may_be_ended(instant.time):
+    if decision is not None or instant in recovery.clusterings or not recovery.may_be_ended(instant.time):
         return []
-    if look.is_late(instant):
-        delete_claim(ctx, look.timeline, instant)
+    if recovery.is_late(instant):
+        delete_claim(ctx, recovery.timeline, instant)
         return [instant.time]
     return abort_and_roll_back(ctx, instant)
 
 
-def _finish_commit(look: _Look, instant: Instant, entry: ChainEntry, rollback: PendingRollback | None) -> list[str]:
+def _finish_commit(
+    recovery: _Recovery, instant: Instant, entry: ChainEntry, rollback: PendingRollback | None
+) -> list[str]:
     """A decided write: it is published, but if another engine takes it back, or it was archived."""
     if rollback is not None:
-        return _finish_foreign(look.ctx, look.timeline, instant, rollback.instant, look.now)
-    if materialise(look.ctx, entry):
+        return _finish_foreign(recovery.ctx, recovery.timeline, instant, rollback.instant, recovery.now)
+    if materialise(recovery.ctx, entry):
         return [instant.time]
-    if not look.is_late(instant):
+    if not recovery.is_late(instant):
         return []
-    delete_claim(look.ctx, look.timeline, instant)
+    delete_claim(recovery.ctx, recovery.timeline, instant)
     return [instant.time]
 
 

@@ -67,14 +67,14 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
     if timeline.has_metadata:
-        _tell_metadata(ctx, instant.time, taken)
+        _record_in_metadata(ctx, instant.time, taken)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     drop_rings(ctx, target)
     timeline = load_timeline(ctx)
     if timeline.has_metadata:
-        _tell_metadata(ctx, instant.time, taken)
+        _record_in_metadata(ctx, instant.time, taken)
     delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = encode_record("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
@@ -83,7 +83,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     return [instant.time]
 
 
-def _tell_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | None]) -> None:
+def _record_in_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | None]) -> None:
     """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
     it: it goes."""
     if any(found is not None and found.by is not None for found in taken):

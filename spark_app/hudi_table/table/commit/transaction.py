@@ -149,8 +149,8 @@ class Transaction:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
-        entry, asked = decider.decide(kind, claimed, name, data)
-        decider.publish(entry, asked)
+        entry, requested_at = decider.decide(kind, claimed, name, data)
+        decider.publish(entry, requested_at)
 
     def _clear(self) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""

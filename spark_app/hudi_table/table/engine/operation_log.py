@@ -39,7 +39,7 @@ def logged(
                 raise
             if logger.isEnabledFor(logging.INFO):
                 seconds = ctx.clock.boot_seconds() - begun
-                logger.info("%s of %s: %s in %.3f s", name, ctx.base_path, told(result), seconds)
+                logger.info("%s of %s: %s in %.3f s", name, ctx.base_path, result_text(result), seconds)
             return result
 
         return run
@@ -47,7 +47,7 @@ def logged(
     return decorate
 
 
-def told(result: Any) -> str:
+def result_text(result: Any) -> str:
     """A result in counts: what is zero is left out."""
     if isinstance(result, ServiceResult):
         counts = {name: value for name, value in result.figures.items() if value}

@@ -1,4 +1,4 @@
-"""An engine that tells how far it is. All long work of this library goes through an engine, so all of it can be followed."""
+"""An engine that reports how far it is. All long work of this library goes through an engine, so all of it can be followed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def reporting(engine: Engine, operation: str, progress: ProgressFunction | None)
     if progress is None:
         return engine
     if isinstance(engine, LocalEngine):
-        return _Reporting(engine, Told(operation, progress))
-    return _Around(engine, Told(operation, progress))
+        return _Reporting(engine, TaskReport(operation, progress))
+    return _Around(engine, TaskReport(operation, progress))
 
 
-class Told:
+class TaskReport:
     """One function of a caller, or none, called by one thread at a time."""
 
     def __init__(self, operation: str, progress: ProgressFunction | None) -> None:
@@ -34,23 +34,23 @@ class Told:
         self._lock = threading.Lock()
 
     def begin(self, total: int | None) -> Callable[[], None]:
-        """Tells that a step begins; the result tells that one more task of it has ended."""
+        """Reports that a step begins; the result reports that one more task of it has ended."""
         done = 0
-        self._tell(0, total)
+        self._report(0, total)
 
         def one() -> None:
             nonlocal done
             with self._lock:
                 done += 1
-                self._tell(done, total)
+                self._report(done, total)
 
         return one
 
     def whole(self, total: int) -> None:
-        """Tells that all tasks of a step have ended."""
-        self._tell(total, total)
+        """Reports that all tasks of a step have ended."""
+        self._report(total, total)
 
-    def _tell(self, done: int, total: int | None) -> None:
+    def _report(self, done: int, total: int | None) -> None:
         if self._progress is None:
             return
         try:
@@ -63,14 +63,14 @@ class Told:
 class _Reporting(LocalEngine):
     """Threads of this process, followed task by task."""
 
-    def __init__(self, inner: LocalEngine, told: Told) -> None:
+    def __init__(self, inner: LocalEngine, task_report: TaskReport) -> None:
         super().__init__(inner.parallelism)
         self._inner = inner
-        self._told = told
+        self._task_report = task_report
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """As `LocalEngine.map`."""
-        one = self._told.begin(len(items))
+        one = self._task_report.begin(len(items))
 
         def counted(item: T) -> R:
             result = function(item)
@@ -81,18 +81,18 @@ class _Reporting(LocalEngine):
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """As `LocalEngine.imap`."""
-        one = self._told.begin(None)
+        one = self._task_report.begin(None)
         for result in self._inner.imap(function, items):
             one()
             yield result
 
 
 class _Around:
-    """Tasks in other processes: a function of this one cannot go along, so only beginning and end of a step are told."""
+    """Tasks in other processes: a function of this one cannot go along, so only beginning and end of a step are reported."""
 
-    def __init__(self, inner: Engine, told: Told) -> None:
+    def __init__(self, inner: Engine, task_report: TaskReport) -> None:
         self._inner = inner
-        self._told = told
+        self._task_report = task_report
 
     @property
     def parallelism(self) -> int:
@@ -101,9 +101,9 @@ class _Around:
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """As the engine's."""
-        self._told.begin(len(items))
+        self._task_report.begin(len(items))
         found = self._inner.map(function, items)
-        self._told.whole(len(items))
+        self._task_report.whole(len(items))
         return found
 
     def imap(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -94,10 +94,10 @@ def _sequence(codes: Rows, ranks: Rows, deletes: Mask) -> _Sequence:
 
 
 def _with_deletes(
-    keys: Rows, starts: Rows, counts: Rows, ranks: Rows, deletes: Mask, found: tuple[Mask, Mask, Mask]
+    keys: Rows, starts: Rows, counts: Rows, ranks: Rows, deletes: Mask, masks: tuple[Mask, Mask, Mask]
 ) -> None:
     """Fill in `alive`, `newer` and `gone` of keys that have deletes: entry by entry, all keys at once."""
-    alive, newer, gone = found
+    alive, newer, gone = masks
     top = np.full(len(starts), -1, dtype=np.int64)
     begin = starts.copy()
     step = 0

@@ -109,4 +109,4 @@ def _in_place_of_compacted(blocks: list[LogBlock]) -> list[LogBlock]:
         places[block.instant] = max(place, places.get(block.instant, place))
         if block.instant not in replaced:
             placed.append((place, number, block))
-    return [block for _, _, block in sorted(placed, key=lambda found: found[:2])]
+    return [block for _, _, block in sorted(placed, key=lambda item: item[:2])]

@@ -118,18 +118,18 @@ class Merger:
             rows, positions, wins = rows[wins], positions[wins], wins[wins]
         gone = self._deletes[positions]
         removed, rows, positions, wins = rows[gone], rows[~gone], positions[~gone], wins[~gone]
-        given = [column.take(pa.array(positions)) for column in self._columns]
+        new_columns = [column.take(pa.array(positions)) for column in self._columns]
         if self._rule.function is not None and len(rows):
-            given, more = self._made(table, rows, given)
+            new_columns, more = self._made(table, rows, new_columns)
             removed = np.concatenate([removed, rows[more]])
         self.counts.deleted += len(removed)
         self.counts.updated += len(rows) + int(gone.sum()) - len(removed)
         self.counts.kept += len(table) - len(rows) - int(gone.sum())
-        touched = np.union1d(rows, removed)
-        self.met = (touched, np.isin(touched, removed))
+        changed = np.union1d(rows, removed)
+        self.met = (changed, np.isin(changed, removed))
         keep = np.ones(len(table), dtype=bool)
         keep[removed] = False
-        return self._put(table, rows, wins, given, keep)
+        return self._put(table, rows, wins, new_columns, keep)
 
     def rest(self) -> pa.Table:
         """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
@@ -142,17 +142,17 @@ class Merger:
         if self._rule.ordering is None or self._ordering is None:
             return np.ones(len(rows), dtype=bool)
         stored = one_chunk(base.column(self._rule.ordering)).take(pa.array(rows))
-        given = self._ordering.take(pa.array(positions))
+        new_values = self._ordering.take(pa.array(positions))
         always = self._deletes if self._rule.deletes_always else self._always
-        return always[positions] | ~strictly_less(given, stored)
+        return always[positions] | ~strictly_less(new_values, stored)
 
-    def _put(self, base: pa.Table, rows: Rows, wins: Mask, given: list[pa.Array], keep: Mask) -> pa.Table:
+    def _put(self, base: pa.Table, rows: Rows, wins: Mask, new_columns: list[pa.Array], keep: Mask) -> pa.Table:
         """Those rows of the base that are kept, with the given ones in the place of `rows`."""
         places = np.arange(len(base), dtype=np.int64)
         places[rows] = len(base) + np.arange(len(rows))
         plain = pa.array(places[keep])
         arrays = []
-        for field, new in zip(self._schema, given, strict=True):
+        for field, new in zip(self._schema, new_columns, strict=True):
             stored, take = base.column(field.name), plain
             if self._rule.partial is not None and field.name not in ALL_META_COLUMNS:
                 stays = self._stays(stored, new, rows, wins)
@@ -162,23 +162,23 @@ class Merger:
             arrays.append(pa.concat_arrays([*stored.chunks, new]).take(take))
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
-    def _made(self, base: pa.Table, rows: Rows, given: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
+    def _made(self, base: pa.Table, rows: Rows, new_columns: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
         """What the rule's function makes of these rows of the base and the given ones, and which of them are to go."""
         assert self._rule.function is not None
         fields = [(i, field.name) for i, field in enumerate(self._schema) if field.name not in ALL_META_COLUMNS]
         names = [name for _, name in fields]
         stored = base.select(names).take(pa.array(rows))
-        found = self._rule.function(_plain(stored), _plain(pa.table([given[i] for i, _ in fields], names=names)))
-        made = list(given)
+        found = self._rule.function(_plain(stored), _plain(pa.table([new_columns[i] for i, _ in fields], names=names)))
+        made = list(new_columns)
         for i, name in fields:
             column = one_chunk(found.column(name))
             made[i] = column.dictionary_encode() if pa.types.is_dictionary(self._schema.field(i).type) else column
         return made, flags(found, IS_DELETED)
 
-    def _stays(self, stored: pa.ChunkedArray, given: pa.Array, rows: Rows, wins: Mask) -> Mask:
+    def _stays(self, stored: pa.ChunkedArray, new_values: pa.Array, rows: Rows, wins: Mask) -> Mask:
         """Of each of these rows whether the stored value of a column stays."""
         assert self._rule.partial is not None
-        missing = _missing(given, self._rule.partial)
+        missing = _missing(new_values, self._rule.partial)
         if not self._rule.combines:
             return missing
         there = ~_missing(one_chunk(stored).take(pa.array(rows)), self._rule.partial)

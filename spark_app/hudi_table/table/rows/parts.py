@@ -75,12 +75,12 @@ def merge_in_parts(
         old.flush()
         for code in range(parts):
             stored = (_encoded(batch, schema) for batch in joined(old.read(code), max_bytes // 4))
-            given = list(new.read(code))
-            if not given:
+            batches = list(new.read(code))
+            if not batches:
                 yield from ((table, None) for table in stored)
                 continue
-            merger = start(pa.Table.from_batches(given).combine_chunks())
-            del given
+            merger = start(pa.Table.from_batches(batches).combine_chunks())
+            del batches
             for table in stored:
                 yield merger.apply(table), None
             yield merger.rest(), merger.counts

@@ -68,30 +68,32 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     `aws_…`. All remote stores: `timeout`, `connect_timeout` (seconds), `retries`, `allow_http`. Local disk: `fsync`
     (`true`; `false` gives up what power loss would take). Raises InvalidRequestError and InvalidOptionError.
     """
-    given = {str(key).lower(): str(value) for key, value in (options or {}).items()}
+    lower_options = {str(key).lower(): str(value) for key, value in (options or {}).items()}
     scheme, authority, path = parse_location(str(uri))
     if scheme == "file":
-        return _open_local(path, given)
+        return _open_local(path, lower_options)
     prefix = check_folder(path.strip("/"), base_path=f"{scheme}://{authority}")
     if scheme == "memory":
-        if given:
-            raise InvalidOptionError(f"a memory:// store takes no options, but got {', '.join(sorted(given))}")
+        if lower_options:
+            raise InvalidOptionError(f"a memory:// store takes no options, but got {', '.join(sorted(lower_options))}")
         return _open_memory(authority, prefix)
     if scheme in _S3_SCHEMES:
-        return _open_s3(uri, authority, prefix, given)
+        return _open_s3(uri, authority, prefix, lower_options)
     if scheme in _OTHER_SCHEMES:
-        return _open_other(uri, prefix, given)
+        return _open_other(uri, prefix, lower_options)
     raise InvalidRequestError(
         f"{shown(uri)!r}: no store is known for the scheme {scheme!r}; use a path, file://, memory://, s3://, gs:// or az://",
     )
 
 
-def _open_local(path: str, given: dict[str, str]) -> Storage:
-    unknown = sorted(set(given) - {"fsync"})
+def _open_local(path: str, lower_options: dict[str, str]) -> Storage:
+    unknown = sorted(set(lower_options) - {"fsync"})
     if unknown:
         raise InvalidOptionError(f"local disk has no option {', '.join(unknown)}: it takes only 'fsync'")
     base = local_path(path)
-    return LocalStorage(base, fsync=flag(given, "fsync", default=True), reopen=Reopen(base, tuple(given.items())))
+    return LocalStorage(
+        base, fsync=flag(lower_options, "fsync", default=True), reopen=Reopen(base, tuple(lower_options.items()))
+    )
 
 
 def _open_memory(name: str, prefix: str) -> Storage:
@@ -103,11 +105,11 @@ def _open_memory(name: str, prefix: str) -> Storage:
     return ObjectStorage(store, store, uri=uri, prefix=prefix, where=uri, reopen=Reopen(uri, (), os.getpid()))
 
 
-def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Storage:
+def _open_s3(uri: str, bucket: str, prefix: str, lower_options: dict[str, str]) -> Storage:
     from obstore.store import S3Store
 
-    check_values(given, "AWS_")
-    settings, rest = client_settings(given)
+    check_values(lower_options, "AWS_")
+    settings, rest = client_settings(lower_options)
     config, provider = s3_config(rest)
     endpoint = config.get("endpoint")
 
@@ -124,15 +126,15 @@ def _open_s3(uri: str, bucket: str, prefix: str, given: dict[str, str]) -> Stora
     base = f"s3://{bucket}/{prefix}".rstrip("/")
     # A provider finds the credentials in its surroundings, which may be others the next time.
     known = ("s3", bucket, frozenset(config.items())) if provider is None else None
-    reopen = Reopen(uri, tuple(given.items()))
+    reopen = Reopen(uri, tuple(lower_options.items()))
     return _remote(build, settings, known, base=base, prefix=prefix, where=where, reopen=reopen)
 
 
-def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
+def _open_other(uri: str, prefix: str, lower_options: dict[str, str]) -> Storage:
     from obstore.store import from_url
 
-    check_values(given, "GOOGLE_" if uri.lower().startswith("gs:") else "AZURE_")
-    settings, config = client_settings(given)
+    check_values(lower_options, "GOOGLE_" if uri.lower().startswith("gs:") else "AZURE_")
+    settings, config = client_settings(lower_options)
     root = uri[: len(uri.rstrip("/")) - len(prefix)] if prefix else uri
 
     def build(one: ClientSettings) -> Any:
@@ -145,7 +147,7 @@ def _open_other(uri: str, prefix: str, given: dict[str, str]) -> Storage:
 
     base = uri.rstrip("/")
     known = (root, frozenset(config.items())) if config else None
-    reopen = Reopen(uri, tuple(given.items()))
+    reopen = Reopen(uri, tuple(lower_options.items()))
     return _remote(build, settings, known, base=base, prefix=prefix, where=root, reopen=reopen)
 
 

@@ -131,8 +131,8 @@ def s3_config(options: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
 
 
 def _has_credentials(config: Mapping[str, Any]) -> bool:
-    given = any(name in config for name in ("access_key_id", "skip_signature", "web_identity_token_file"))
-    return given or any(os.environ.get(name) for name in _ENVIRONMENT_CHAIN)
+    has_some = any(name in config for name in ("access_key_id", "skip_signature", "web_identity_token_file"))
+    return has_some or any(os.environ.get(name) for name in _ENVIRONMENT_CHAIN)
 
 
 def _profile_provider() -> Any:

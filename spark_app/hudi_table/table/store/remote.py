@@ -61,12 +61,12 @@ class ObjectStorage:
     def get(self, path: str) -> bytes:
         """The whole object, by one request."""
         key = self._key(path)
-        return self._ask(path, lambda: bytes(obstore.get(self._store, key).bytes()))
+        return self._request(path, lambda: bytes(obstore.get(self._store, key).bytes()))
 
     def head(self, path: str) -> ObjectInfo:
         """Size and age, by one request."""
         key = self._key(path)
-        return self._info(self._ask(path, lambda: obstore.head(self._store, key)))
+        return self._info(self._request(path, lambda: obstore.head(self._store, key)))
 
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         """All objects below the folder; stores list in the order of paths, and no page is asked for beyond `limit`."""
@@ -77,13 +77,13 @@ class ObjectStorage:
             found = (meta for page in obstore.list(self._store, key, offset=offset) for meta in page)
             return list(islice(found, limit))
 
-        found = sorted((self._info(meta) for meta in self._ask(prefix, pages)), key=lambda info: info.path)
+        found = sorted((self._info(meta) for meta in self._request(prefix, pages)), key=lambda info: info.path)
         return _without_folder_markers(found, prefix)
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, objects) directly in the folder."""
         key = self._folder_key(prefix)
-        result = self._ask(prefix, lambda: obstore.list_with_delimiter(self._store, key))
+        result = self._request(prefix, lambda: obstore.list_with_delimiter(self._store, key))
         folders = sorted(folder[len(self._prefix) :] for folder in result["common_prefixes"])
         found = sorted((self._info(meta) for meta in result["objects"]), key=lambda info: info.path)
         hidden = {*folders, prefix}
@@ -96,7 +96,7 @@ class ObjectStorage:
         key = self._key(path)
 
         def read(start: int, end: int) -> bytes:
-            return self._ask(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
+            return self._request(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
 
         def tail(length: int) -> tuple[int, bytes]:
             """(size of the object, its last bytes)."""
@@ -108,12 +108,12 @@ class ObjectStorage:
                     raise
                 return 0, b""
 
-        return pa.PythonFile(RangeFile(lambda length: self._ask(path, lambda: tail(length)), read), mode="r")
+        return pa.PythonFile(RangeFile(lambda length: self._request(path, lambda: tail(length)), read), mode="r")
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace by one request."""
         key = self._key(path)
-        self._ask(path, lambda: obstore.put(self._store, key, data, use_multipart=False), writes=True)
+        self._request(path, lambda: obstore.put(self._store, key, data, use_multipart=False), writes=True)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create exclusively by one request that is never repeated after an unclear reply.
@@ -123,7 +123,7 @@ class ObjectStorage:
         key = self._key(path)
         for attempt in range(_CREATE_ATTEMPTS):
             try:
-                self._ask(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True)
+                self._request(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True)
                 return
             except UnavailableError as error:
                 if attempt + 1 == _CREATE_ATTEMPTS or not isinstance(error, ConflictingCreateError):
@@ -136,7 +136,7 @@ class ObjectStorage:
         key = self._key(path)
         sink = _Sink(
             lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES),
-            lambda action: self._ask(path, action, writes=True),
+            lambda action: self._request(path, action, writes=True),
         )
         try:
             yield sink  # type: ignore[misc]
@@ -145,13 +145,13 @@ class ObjectStorage:
             raise
         whole = sink.finish()
         if whole is not None:
-            self._ask(path, lambda: obstore.put(self._store, key, whole, use_multipart=False), writes=True)
+            self._request(path, lambda: obstore.put(self._store, key, whole, use_multipart=False), writes=True)
 
     def delete(self, path: str) -> None:
         """Delete; repeated requests are harmless."""
         key = self._key(path)
         with contextlib.suppress(ObjectNotFoundError):
-            self._ask(path, lambda: obstore.delete(self._store, key))
+            self._request(path, lambda: obstore.delete(self._store, key))
 
     def _key(self, path: str) -> str:
         key = self._prefix + check_path(path, base_path=self._uri)
@@ -163,7 +163,7 @@ class ObjectStorage:
     def _folder_key(self, prefix: str) -> str | None:
         return (self._prefix + check_folder(prefix, base_path=self._uri)).rstrip("/") or None
 
-    def _ask(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
+    def _request(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
         """The one way to obstore: its errors become ours, a panic an InvariantError."""
         try:
             return unpanicked(request, lambda: panicked(path=path, where=self._where))
@@ -184,9 +184,9 @@ class _Sink:
     Errors are translated where they happen.
     """
 
-    def __init__(self, open_writer: Callable[[], Any], ask: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, open_writer: Callable[[], Any], request: Callable[[Callable[[], Any]], Any]) -> None:
         self._open_writer = open_writer
-        self._ask = ask
+        self._request = request
         self._kept = bytearray()
         self._writer: Any = None
         self._position = 0
@@ -200,24 +200,24 @@ class _Sink:
             self._kept += view
             return len(view)
         if self._writer is None:
-            self._writer = self._ask(self._open_writer)
+            self._writer = self._request(self._open_writer)
             kept, self._kept = bytes(self._kept), bytearray()
-            self._ask(lambda: self._writer.write(kept))
-        self._ask(lambda: self._writer.write(bytes(view)))
+            self._request(lambda: self._writer.write(kept))
+        self._request(lambda: self._writer.write(bytes(view)))
         return len(view)
 
     def finish(self) -> bytes | None:
         """End an upload in parts; or the whole content, which is still to be put."""
         if self._writer is None:
             return bytes(self._kept)
-        self._ask(self._writer.close)
+        self._request(self._writer.close)
         return None
 
     def abort(self, error: BaseException) -> None:
         """Let go of what was uploaded."""
         if self._writer is not None:
             with contextlib.suppress(HudiError):
-                self._ask(lambda: self._writer.__exit__(type(error), error, error.__traceback__))
+                self._request(lambda: self._writer.__exit__(type(error), error, error.__traceback__))
 
     def tell(self) -> int:
         """Bytes written so far."""
@@ -242,14 +242,14 @@ class _Sink:
         return False
 
 
-def _without_folder_markers(found: list[ObjectInfo], prefix: str) -> list[ObjectInfo]:
+def _without_folder_markers(objects: list[ObjectInfo], prefix: str) -> list[ObjectInfo]:
     """Without the empty objects `folder/` that consoles and Hadoop make: obstore lists them as `folder`."""
-    if not any(info.size == 0 for info in found):
-        return found
+    if not any(info.size == 0 for info in objects):
+        return objects
     parents = {prefix}
-    for info in found:
+    for info in objects:
         folder = info.path.rpartition("/")[0]
         while folder and folder not in parents:
             parents.add(folder)
             folder = folder.rpartition("/")[0]
-    return [info for info in found if info.size or info.path not in parents]
+    return [info for info in objects if info.size or info.path not in parents]

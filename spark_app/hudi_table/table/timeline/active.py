@@ -16,11 +16,11 @@ from hudi_table.model.timeline.instants import Action, Instant, State, comparabl
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records, timeline_path
-from hudi_table.table.timeline.relisting import looks_again
+from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
 
-@looks_again
+@relists
 def load_timeline(ctx: TableContext) -> Timeline:
     """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
     disappear one after the other."""

@@ -35,7 +35,7 @@ def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
 
 
 def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
-    """The same after a look at the properties, whose number another process may have changed; `ctx.config` has it then."""
+    """The same after a reading of the properties, whose number another process may have changed; `ctx.config` has it then."""
     index = ctx.config.index
     if index is None or not index.type.has_fixed_buckets:
         return None
@@ -43,8 +43,8 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
     extra = {key: value for key, value in ctx.config.extra.items() if key != HISTORY}
     if HISTORY in stored:
         extra[HISTORY] = stored[HISTORY]
-    told = whole(stored.get(BUCKETS, ""))
-    number = index.buckets if told is None else told
+    stored_number = whole(stored.get(BUCKETS, ""))
+    number = index.buckets if stored_number is None else stored_number
     ctx.config = replace(ctx.config, index=replace(index, buckets=number), extra=extra)
     count = buckets_at(ctx, timeline)
     if count != number:
@@ -69,9 +69,9 @@ def _resizes(ctx: TableContext, timeline: Timeline) -> list[Resize]:
     found = {item.instant: item for item in parse_history(ctx.config.extra.get(HISTORY))}
     for instant in timeline.commits:
         if instant.action is Action.REPLACE_COMMIT:
-            told = parse_change(instant.time, commit_metadata(ctx, instant).extra_metadata.get(CHANGE))
-            if told is not None:
-                found[instant.time] = told
+            resize = parse_change(instant.time, commit_metadata(ctx, instant).extra_metadata.get(CHANGE))
+            if resize is not None:
+                found[instant.time] = resize
     return [found[time] for time in sorted(found, key=comparable_time)]
 
 

@@ -109,7 +109,7 @@ def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dic
     Goes backwards, once for all, and stops where the chain's running maximum is below the oldest of them: an entry is appended after
     its instant was drawn, so older entries cannot hold it.
     """
-    found: dict[str, tuple[int, ChainEntry]] = {}
+    decisions: dict[str, tuple[int, ChainEntry]] = {}
     wanted = set(instants)
     oldest = min(wanted, default="")
     for number in range(upto, 0, -1):
@@ -118,14 +118,14 @@ def find_decisions(ctx: TableContext, instants: Iterable[str], upto: int) -> dic
             break
         if entry.instant in wanted:
             if entry.kind is Kind.PLAN:
-                found.setdefault(entry.instant, (number, entry))
+                decisions.setdefault(entry.instant, (number, entry))
             else:
-                found[entry.instant] = (number, entry)
+                decisions[entry.instant] = (number, entry)
                 wanted.discard(entry.instant)
                 oldest = min(wanted, default="")
         if entry.max_instant < oldest:
             break
-    return found
+    return decisions
 
 
 def write_hint(ctx: TableContext, sequence: int) -> None:

@@ -51,8 +51,8 @@ def load_context(
         lost = kept_properties.compare(storage, properties)
     properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
-    given = settings or TxnSettings.from_properties(properties)
-    return TableContext(storage, config, used, metadata, given, lost=lost or {}, kept=lost is not None)
+    txn_settings = settings or TxnSettings.from_properties(properties)
+    return TableContext(storage, config, used, metadata, txn_settings, lost=lost or {}, kept=lost is not None)
 
 
 def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:

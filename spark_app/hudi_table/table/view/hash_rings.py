@@ -69,27 +69,27 @@ class TableRings:
 
     def __init__(self, ctx: TableContext, timeline: Timeline, buckets: int) -> None:
         self._ctx, self._timeline, self.buckets = ctx, timeline, buckets
-        self._found: dict[str, Ring] = {}
+        self._rings: dict[str, Ring] = {}
         self._stored: set[str] = set()
         self._lock = threading.Lock()
         self._view = FileSystemView(ctx, timeline)
 
     def ring(self, partition: str) -> Ring:
         """The stored ring, or the one that the partition begins with. Raises CorruptTableError."""
-        found = self._found.get(partition)
-        if found is None:
+        ring = self._rings.get(partition)
+        if ring is None:
             with self._lock:
-                found = self._found.get(partition)
-                if found is None:
+                ring = self._rings.get(partition)
+                if ring is None:
                     stored = stored_ring(self._ctx, self._timeline, partition, self._view)
                     if stored is not None:
                         self._stored.add(partition)
-                    found = self._found[partition] = stored or Ring.initial(partition, self.buckets)
-        return found
+                    ring = self._rings[partition] = stored or Ring.initial(partition, self.buckets)
+        return ring
 
     def known(self) -> Mapping[str, Ring]:
         """Those that were read."""
-        return self._found
+        return self._rings
 
     def is_stored(self, partition: str) -> bool:
         """Whether the ring of the partition has a file."""
@@ -100,7 +100,7 @@ class TableRings:
         """The same partitions' rings under another timeline: none is read again unless a replacecommit came or went."""
         other = TableRings(self._ctx, timeline, self.buckets)
         if _replacements(timeline) == _replacements(self._timeline):
-            other._found, other._stored = self._found, self._stored
+            other._rings, other._stored = self._rings, self._stored
         return other
 
 

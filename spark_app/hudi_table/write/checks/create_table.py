@@ -22,7 +22,7 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.port import open_context
 from hudi_table.model.names import HOODIE
-from hudi_table.model.options.known import admit, given
+from hudi_table.model.options.known import admit, explicit_option
 from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import (
@@ -145,17 +145,17 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
 
 def _with_options(spec: TableSpec) -> TableSpec:
     """The spec with what its options say. Raises InvalidRequestError where arguments and options differ."""
-    told = described(spec.options)
-    have = {name: getattr(spec, name) for name in told}
-    if "index" in told and have["index"] is not None:
-        have["index"] = _fuller(index_of(have["index"]), told["index"])
-    return replace(spec, **merged(have, told, _same))
+    of_options = described(spec.options)
+    have = {name: getattr(spec, name) for name in of_options}
+    if "index" in of_options and have["index"] is not None:
+        have["index"] = _fuller(index_of(have["index"]), of_options["index"])
+    return replace(spec, **merged(have, of_options, _same))
 
 
-def _fuller(index: IndexSpec, told: IndexSpec) -> IndexSpec:
+def _fuller(index: IndexSpec, of_options: IndexSpec) -> IndexSpec:
     """An index as an argument names it; what it leaves out, the options may say."""
-    if not index.hash_fields and index.type is told.type:
-        return replace(index, hash_fields=told.hash_fields)
+    if not index.hash_fields and index.type is of_options.type:
+        return replace(index, hash_fields=of_options.hash_fields)
     return index
 
 
@@ -190,13 +190,13 @@ def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
     default = MergeMode.EVENT_TIME if ordering and not custom else MergeMode.COMMIT_TIME
     mode = default if spec.merge_mode is None else _member(MergeMode, spec.merge_mode, "merge_mode")
     partial = None if spec.partial_updates is None else _member(PartialUpdates, spec.partial_updates, "partial_updates")
-    name = given(spec.options, PAYLOAD)
+    name = explicit_option(spec.options, PAYLOAD)
     if not name:
         return payload_of(mode, partial)
     payload = payload_named(name)
-    told = [(spec.merge_mode, mode, payload.mode), (spec.partial_updates, partial, payload.partial)]
-    for argument, asked, has in told:
-        if argument is not None and asked != has:
+    checks = [(spec.merge_mode, mode, payload.mode), (spec.partial_updates, partial, payload.partial)]
+    for argument, wanted, has in checks:
+        if argument is not None and wanted != has:
             raise InvalidRequestError(
                 f"payload class {name} merges by {payload.mode.value} with partial updates "
                 f"{payload.partial or 'none'}, not {argument}; leave one of the two out"
@@ -229,24 +229,24 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
             ("payload class", table_payload(have).class_name, table_payload(want).class_name),
             ("partitionBy", _shown(have.partition_by), _shown(want.partition_by)),
         ]
-    for what, stored, asked in pairs:
-        if stored != asked:
+    for what, stored, wanted in pairs:
+        if stored != wanted:
             raise InvalidRequestError(
-                f"table {have.name!r} at {base_path} has {what} {_text(stored)}, not {_text(asked)}; it cannot be changed: "
+                f"table {have.name!r} at {base_path} has {what} {_text(stored)}, not {_text(wanted)}; it cannot be changed: "
                 "ask for the stored value, or use another location",
                 base_path=base_path,
             )
 
 
-def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
+def index_of(index: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
     """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`, `{"type": "Custom",
     "class": "recent", "settings": {…}}`) or an IndexSpec. Raises InvalidRequestError."""
-    if isinstance(given, IndexSpec):
-        spec = given
-    elif isinstance(given, str):
-        spec = IndexSpec(_member(IndexType, given, "index"))
+    if isinstance(index, IndexSpec):
+        spec = index
+    elif isinstance(index, str):
+        spec = IndexSpec(_member(IndexType, index, "index"))
     else:
-        spec = _index_document(given)
+        spec = _index_document(index)
     if spec.type.is_custom is not bool(spec.class_name) or (spec.settings and not spec.class_name):
         raise InvalidRequestError(
             f"index {spec.type.value} with class {spec.class_name!r}: class and settings belong to a Custom index, which needs "
@@ -276,16 +276,16 @@ def index_of(given: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
     return spec
 
 
-def _index_document(given: Mapping[str, Any]) -> IndexSpec:
+def _index_document(document: Mapping[str, Any]) -> IndexSpec:
     """An index from the resource's shape. Raises InvalidRequestError."""
     known = {
         "buckets": "buckets", "hashFields": "hash_fields", "minBuckets": "buckets_min", "maxBuckets": "buckets_max",
         "partitionBuckets": "partition_buckets", "class": "class_name",
         "className": "class_name", "settings": "settings",
     }  # fmt: skip
-    values = {known.get(key, key): value for key, value in given.items() if key != "type"}
-    if "type" not in given or not values.keys() <= set(known.values()):
-        raise InvalidRequestError(f"index {dict(given)!r}: it has type, {', '.join(known)}")
+    values = {known.get(key, key): value for key, value in document.items() if key != "type"}
+    if "type" not in document or not values.keys() <= set(known.values()):
+        raise InvalidRequestError(f"index {dict(document)!r}: it has type, {', '.join(known)}")
     values["hash_fields"] = _names(values.get("hash_fields") or ())
     values["class_name"] = str(values.get("class_name") or "")
     values["settings"] = tuple(sorted((str(k), str(v)) for k, v in (values.get("settings") or {}).items()))
@@ -297,36 +297,36 @@ def _index_document(given: Mapping[str, Any]) -> IndexSpec:
         values["partition_buckets"] = checked(pairs)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidRequestError(f"index.partitionBuckets: {error}") from error
-    return IndexSpec(_member(IndexType, given["type"], "index.type"), **values)
+    return IndexSpec(_member(IndexType, document["type"], "index.type"), **values)
 
 
 def _index(spec: TableSpec) -> IndexSpec:
     """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
-    asked = index_of(spec.index or IndexType.SIMPLE.value)
-    name = spec.options.get(INDEX_CLASS) or asked.class_name
+    index = index_of(spec.index or IndexType.SIMPLE.value)
+    name = spec.options.get(INDEX_CLASS) or index.class_name
     if not name:
-        return asked
-    settings = tuple(sorted((dict(asked.settings) | dict(index_settings(spec.options))).items()))
+        return index
+    settings = tuple(sorted((dict(index.settings) | dict(index_settings(spec.options))).items()))
     return IndexSpec(IndexType.CUSTOM, class_name=name, settings=settings)
 
 
-def partition_fields_of(given: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
+def partition_fields_of(names: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
     """Partition fields from names, the resource's shape or PartitionFields."""
     known = {f.name for f in fields(PartitionField)}
-    found = []
-    for item in [given] if isinstance(given, str) else given:
+    parsed = []
+    for item in [names] if isinstance(names, str) else names:
         if isinstance(item, PartitionField):
-            found.append(item)
+            parsed.append(item)
         elif isinstance(item, str):
-            found.append(PartitionField(item))
+            parsed.append(PartitionField(item))
         else:
             camel = {"inputFormat": "input_format", "inputTimezone": "input_timezone"}
             values = {camel.get(key, key): value for key, value in item.items()}
             if not values.keys() <= known or "field" not in values:
                 raise InvalidRequestError(f"partition field {dict(item)!r}: it has {', '.join(sorted(known))}")
             kind = _member(PartitionType, values.pop("type", PartitionType.SIMPLE.value), "partition_by.type")
-            found.append(PartitionField(**values, type=kind))
-    return tuple(found)
+            parsed.append(PartitionField(**values, type=kind))
+    return tuple(parsed)
 
 
 def _check(config: TableConfig, schema: pa.Schema) -> None:
@@ -372,8 +372,8 @@ def _member(kind: type[Kind], name: str, what: str) -> Kind:
     raise InvalidRequestError(f"{what} is {name!r}; use one of {', '.join(member.value for member in kind)}")
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.strip() for name in given.split(",") if name.strip()) if isinstance(given, str) else tuple(given)
+def _names(text: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else tuple(text)
 
 
 def _shown(items: tuple[PartitionField, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.index.base import Index
-from hudi_table.model.options.known import given
+from hudi_table.model.options.known import explicit_option
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table.config import MergeMode, TableConfig, TableType
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
@@ -22,10 +22,10 @@ def ordering_field(config: TableConfig) -> str | None:
 
 def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:
     """How rows merge. Copy-on-write tables made by Hudi's DataFrame writer store nothing of it: their writers tell it."""
-    name = given(options, PAYLOAD)
+    name = explicit_option(options, PAYLOAD)
     if name:
         return payload_named(name)
-    mode = (given(options, MERGE_MODE) or "").upper()
+    mode = (explicit_option(options, MERGE_MODE) or "").upper()
     if not mode:
         return table_payload(config)
     if mode not in MERGE_NAMES.values():

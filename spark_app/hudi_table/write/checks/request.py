@@ -67,7 +67,7 @@ class Prepared:
     operation: Operation
     options: WriteOptions
     index: Index
-    index_given: bool
+    index_from_options: bool
     rule: MergeRule
     combine_ordering: str | None
     stored: pa.Schema | None
@@ -117,7 +117,7 @@ def prepare(
         raise InvalidRequestError(
             f"table {config.name!r} merges by event time and names no ordering field; create it with ordering_fields"
         )
-    index, given = resolve_index(config, options)
+    index, index_from_options = resolve_index(config, options)
     _check_duplicates(parsed, chosen)
     bloom_filter(parsed, needed=index.needs_filters)
     refuse_merging(config, payload, index)
@@ -138,7 +138,7 @@ def prepare(
         operation=chosen,
         options=parsed,
         index=index,
-        index_given=given,
+        index_from_options=index_from_options,
         rule=merge_rule(payload, ordering, chosen, merger),
         combine_ordering=ordering if chosen is not Operation.DELETE else None,
         stored=table_schema,
@@ -215,7 +215,7 @@ def refuse_unsupported(config: TableConfig) -> None:
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
-    """The table's index, and whether the options alone told it. A consistent one has the rings that partitions begin with.
+    """The table's index, and whether the options alone name it. A consistent one has the rings that partitions begin with.
 
     Raises as `resolve_spec` does, and what `index_for` raises.
     """
@@ -228,10 +228,10 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
     index that this release does not have.
     """
-    given = _index_argument(options)
-    if given is not None and config.index is not None:
-        _refuse_other_index(config.index, given, config.record_key)
-    spec = config.index or given
+    spec_of_options = _index_argument(options)
+    if spec_of_options is not None and config.index is not None:
+        _refuse_other_index(config.index, spec_of_options, config.record_key)
+    spec = config.index or spec_of_options
     _refuse_other_settings(spec, options)
     if spec is None:
         raise InvalidRequestError(
@@ -248,19 +248,19 @@ def _index_argument(options: Mapping[str, str]) -> IndexSpec | None:
     return spec
 
 
-def _refuse_other_index(stored: IndexSpec, given: IndexSpec, record_key: tuple[str, ...]) -> None:
-    if stored.type.is_custom or given.type.is_custom:
-        pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, given.class_name or given.type.hudi_name)]
+def _refuse_other_index(stored: IndexSpec, named: IndexSpec, record_key: tuple[str, ...]) -> None:
+    if stored.type.is_custom or named.type.is_custom:
+        pairs = [(INDEX_CLASS, stored.class_name or stored.type.hudi_name, named.class_name or named.type.hudi_name)]
     else:
-        pairs = [(INDEX_TYPE, stored.type.hudi_name, given.type.hudi_name)]
-    if stored.type.hashes and given.type.hashes:
-        pairs.append((ENGINE, str(stored.type.engine), str(given.type.engine)))
-        pairs.append((BUCKETS, str(stored.buckets), str(given.buckets)))
-        if given.partition_buckets:
-            pairs.append((EXPRESSIONS, render_rules(stored.partition_buckets), render_rules(given.partition_buckets)))
-        if given.hash_fields:
+        pairs = [(INDEX_TYPE, stored.type.hudi_name, named.type.hudi_name)]
+    if stored.type.hashes and named.type.hashes:
+        pairs.append((ENGINE, str(stored.type.engine), str(named.type.engine)))
+        pairs.append((BUCKETS, str(stored.buckets), str(named.buckets)))
+        if named.partition_buckets:
+            pairs.append((EXPRESSIONS, render_rules(stored.partition_buckets), render_rules(named.partition_buckets)))
+        if named.hash_fields:
             fields = stored.hash_fields or record_key
-            pairs.append((HASH_FIELDS, ",".join(sorted(fields)), ",".join(sorted(given.hash_fields))))
+            pairs.append((HASH_FIELDS, ",".join(sorted(fields)), ",".join(sorted(named.hash_fields))))
     for key, have, want in pairs:
         if have != want:
             raise InvalidOptionError(

@@ -43,13 +43,13 @@ def _check(values: pa.Array, field: pa.Field, path: str) -> None:
     elif pt.is_struct(kind):
         valid = values.is_valid() if values.null_count else None
         for number, child in enumerate(kind):
-            if _looked_at(child):
+            if _is_checked(child):
                 found, inner = values.field(number), f"{path}.{child.name}"
                 _check(found if valid is None else found.filter(valid), child, inner)
                 _refuse_hidden(found, child, inner)
     elif pt.is_map(kind):
         for name, child, found in (("key", kind.key_field, values.keys), ("value", kind.item_field, values.items)):
-            if _looked_at(child):
+            if _is_checked(child):
                 _check(_own(values, found), child, f"{path}.{name}")
     else:
         _check(values.flatten(), kind.value_field, f"{path}.element")
@@ -79,14 +79,14 @@ def _own(values: pa.MapArray, entries: pa.Array) -> pa.Array:
     return entries.slice(start, stop - start)
 
 
-def _looked_at(field: pa.Field) -> bool:
+def _is_checked(field: pa.Field) -> bool:
     return not field.nullable or pt.is_string(field.type) or pt.is_decimal(field.type) or _deep(field.type)
 
 
 def _deep(kind: pa.DataType) -> bool:
     """Whether a nested type has anything to look at."""
     if pt.is_struct(kind):
-        return any(_looked_at(child) for child in kind)
+        return any(_is_checked(child) for child in kind)
     if pt.is_map(kind):
         return True
-    return bool(pt.is_list(kind)) and _looked_at(kind.value_field)
+    return bool(pt.is_list(kind)) and _is_checked(kind.value_field)

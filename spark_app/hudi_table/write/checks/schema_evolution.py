@@ -62,11 +62,11 @@ def evolve(
     return Evolved(schema, not schema.equals(table))
 
 
-def _added(have: Iterable[pa.Field], given: Iterable[pa.Field], prefix: str, faults: list[str]) -> list[pa.Field]:
+def _added(have: Iterable[pa.Field], data_fields: Iterable[pa.Field], prefix: str, faults: list[str]) -> list[pa.Field]:
     """The fields that are new, nullable: older rows have no value. Engines that ignore case must tell them apart."""
     known = {field.name: field.name for field in have}
     folded = {name.lower(): name for name in known}
-    new = [field.with_nullable(True) for field in given if field.name not in known]
+    new = [field.with_nullable(True) for field in data_fields if field.name not in known]
     faults += [
         f"column '{prefix}{field.name}' differs from '{folded[field.name.lower()]}' only by case"
         for field in new
@@ -81,28 +81,33 @@ def _missing_hint(field: pa.Field) -> str:
     return "; add it, or set hoodie.write.set.null.for.missing.columns=true"
 
 
-def _common(have: pa.DataType, given: pa.DataType, path: str, faults: list[str]) -> pa.DataType:
+def _common(have: pa.DataType, data_type: pa.DataType, path: str, faults: list[str]) -> pa.DataType:
     """The type that holds stored and incoming values of one column."""
-    if have == given or pt.is_null(given) or (given, have) in _WIDER:
+    if have == data_type or pt.is_null(data_type) or (data_type, have) in _WIDER:
         return have
-    if (have, given) in _WIDER:
-        return given
-    if pt.is_decimal(have) and pt.is_decimal(given) and have.scale == given.scale and have.precision >= given.precision:
+    if (have, data_type) in _WIDER:
+        return data_type
+    if (
+        pt.is_decimal(have)
+        and pt.is_decimal(data_type)
+        and have.scale == data_type.scale
+        and have.precision >= data_type.precision
+    ):
         return have
-    if pt.is_struct(have) and pt.is_struct(given):
-        return _common_struct(have, given, path, faults)
-    if is_any_list(have) and is_any_list(given):
-        element = _common(have.value_type, given.value_type, f"{path}.element", faults)
+    if pt.is_struct(have) and pt.is_struct(data_type):
+        return _common_struct(have, data_type, path, faults)
+    if is_any_list(have) and is_any_list(data_type):
+        element = _common(have.value_type, data_type.value_type, f"{path}.element", faults)
         return list_of(element, nullable=have.value_field.nullable)
-    if pt.is_map(have) and pt.is_map(given):
-        item = have.item_field.with_type(_common(have.item_type, given.item_type, f"{path}.value", faults))
+    if pt.is_map(have) and pt.is_map(data_type):
+        item = have.item_field.with_type(_common(have.item_type, data_type.item_type, f"{path}.value", faults))
         return pa.map_(have.key_type, item)
-    faults.append(f"column '{path}' is {given} in the data and {have} in the table")
+    faults.append(f"column '{path}' is {data_type} in the data and {have} in the table")
     return have
 
 
-def _common_struct(have: pa.DataType, given: pa.DataType, path: str, faults: list[str]) -> pa.DataType:
-    incoming = {field.name: field for field in given}
+def _common_struct(have: pa.DataType, data_type: pa.DataType, path: str, faults: list[str]) -> pa.DataType:
+    incoming = {field.name: field for field in data_type}
     fields = []
     for field in have:
         other = incoming.get(field.name)
@@ -111,4 +116,4 @@ def _common_struct(have: pa.DataType, given: pa.DataType, path: str, faults: lis
             fields.append(field)
         else:
             fields.append(field.with_type(_common(field.type, other.type, f"{path}.{field.name}", faults)))
-    return pa.struct([*fields, *_added(have, given, f"{path}.", faults)])
+    return pa.struct([*fields, *_added(have, data_type, f"{path}.", faults)])

@@ -11,7 +11,7 @@ from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.options import values
-from hudi_table.model.options.known import given, renamed
+from hudi_table.model.options.known import explicit_option, renamed
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.config import IndexSpec, TableConfig, TableType
 from hudi_table.model.table.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
@@ -43,9 +43,9 @@ def index_option(options: Mapping[str, str]) -> IndexSpec | None:
     try:
         spec = index_spec(options)
     except KeyError:
-        told = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
+        suffix = " with " + f"{ENGINE}={options[ENGINE]}" if ENGINE in options else ""
         raise UnsupportedTableError(
-            f"{INDEX_TYPE}={name}{told} is not supported by this release; supported are {', '.join(INDEX_NAMES)}"
+            f"{INDEX_TYPE}={name}{suffix} is not supported by this release; supported are {', '.join(INDEX_NAMES)}"
         ) from None
     except ValueError as error:
         raise InvalidOptionError(str(error)) from error
@@ -54,27 +54,27 @@ def index_option(options: Mapping[str, str]) -> IndexSpec | None:
 
 def described(options: Mapping[str, str]) -> dict[str, Any]:
     """Fields of a `TableSpec` that options tell. Raises InvalidOptionError, UnsupportedTableError."""
-    told = renamed(options)
-    found: dict[str, Any] = {}
+    current = renamed(options)
+    fields: dict[str, Any] = {}
     for key, (field, value) in _FIELDS.items():
-        text = told.get(key, "").strip()
+        text = current.get(key, "").strip()
         if text:
-            found[field] = value(key, text)
-    if told.get(PARTITIONS):
-        found["partition_by"] = partition_fields(told, _generator(told))
-    index = index_option(told)
-    if index is not None and not told.get(INDEX_CLASS):
-        found["index"] = index
-    return found
+            fields[field] = value(key, text)
+    if current.get(PARTITIONS):
+        fields["partition_by"] = partition_fields(current, _generator(current))
+    index = index_option(current)
+    if index is not None and not current.get(INDEX_CLASS):
+        fields["index"] = index
+    return fields
 
 
 def check_generator(config: TableConfig, options: Mapping[str, str]) -> None:
     """Raise InvalidOptionError for a key generator that would make other keys or paths than the table's fields do."""
     have = generator_class(config).rpartition(".")[2]
-    asked = _generator(renamed(options)).rpartition(".")[2]
-    if asked and asked != have:
+    generator = _generator(renamed(options)).rpartition(".")[2]
+    if generator and generator != have:
         raise InvalidOptionError(
-            f"option {GENERATOR} or {GENERATOR_TYPE} asks for {asked}, and the table's fields for {have}: leave the option out"
+            f"option {GENERATOR} or {GENERATOR_TYPE} asks for {generator}, and the table's fields for {have}: leave the option out"
         )
 
 
@@ -98,12 +98,14 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
     for key, have in stored.items():
-        want = given(options, key)
+        want = explicit_option(options, key)
         if key == PAYLOAD and want:
             payload_named(want)
         if want is not None and _plain(key, want) != _plain(key, have):
             name = next(
-                name for name in options if name in (key, *options) and given({name: options[name]}, key) is not None
+                name
+                for name in options
+                if name in (key, *options) and explicit_option({name: options[name]}, key) is not None
             )
             raise InvalidOptionError(
                 f"option {name}={options[name]} contradicts the table, which stores {have!r}; remove the option"
@@ -112,17 +114,17 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
 
 
 def merged(
-    given_fields: Mapping[str, Any], told: Mapping[str, Any], same: Callable[[str, Any, Any], bool]
+    arguments: Mapping[str, Any], of_options: Mapping[str, Any], same: Callable[[str, Any, Any], bool]
 ) -> dict[str, Any]:
     """The fields of a spec, of arguments (None: not given) and options. Raises InvalidRequestError where they differ."""
-    found = {name: value for name, value in given_fields.items() if value is not None}
-    for name, value in told.items():
-        if name in found and not same(name, found[name], value):
+    fields = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in of_options.items():
+        if name in fields and not same(name, fields[name], value):
             raise InvalidRequestError(
-                f"{name} is {found[name]!r}, and the options say {value!r}: leave one of the two out"
+                f"{name} is {fields[name]!r}, and the options say {value!r}: leave one of the two out"
             )
-        found.setdefault(name, value)
-    return found
+        fields.setdefault(name, value)
+    return fields
 
 
 def _plain(key: str, text: str) -> str:
@@ -135,9 +137,9 @@ def _plain(key: str, text: str) -> str:
 
 
 def _generator(options: Mapping[str, str]) -> str:
-    asked = options.get(GENERATOR, "").strip()
+    name = options.get(GENERATOR, "").strip()
     kind = options.get(GENERATOR_TYPE, "").strip().upper()
-    return asked or (GENERATOR_TYPES.get(kind, kind) if kind else "")
+    return name or (GENERATOR_TYPES.get(kind, kind) if kind else "")
 
 
 def _text(key: str, text: str) -> str:

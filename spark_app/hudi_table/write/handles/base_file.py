@@ -49,10 +49,10 @@ def write_file_group(
     seen = EventTimes(task.settings.event_time)
     work = FileWork(task, row_schema(task), MergeCounts(), seen)
     if task.mode is Mode.LOG:
-        return seen.told(write_log(task, _incoming(task, batches, seen, dropping_deletes=False), right))
+        return seen.stamped(write_log(task, _incoming(task, batches, seen, dropping_deletes=False), right))
     if task.mode is Mode.CREATE:
-        return seen.told(_create(work, batches, right))
-    return seen.told([_rewrite(work, batches, right)])
+        return seen.stamped(_create(work, batches, right))
+    return seen.stamped([_rewrite(work, batches, right)])
 
 
 @dataclass(slots=True)
@@ -151,10 +151,10 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
     task = work.task
 
     def start(rows: pa.Table) -> Merger:
-        given, rule = _stamped(work, rows, keep=(ALWAYS_DELETE, FLAGGED)), task.settings.rule
+        stamped, rule = _stamped(work, rows, keep=(ALWAYS_DELETE, FLAGGED)), task.settings.rule
         if work.changes is not None:
-            return RecordingMerger(given, work.rows, rule, work.changes)
-        return Merger(given, work.rows, rule)
+            return RecordingMerger(stamped, work.rows, rule, work.changes)
+        return Merger(stamped, work.rows, rule)
 
     incoming = _incoming(task, batches, work.seen, dropping_deletes=False)
     if task.parts > 1:
@@ -169,11 +169,11 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
     base = base_rows(work, right)
     # The first rows of the base decide which columns stay dictionaries, so they come before the incoming ones.
     tables = itertools.chain(list(itertools.islice(base, 1)), base)
-    given = list(incoming)
-    if not given:
+    parts = list(incoming)
+    if not parts:
         yield from tables
         return
-    merger = start(pa.concat_tables(given))
+    merger = start(pa.concat_tables(parts))
     work.known = _filter_that_stays(work, merger)
     for table in tables:
         yield merger.apply(table)

@@ -118,7 +118,7 @@ def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def _column_sizes(item: ClusteringTask, right: RightToWrite) -> dict[str, int]:
     """Bytes that each column takes in the base files that are read."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for source in item.sources:
         path = source.file.base_path
         if path is None:
@@ -130,5 +130,5 @@ def _column_sizes(item: ClusteringTask, right: RightToWrite) -> dict[str, int]:
             for number in range(metadata.num_columns):
                 chunk = metadata.row_group(group).column(number)
                 name = chunk.path_in_schema.partition(".")[0]
-                found[name] = found.get(name, 0) + chunk.total_compressed_size
-    return found
+                sizes[name] = sizes.get(name, 0) + chunk.total_compressed_size
+    return sizes

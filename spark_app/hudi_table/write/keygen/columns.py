@@ -45,8 +45,8 @@ def refuse_unknown_generator(config: TableConfig) -> None:
         raise UnsupportedTableError(
             f"table {config.name!r} has the key generator {name}, which is not supported: its keys cannot be computed here"
         )
-    untold = f"{_TIMEBASED}output.dateformat" in config.extra and len(config.partition_by) > 1
-    if untold and name.endswith(".CustomKeyGenerator"):
+    lacks_settings = f"{_TIMEBASED}output.dateformat" in config.extra and len(config.partition_by) > 1
+    if lacks_settings and name.endswith(".CustomKeyGenerator"):
         raise UnsupportedTableError(
             f"table {config.name!r} does not tell which of its partition fields {', '.join(config.partition_fields)} are "
             f"timestamps: add {PARTITION_TYPES}, e.g. SIMPLE,TIMESTAMP, to its hoodie.properties"

@@ -44,15 +44,15 @@ def resolve_key_encoding(ctx: TableContext, timeline: Timeline, options: Mapping
     generator's class, 1.x its type, and then nobody can tell. Raises InvalidOptionError for an option that the table contradicts,
     UnsupportedTableError if its files hold keys of both kinds, or nothing tells.
     """
-    config, asked = ctx.config, key_encoding_option(options)
+    config, option = ctx.config, key_encoding_option(options)
     if not one_complex_field(config):
         return
     known = config.key_encoding
     if known == KeyEncoding.UNKNOWN:
-        known = _stored(ctx, timeline) or asked or _by_release(ctx)
-    if asked is not None and asked != known:
+        known = _stored(ctx, timeline) or option or _by_release(ctx)
+    if option is not None and option != known:
         raise InvalidOptionError(
-            f"{KEY_ENCODING}={options[KEY_ENCODING]} writes keys as {_shown(ctx, asked)}, and table {config.name!r} has them as "
+            f"{KEY_ENCODING}={options[KEY_ENCODING]} writes keys as {_shown(ctx, option)}, and table {config.name!r} has them as "
             f"{_shown(ctx, known)}: its rows would come twice; leave the option out",
             base_path=ctx.base_path,
         )
@@ -125,11 +125,11 @@ def _rows(ctx: TableContext, item: FileSlice, columns: list[str]) -> Iterator[pa
         path = item.base.path
         with ctx.storage.open_read(path) as source:
             footer = read_footer(source, path=path)
-            told = {key.startswith(prefix) for key in (footer.min_key, footer.max_key) if key is not None}
+            prefixed = {key.startswith(prefix) for key in (footer.min_key, footer.max_key) if key is not None}
             for batch in read_batches(source, columns, path=path, batch_rows=SAMPLE_ROWS, metadata=footer.metadata):
                 yield batch
-                told |= set(pc.starts_with(batch.column(RECORD_KEY).cast(pa.string()), prefix).to_pylist())
-                if len(told) == 1:
+                prefixed |= set(pc.starts_with(batch.column(RECORD_KEY).cast(pa.string()), prefix).to_pylist())
+                if len(prefixed) == 1:
                     # The smallest and the largest key of the file look like these.
                     break
     for log in item.logs[-1:]:

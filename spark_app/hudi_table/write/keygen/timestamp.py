@@ -32,7 +32,7 @@ _MILLIS = {
     "days": (86_400_000, 1),
 }
 _UNITS = {"EPOCHMILLISECONDS": "milliseconds", "UNIX_TIMESTAMP": "seconds", "EPOCHMICROSECONDS": "microseconds"}
-_ZONES_SETTLED = 78_000_000_000
+_ZONES_FIXED_FROM = 78_000_000_000
 """June 1972, in milliseconds."""
 _INPUTS = (*_UNITS, "SCALAR", "DATE_STRING", "MIXED")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)")
@@ -129,9 +129,9 @@ def default_input(kind: pa.DataType, field: PartitionField) -> PartitionField:
 
 def unit_of(field: PartitionField) -> str | None:
     """What numbers of the field count, e.g. `milliseconds`; None if that is not told. Raises InvalidOptionError."""
-    given = (field.input or "").upper()
-    if given in _UNITS:
-        return _UNITS[given]
+    input_type = (field.input or "").upper()
+    if input_type in _UNITS:
+        return _UNITS[input_type]
     unit = field.unit.lower()
     if unit and unit not in _MILLIS:
         raise InvalidOptionError(
@@ -167,7 +167,7 @@ def _coarsened(millis: pa.Array, pattern: str) -> pa.Array:
         return millis
     step = 1_000 if "s" in letters else 60_000 if "m" in letters else 900_000
     floor = pc.multiply(pc.divide(millis, step), step)
-    return pc.if_else(pc.greater_equal(millis, _ZONES_SETTLED), floor, millis)
+    return pc.if_else(pc.greater_equal(millis, _ZONES_FIXED_FROM), floor, millis)
 
 
 def _to_millis(values: pa.Array, unit: str) -> pa.Array:

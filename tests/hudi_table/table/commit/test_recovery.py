@@ -18,7 +18,7 @@ from hudi_table.table.commit.transaction import Transaction, begin, begin_plan
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.relisting import Looks
+from hudi_table.table.timeline.relisting import Listings
 from hudi_table.table.view.file_system_view import FileSystemView
 from tests.support.tables import commit_buckets, finish, new_context, reopen, write_file
 from tests.support.written import contents, new_table, rows
@@ -276,10 +276,10 @@ def test_a_write_after_a_dead_replacement_whose_rollback_ends_in_it_reads_nothin
             table.write(rows(("a", "x", 2), ("b", "y", 2)), operation="insert_overwrite")
     (dead,) = load_timeline(table.context).pending
     recovery.abort_and_roll_back(table.context, dead)
-    looks = []
-    monkeypatch.setattr(Looks, "again", lambda _, missing: looks.append(missing))
+    misses = []
+    monkeypatch.setattr(Listings, "again", lambda _, missing: misses.append(missing))
     HudiTable(open_context(table.context.storage, settings=TxnSettings(0.0, 900.0))).upsert(rows(("a", "x", 3)))
-    assert looks == []
+    assert misses == []
     assert load_timeline(table.context).pending == ()
     assert contents(table) == [("a", "x", 3), ("b", "y", 1)]
 
