@@ -1,6 +1,6 @@
 """Documents without an error → typed parts, by readers that are put together once for each class of part.
 
-Nearly every document that an operator parses is right, and a look parses several. A reader says nothing of what is wrong: it gives up,
+Nearly every document that an operator parses is right, and a reconcile parses several. A reader says nothing of what is wrong: it gives up,
 and `parsing` finds every error. Both judge alike; tests/hudi_operator/api/test_reading.py holds them to that.
 """
 

@@ -141,7 +141,7 @@ def _load(health: Health, namespaces: Sequence[str]) -> None:
 
 
 def _know_owners(launcher: ClusterLauncher, namespaces: Sequence[str]) -> None:
-    """Find out who has attempts, once. Without that everyone's are asked for at every look, which costs time and nothing else."""
+    """Find out who has attempts, once. Without that everyone's are asked for at every reconcile, which costs time and nothing else."""
     try:
         launcher.know_owners(namespaces)
     except HudiError as error:
@@ -231,7 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lease-name", default="hudi-operator", metavar="NAME", help="its name: of those that share it, one works"
     )
-    parser.add_argument("--workers", type=int, default=4, help="tables that are looked at at once (4)")
+    parser.add_argument("--workers", type=int, default=4, help="tables that are reconciled at once (4)")
     parser.add_argument(
         "--probe-port", type=int, default=8080, metavar="PORT", help="of /healthz, /readyz and /metrics (8080; 0: any)"
     )

@@ -40,7 +40,7 @@ class Launcher(Protocol):
         ...
 
     def objection(self, owner: Identity, spec: HudiTableSpec) -> Problem | None:
-        """What of a table's manifest this launcher cannot do, before anything is looked at or started."""
+        """What of a table's manifest this launcher cannot do, before anything is observed or started."""
         ...
 
     def cancel(self, owner: Identity, name: str) -> None:

@@ -115,7 +115,7 @@ class ObjectLauncher:
 
 
 class RunReader:
-    """Reads what has become of objects. Results are remembered, so that pods are looked at only while something is open."""
+    """Reads what has become of objects. Results are remembered, so that pods are read only while something is open."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest

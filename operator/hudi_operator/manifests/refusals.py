@@ -1,4 +1,4 @@
-"""What a table's manifest asks for that no job of a cluster can be given, found before anything is looked at or started."""
+"""What a table's manifest asks for that no job of a cluster can be given, found before anything is observed or started."""
 
 from __future__ import annotations
 

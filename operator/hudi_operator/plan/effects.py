@@ -61,7 +61,7 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Look again after so many seconds, even if nothing is heard of. An `appointment` is what a schedule says: nothing is left
+    """Reconcile again after so many seconds, even if nothing is heard of. An `appointment` is what a schedule says: nothing is left
     to do until then."""
 
     seconds: float

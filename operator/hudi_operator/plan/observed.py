@@ -17,7 +17,7 @@ from hudi_table.model.timeline.instants import Instant
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something could not be seen: stable name, message, and whether the same look may succeed later."""
+    """Why something could not be seen: stable name, message, and whether the same reconcile may succeed later."""
 
     reason: str
     message: str
@@ -114,7 +114,7 @@ class SourceObservation:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that a plan for one HudiTable looks at. `failures`: looks in a row that ended in a problem.
+    """Everything that a plan for one HudiTable goes by. `failures`: reconciles in a row that ended in a problem.
 
     `runs` are the launcher's, newest first; a run that vanished without a result has phase `Lost`. `others`: the attempts of other
     resources that run on this table now. `keepers`: the TableService of each type that keeps the table. `unlaunchable`: why an
@@ -143,7 +143,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedService:
-    """Everything that a plan for one TableService looks at. `owner`: its HudiTable, None if there is none; `unlaunchable`: why its
+    """Everything that a plan for one TableService goes by. `owner`: its HudiTable, None if there is none; `unlaunchable`: why its
     attempt could not be started just now, by its work; `refused`: what nobody could do of its manifest."""
 
     owner: DesiredTable | None = None

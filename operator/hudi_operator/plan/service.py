@@ -39,7 +39,7 @@ RECHECK_SECONDS = 30.0
 def plan_service(
     desired: DesiredService, observed: ObservedService, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
 ) -> list[Effect]:
-    """Effects in order: what is stopped and started, events, the status, and when to look again."""
+    """Effects in order: what is stopped and started, events, the status, and when to reconcile again."""
     judgement = _Judgement(desired, observed, now, policy)
     judgement.judge()
     status = service_status.status_of(desired, judgement.progress, judgement.outcome, now)

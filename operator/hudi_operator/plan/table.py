@@ -50,7 +50,7 @@ LAUNCH_SECONDS = 60.0
 def plan_table(
     desired: DesiredTable, observed: Observed, now: datetime, *, policy: RetryPolicy = DEFAULT_POLICY
 ) -> list[Effect]:
-    """Effects in order: launches, events, the status, and when to look again."""
+    """Effects in order: launches, events, the status, and when to reconcile again."""
     judgement = _Judgement(desired, observed, merged(observed.runs, desired.status.runs, observed.table), now, policy)
     judgement.judge()
     status = _status(judgement)
@@ -123,7 +123,7 @@ class _Judgement:
                 self.requeues.append(RequeueAfter(SOURCE_SECONDS, "Source", appointment=True))
 
     def _end_overdue(self) -> None:
-        """Stop the ingest that takes longer than its manifest allows; else look again when it would."""
+        """Stop the ingest that takes longer than its manifest allows; else reconcile again when it would."""
         spec = self.desired.spec
         limits = {f"Ingest/{each.name}": each.active_deadline for each in spec.ingest} if spec is not None else {}
         for run in self.runs:
@@ -150,7 +150,7 @@ class _Judgement:
         return Problem(first.reason, "; ".join(f"{work}: {each.message}" for work, each in self.halted.items()))
 
     def _unseen(self, problem: Problem) -> Problem | None:
-        """The store did not answer, or refuses. Looking goes on; after some failures that counts as stalled."""
+        """The store did not answer, or refuses. Reconciling goes on; after some failures that counts as stalled."""
         failures = self.observed.failures
         if problem.retryable:
             wait = self.policy.wait_seconds(max(1, failures))

@@ -1,4 +1,4 @@
-"""What is remembered of a table between two looks: small facts of the commits on its timeline, which cannot change, and the newest
+"""What is remembered of a table between two reconciles: small facts of the commits on its timeline, which cannot change, and the newest
 checkpoint of each ingest, wherever it stands.
 
 A checkpoint is looked for among the newest commits, then among the older ones, then in the archive: an ingest that rests is as little
@@ -97,7 +97,7 @@ class KnownTable:
         times = {instant.time for instant in timeline.commits}
         first = comparable_time(timeline.commits[0].time)
         if self._newest and comparable_time(self._newest) < first:
-            # What was written and archived since the last look was never seen.
+            # What was written and archived since the last reconcile was never seen.
             self._held, self._absent = {}, set()
         self._held = {
             name: held for name, held in self._held.items() if held.time in times or comparable_time(held.time) < first

@@ -1,4 +1,4 @@
-"""Looking at a table and its sources through the table library; whatever goes wrong becomes a `Problem`."""
+"""Observing a table and its sources through the table library; whatever goes wrong becomes a `Problem`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8
 FACTS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 20_000, 20_000, 32 << 20
-"""What is remembered of all tables together: some 100 MiB at most. Past it, tables that were not looked at for longest are read anew."""
+"""What is remembered of all tables together: some 100 MiB at most. Past it, tables that were not observed for longest are read anew."""
 
 
 @dataclass(slots=True)

@@ -20,16 +20,16 @@ from hudi_operator.runtime.workers import Workers
 from hudi_table.errors import HudiError, InvariantError, UnavailableError
 
 AWAY_SECONDS = 5.0
-"""How soon a look is repeated that the API server did not answer: stores that do not answer raise nothing here."""
+"""How soon a reconcile is repeated that the API server did not answer: stores that do not answer raise nothing here."""
 RESYNC_SECONDS = 600.0
-"""How often a resource is looked at of which nothing is heard: what changes in a store sends no word."""
+"""How often a resource is reconciled of which nothing is heard: what changes in a store sends no word."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Operator:
     """Reconciles resources with `count` threads. `heard` and `ended` are the watch's; `start` and `stop` are for whoever leads. `ending` is
-    set by a look that asks the process to end."""
+    set by a reconcile that asks the process to end."""
 
     cluster: ApiCluster
     reconciler: Reconciler
@@ -46,7 +46,7 @@ class Operator:
         self.workers = Workers(self.queue, self._work, self.count, self.ending)
 
     def load(self, namespaces: Sequence[str]) -> dict[str, HudiError]:
-        """List what is there, in all namespaces if none is named, before the watch begins, and look at all of it: what belongs to one
+        """List what is there, in all namespaces if none is named, before the watch begins, and reconcile all of it: what belongs to one
         table, one after the other. The namespaces that cannot be listed, and why: they keep nobody from the others."""
         refused: dict[str, HudiError] = {}
         for namespace, kind in ((namespace, kind) for namespace in namespaces or ("",) for kind in KINDS):

@@ -1,4 +1,4 @@
-"""What was parsed of resources lately: a look at a table parses its services too, and a look at a service its table.
+"""What was parsed of resources lately: a reconcile of a table parses its services too, and one of a service its table.
 
 A stored document is never changed, another takes its place; so the document itself says whether what was parsed of it still holds.
 """
@@ -15,7 +15,7 @@ from hudi_operator.api.resources import Key, key_of
 
 T = TypeVar("T")
 KEPT_MAX = 256
-"""Some 10 KB each. Resources of one table are looked at one after the other."""
+"""Some 10 KB each. Resources of one table are reconciled one after the other."""
 
 
 @dataclass

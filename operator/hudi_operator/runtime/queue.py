@@ -1,4 +1,4 @@
-"""Which resource is looked at next: one worker for a table at a time, the earliest due first, repeats after errors ever later."""
+"""Which resource is reconciled next: one worker for a table at a time, the earliest due first, repeats after errors ever later."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WorkQueue:
     closed: bool = False
 
     def add(self, key: Key, after: float = 0.0) -> None:
-        """Look at a resource in so many seconds, or sooner if that was said before. One that is being looked at is looked at again."""
+        """Reconcile a resource in so many seconds, or sooner if that was said before. One that is being reconciled is so again."""
         with self._changed:
             moment = self.clock() + after
             if moment < self._due.get(key, float("inf")):
@@ -68,7 +68,7 @@ class WorkQueue:
             return None
 
     def done(self, key: Key, again: float | None) -> None:
-        """A look has ended well; the next one is in so many seconds, if there is to be one."""
+        """A reconcile has ended well; the next one is in so many seconds, if there is to be one."""
         self._give_back(key)
         with self._changed:
             self._failures.pop(key, None)
@@ -76,7 +76,7 @@ class WorkQueue:
             self.add(key, again * (1 + JITTER * random.random()))  # noqa: S311 - spreads moments
 
     def failed(self, key: Key, at_most: float = float("inf")) -> float:
-        """A look has raised; the seconds until the next one, which double up to `at_most`."""
+        """A reconcile has raised; the seconds until the next one, which double up to `at_most`."""
         self._give_back(key)
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1

@@ -1,5 +1,5 @@
 """Threads that reconcile what is due. Whatever a reconcile raises, its worker goes on; one that a reconcile holds up is stood in for, and one that
-has ended is replaced: what happens to one resource never costs the others their looks.
+has ended is replaced: what happens to one resource never costs the others their reconciles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hudi_operator.runtime.queue import WorkQueue
 PATIENCE_SECONDS = 1.0
 TEND_SECONDS = 1.0
 OVERDUE_SECONDS = 5.0
-"""A look that lasts longer, as at a store that does not answer, has a worker of its own: another one takes up what is due."""
+"""A reconcile that lasts longer, as at a store that does not answer, has a worker of its own: another one takes up what is due."""
 STANDING_IN_MAX = 32
 """Threads cannot be ended. So many may wait; past that the queue stands still, which the liveness probe sees if it lasts."""
 _log = logging.getLogger(__name__)

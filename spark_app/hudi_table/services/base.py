@@ -2,7 +2,7 @@
 
 `plan`, `execute` and `run` are of every service. `schedule` and `pending` are of those alone that keep a plan on the timeline, which
 another process, or Hudi, may execute: compaction, log compaction, clustering, cleaning and resize. Archiving, savepoint, restore,
-rollback, repair, partition TTL and indexing keep none for others: they look again when they run.
+rollback, repair, partition TTL and indexing keep none for others: they list again when they run.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class WhenDue(Planned, ABC):
 
 
 class Unplanned(RequestedService, ABC):
-    """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and looks again when it runs."""
+    """A `Service` that keeps no plan on the timeline: it has neither `schedule` nor `pending`, and lists again when it runs."""
 
     nothing: ClassVar[str] = "there is nothing to do"
     """What to say where nothing was done."""

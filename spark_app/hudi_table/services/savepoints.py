@@ -1,7 +1,7 @@
 """Savepoints: a commit whose files no clean deletes, to read or to restore later.
 
 A savepoint is decided in the chain as a plan is, against cleans: of a clean and a savepoint that are planned side by side, the
-later one looks again. Hudi's own requested and inflight files of a savepoint are not needed: Hudi 0.15.0 and 1.1.1 make
+later one lists again. Hudi's own requested and inflight files of a savepoint are not needed: Hudi 0.15.0 and 1.1.1 make
 them themselves when they delete one (`tests/interop/test_cleaning.py`).
 """
 

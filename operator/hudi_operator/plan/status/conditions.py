@@ -110,7 +110,7 @@ def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
 
 
 def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:
-    """The finding of the last look, where this one saw no table."""
+    """The finding of the last reconcile, where this one saw no table."""
     return tuple(Finding(c.type, c.status, c.reason, c.message) for c in previous if c.type == kind)
 
 

@@ -109,7 +109,7 @@ class LocalRuntime:
         return [run["name"] for run in runs if run["phase"] == "Running"]
 
     def _is_given_up(self, key: Key) -> bool:
-        """Whether the plan would go on looking although it counts as stalled: a person waits, so we stop."""
+        """Whether the plan would go on although it counts as stalled: a person waits, so we stop."""
         status = (self.cluster.get(key) or {}).get("status", {})
         return not self.watch and value_at(status, '.conditions[?(@.type=="Stalled")].status') == "True"
 

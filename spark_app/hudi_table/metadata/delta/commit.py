@@ -42,7 +42,7 @@ OPERATION = "UPSERT_PREPPED"
 
 @dataclass(slots=True)
 class Delta:
-    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing of the data table's; `touched`: a
+    """What the instant `time` of the data table says to the metadata table. `timeline`: a listing of the data table's; `wrote_logs`: a
     log of it was written."""
 
     ctx: TableContext

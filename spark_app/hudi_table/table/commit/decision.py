@@ -131,7 +131,7 @@ class Decider:
     def _confirm_tail(self, seen: float, requested_at: float | None) -> float:
         """When the known tail was last seen: a tail may be trimmed, and then its next slot would be free again.
 
-        `asked`: when a decision was sent of which nothing is known yet.
+        `requested_at`: when a decision was sent of which nothing is known yet.
         """
         now = self.ctx.clock.boot_seconds()
         if now - seen <= self.ctx.settings.renew_seconds:

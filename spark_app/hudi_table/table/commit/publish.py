@@ -39,7 +39,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
             # Another engine takes it back: its files go, and some are gone.
             return False
         if ctx.clock.boot_seconds() - listed > ctx.settings.fresh_seconds:
-            # Archived meanwhile, perhaps: who slept looks again.
+            # Archived meanwhile, perhaps: who slept lists again.
             continue
         create_file_of(ctx, entry, listed)
         if entry.kind is Kind.PLAN:

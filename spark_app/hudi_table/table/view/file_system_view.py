@@ -132,7 +132,7 @@ class FileSystemView:
 
     def _check_retained(self) -> None:
         """A process that slept between timeline and files may list files of which a clean took what the timeline shows: then nothing
-        would tell that rows are missing. So it looks at the timeline once more. Raises ObjectNotFoundError."""
+        would tell that rows are missing. So it lists the timeline once more. Raises ObjectNotFoundError."""
         timeline, listed_at = self.timeline, self.timeline.listed_at
         last = timeline.last_commit
         if self.as_of is not None or last is None or listed_at is None:
