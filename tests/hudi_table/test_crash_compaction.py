@@ -75,7 +75,7 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_
         store, where = point.store, point.where
         assert read(store) == AFTER, where
         foreign.check(store, AFTER, where)
-        for suspect in (900.0, 0.0):
+        for suspect in point.suspects:
             check_goes_on(copied(store), suspect, where)
         check_retry(copied(store), operate, where)
         done += 1
@@ -93,7 +93,7 @@ def test_a_fault_at_any_storage_call_of_a_log_compaction_changes_no_row(
     for point in after_each_fault(start, on_table(compact_logs)):
         store, where = point.store, point.where
         assert read(store) == AFTER, where
-        for suspect in (900.0, 0.0):
+        for suspect in point.suspects:
             later = copied(store)
             opened(later, suspect=suspect).write(rows(NEXT), operation="upsert")
             assert read(later) == AFTER | {NEXT}, where

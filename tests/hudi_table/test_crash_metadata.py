@@ -178,7 +178,7 @@ class Run:
             # Between the deletion of a file and the end of the clean it is listed, and gone: no snapshot reads it.
             self.finish(opened(store))
         agree(store, where)
-        for suspect in (900.0, 0.0):
+        for suspect in point.suspects:
             after = copied(store)
             check_next_write(after, self.old, self.new, suspect, where)
             agree(after, f"{where}, after the next write")

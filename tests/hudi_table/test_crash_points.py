@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,15 +40,18 @@ from tests.support.crashes import (
     with_a_failed_write,
 )
 from tests.support.fault_points import (
+    CHANGES,
     FAULTS,
     Faulted,
     ForeignReader,
     after_each_fault,
+    attempt,
     check_next_write,
     check_outcome,
+    first_alike,
     on_table,
 )
-from tests.support.faults import Crash, FaultPlan, FaultyStorage
+from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -109,13 +114,34 @@ class Run:
         if self.logs_changes:
             assert replayed(store) == found, f"{where}: the changes are not those of the rows"
         self.foreign.check(store, found, where)
-        for suspect in (900.0, 0.0):
+        for suspect in point.suspects:
             after = copied(store)
             check_next_write(after, self.old, self.new, suspect, where)
             if self.logs_changes:
                 assert replayed(after) == read(after), (
                     f"{where}: the changes after the next write are not those of the rows"
                 )
+
+
+def test_deaths_between_the_same_two_changes_leave_the_same_objects():
+    """So one of them is tried for all, in every test of crash points."""
+    start, operate = prepared(LAYOUTS[0]), on_table(OPERATIONS["upsert"][0])
+    counting = FaultPlan()
+    operate(FaultyStorage(copied(start), counting))
+    deaths = [Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.TORN]
+    left: dict[tuple[int, Fault], set[tuple[str, ...]]] = {}
+    for number, fault in itertools.product(range(1, len(counting.calls) + 1), deaths):
+        store = copied(start)
+        # A call that found nothing is not followed by a death.
+        if attempt(partial(operate, FaultyStorage(store, FaultPlan(at=number, fault=fault)))) == "crashed":
+            first = first_alike(counting, number, fault)
+            left.setdefault(first, set()).add(tuple(sorted(nameless(info.path) for info in store.list())))
+    assert {len(shapes) for shapes in left.values()} == {1}
+    assert len(left) == 1 + sum(call.method in CHANGES for call in counting.calls)
+
+
+def nameless(path: str) -> str:
+    return re.sub(r"[0-9a-f-]{30,}|\d{17}", "*", path)
 
 
 def test_the_creation_of_a_table_is_whole_or_not_at_all():

@@ -49,9 +49,9 @@ class RingRun(Run):
         store, where = copied(point.store), point.where
         super().check(point)
         check_rings(store, read(store), where)
-        for item in (("a", "x", 50), ("h", "x", 51), ("e", "z", 52), ("c", "y", 53)):
-            opened(store).write(rows(item), operation="upsert")
-            assert item in read(store), where
+        items = (("a", "x", 50), ("h", "x", 51), ("e", "z", 52), ("c", "y", 53))
+        opened(store).write(rows(*items), operation="upsert")
+        assert read(store).issuperset(items), where
         check_rings(store, read(store), where)
 
 
@@ -107,7 +107,8 @@ def test_a_fault_at_any_storage_call_of_a_split_changes_no_row_and_the_retry_end
         assert read(store) == AFTER, where
         check_rings(store, AFTER, where)
         foreign.check(store, AFTER, where)
-        check_goes_on(copied(store), (900.0, 0.0)[(point.number + done) % 2], where)
+        for suspect in point.suspects:
+            check_goes_on(copied(store), suspect, where)
         check_retry(copied(store), operate, where)
         done += 1
     figure(done, "crash points")

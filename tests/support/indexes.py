@@ -41,6 +41,11 @@ class Subject:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def outside(self) -> bool:
+        """Whether the index keeps keys outside the table."""
+        return isinstance(self.index, dict) and self.index.get("class") == "postgres"
+
 
 SMALL_FILTER = {"hoodie.index.bloom.num_entries": "20", "hoodie.index.bloom.fpp": "0.01"}
 """Filters of 24 bytes instead of 316 KiB, which err often enough that an index which believed them would be found out."""

@@ -20,30 +20,37 @@ from hudi_table.model.table.config import TableType
 from hudi_table.table.store.ports import Storage
 from tests.support.crashes import Rows, copied, new_store, opened, read
 from tests.support.fault_points import Faulted, after_each_fault, check_outcome
-from tests.support.indexes import SUBJECTS, TYPES, Case, Subject
+from tests.support.indexes import SUBJECTS, Case, Subject
 from tests.support.scale import scale, scaled
 
 Row = tuple[str, str, int]
 FIRST: tuple[Row, ...] = (("a", "x", 1), ("b", "x", 2), ("c", "y", 3))
+EMPTY = ("insert", "upsert", "delete")
 ODD_KEYS = (
     "a:b", "a,b", "id:a", "id:a,city:x", ":", ",", "a/b", "../x", "%2F", "a b", " a", "a ", "tab\there", "line\nbreak", "'", '"', "\\",
     "$1", "{}", "null", "\x00", "a\x00b", "é", "e\u0301", "中文", "\ue000", "\uffee", "\U0001f600", "\U0010fffd", "ß", "SS", "k" * 4_000,
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=SUBJECTS, ids=str)
-def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
-    with request.param.standing():
-        yield request.param
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each index, with each type of table that has it."""
+    if "case" in metafunc.fixturenames:
+        cases = [(subject.standing, subject, kind) for subject in SUBJECTS for kind in subject.types]
+        ids = [f"{subject}-{kind.value}" for _, subject, kind in cases]
+        metafunc.parametrize(("standing", "subject", "kind"), cases, ids=ids, indirect=["standing"], scope="module")
 
 
-@pytest.fixture(params=TYPES, ids=lambda kind: kind.value)
-def case(request: pytest.FixtureRequest, subject: Subject) -> Case:
-    """A partitioned table of each type."""
-    if request.param not in subject.types:
-        # The index says itself where it is not to be had; another of its types is tested in its place.
-        return Case(subject, subject.types[0])
-    return Case(subject, request.param)
+@pytest.fixture(scope="module")
+def standing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What an index needs beside it: once for the indexes that need the same."""
+    with request.param():
+        yield
+
+
+@pytest.fixture
+def case(standing: None, subject: Subject, kind: TableType) -> Case:
+    """A partitioned table."""
+    return Case(subject, kind)
 
 
 def contents(table: HudiTable) -> list[Row]:
@@ -127,14 +134,15 @@ def test_of_a_key_in_several_partitions_of_one_batch_the_last_stays_if_the_index
         assert contents(table) == sorted([*FIRST, ("a", "y", 5), ("a", "z", 6), ("n", "x", 1), ("n", "y", 2)])
 
 
-@pytest.mark.parametrize("operation", ["insert", "upsert", "delete"])
-def test_an_empty_batch_changes_nothing(case: Case, operation: str) -> None:
+def test_an_empty_batch_changes_nothing(case: Case) -> None:
     table = case.new_table()
-    case.write(table, operation)
-    assert contents(table) == []
+    for operation in EMPTY:
+        case.write(table, operation)
+        assert contents(table) == [], operation
     case.write(table, "upsert", *FIRST)
-    case.write(table, operation)
-    assert contents(table) == list(FIRST)
+    for operation in EMPTY:
+        case.write(table, operation)
+        assert contents(table) == list(FIRST), operation
     case.write(table, "upsert", ("a", "x", 7))
     assert contents(table) == [("a", "x", 7), *FIRST[1:]]
 
@@ -177,8 +185,9 @@ class Interrupted:
         self.case.write(opened(store, suspect=suspect), self.operation, *WRITES[self.operation])
 
     def every_point(self) -> int:
-        count = 0
-        for point in after_each_fault(self.start, self.write, stride=9 if self.case.subject.costly else 3):
+        count, subject = 0, self.case.subject
+        stride = 9 if subject.costly else 3
+        for point in after_each_fault(self.start, self.write, stride=stride, alone=not subject.outside):
             self.check(point)
             count += 1
         return count
@@ -187,7 +196,7 @@ class Interrupted:
         store, where = point.store, point.where
         found = read(store)
         check_outcome(found, self.old, self.new, point.outcome, where)
-        for suspect in (900.0, 0.0):
+        for suspect in point.suspects:
             self._again(copied(store), found, suspect, where)
 
     def _again(self, store: Storage, found: Rows, suspect: float, where: str) -> None:
@@ -215,7 +224,7 @@ def test_random_steps_agree_with_a_dictionary(
     case: Case, partitioned: bool, figure: Callable[[int, str], None]
 ) -> None:
     walk = _Walk(Case(case.subject, case.type, partitioned), random.Random(f"{case}-{partitioned}"))
-    steps = 8 if case.subject.costly and scale() <= 1 else scaled(25)
+    steps = scaled(25) if scale() > 1 else 8 if case.subject.costly else 15
     for number in range(steps):
         done = walk.step()
         found, expected = read(walk.store), frozenset(walk.model.values())
