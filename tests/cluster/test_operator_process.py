@@ -74,9 +74,7 @@ def test_another_takes_over_from_one_that_was_killed_and_repeats_nothing(
     flights.lands(1)
     with ExitStack() as stack:
         first = stack.enter_context(operator(server, namespace, tmp_path / "first.log"))
-        kubelet.eventually(
-            lambda: server.kubectl("get", "lease", "hudi-operator", "-n", namespace).returncode == 0, "no leader"
-        )
+        kubelet.eventually(lambda: server.has("lease", "hudi-operator", "-n", namespace), "no leader")
         second = stack.enter_context(operator(server, namespace, tmp_path / "second.log"))
         flights.create()
         kubelet.eventually(lambda: kubelet.waiting(server, namespace), "no pod is started")
@@ -113,7 +111,9 @@ def test_a_spark_operator_that_is_installed_later_is_used_and_heard(
         return conditions.get("Stalled") == "LauncherNotServed"
 
     def application() -> str | None:
-        items = server.get("sparkapplications.v1beta2.sparkoperator.k8s.io", "-n", namespace)["items"]
+        # A look that somebody asks for: by itself it looks once in a minute.
+        flights.touch(int(time.monotonic()))
+        items = server.done("GET", f"/apis/{KUBEFLOW}/namespaces/{namespace}/{spark_operators.PLURAL}")["items"]
         return items[0]["metadata"]["name"] if items else None
 
     def told() -> bool:

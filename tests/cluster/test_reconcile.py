@@ -66,8 +66,7 @@ class Lake:
             reconciler.reconcile(key)
 
     def is_there(self) -> bool:
-        found = self.server.kubectl("get", "ht", self.table.name, "-n", self.table.namespace, "--ignore-not-found")
-        return bool(found.stdout)
+        return self.server.has("ht", self.table.name, "-n", self.table.namespace)
 
     def status(self, kind: str = "ht") -> dict[str, Any]:
         name = next(key.name for key in self.keys if (key.kind == "TableService") == (kind == "tsvc"))

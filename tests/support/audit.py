@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +25,13 @@ class Right(NamedTuple):
     verb: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class AuditLog:
-    """The log as the API server writes it."""
+    """The log as the API server writes it; what was read of it once is kept."""
 
     path: Path
+    _known: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    _read: int = 0
 
     def of(self, user: str) -> list[dict[str, Any]]:
         """What a user asked for, in the order of the answers."""
@@ -54,12 +55,15 @@ class AuditLog:
                 found.add(Right(to.get("apiGroup", ""), resource, event["verb"]))
         return found
 
-    def _events(self) -> Iterator[dict[str, Any]]:
-        for line in self.path.read_text().splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue  # the line that is being written
+    def _events(self) -> list[dict[str, Any]]:
+        with self.path.open("rb") as log:
+            log.seek(self._read)
+            # Without the line that is being written.
+            whole = log.read().rpartition(b"\n")[0]
+        if whole:
+            self._read += len(whole) + 1
+            self._known += map(json.loads, whole.splitlines())
+        return self._known
 
 
 def granted(rules: list[dict[str, Any]]) -> set[Right]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_operator.api.crd import PLURALS
+from hudi_operator.api.resources import API_VERSION
 from tests.support.api_server import ApiServer
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.volumes import job_pods
@@ -88,6 +89,6 @@ class FedTable:
 
     def touch(self, moment: object) -> None:
         """A change that nobody reads, so that the table is looked at now."""
-        body = json.dumps({"metadata": {"annotations": {"example/touched": str(moment)}}})
-        done = self.server.kubectl("patch", "ht", self.name, "-n", self.namespace, "--type=merge", "-p", body)
-        assert done.returncode == 0, done.stderr
+        body = {"metadata": {"annotations": {"example/touched": str(moment)}}}
+        path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS['HudiTable']}/{self.name}"
+        self.server.done("PATCH", path, body, "application/merge-patch+json")

@@ -60,18 +60,18 @@ class TableLife:
         name = attempt_name("flights", metadata["uid"], "Ingest/feed", metadata["generation"], 1)
         self.foreign_job(name)
         self.makes_secret()
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         eventually(lambda: self.asked("create", "jobs", name), "the first attempt is not started")
         done = self.server.kubectl("delete", "job", name, "-n", self.namespace)
         assert done.returncode == 0, done.stderr
 
     def takes_files(self) -> None:
         """Two files, one after the other, become rows."""
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         self.pod_runs()
         eventually(lambda: self.records() == 5, "the first file is not taken")
         self.lands(2)
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         self.pod_runs()
         eventually(lambda: self.records() == 10, "the second file is not taken")
 
@@ -79,7 +79,7 @@ class TableLife:
         """A file that is none of Parquet fails its job, until it is taken away."""
         key = f"{self.namespace}/landing/3.parquet"
         self.store.client().put_object(Bucket=self.store.bucket, Key=key, Body=b"no Parquet")
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         eventually(
             lambda: self.condition("Stalled") == "True" or kubelet.waiting(self.server, self.namespace), "no look"
         )
@@ -87,16 +87,16 @@ class TableLife:
             self.pod_runs()
         eventually(lambda: self.condition("Stalled") == "True", "the bad file is not told of")
         self.store.client().delete_object(Bucket=self.store.bucket, Key=key)
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         eventually(lambda: self.condition("Ready") == "True", "the table does not recover")
 
     def loses_its_secret_for_a_while(self) -> None:
         """The same trouble again is the same event again."""
         self.server.kubectl("delete", "secret", SECRET, "-n", self.namespace)
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         eventually(lambda: self.condition("Ready") == "False", "the Secret is not missed")
         self.makes_secret()
-        self.conflict_keys("ht", "flights")
+        self.annotates()
         eventually(lambda: self.condition("Ready") == "True", "the Secret is not found again")
 
     def stops_a_service(self) -> None:
@@ -122,7 +122,7 @@ class TableLife:
         assert done.returncode == 0, done.stderr
         eventually(lambda: self.asked("delete", "sparkapplications", attempt), f"{attempt} is not stopped")
         self.pod_runs(name)
-        eventually(lambda: name not in self.server.kubectl("get", "ht", "-n", self.namespace).stdout, f"{name} stays")
+        eventually(lambda: not self.server.has("ht", name, "-n", self.namespace), f"{name} stays")
 
     def others_change_it(self, kind: str, name: str) -> None:
         """While the operator writes its status, so that what it goes by is no longer what is there."""
@@ -188,11 +188,11 @@ class TableLife:
         }  # fmt: skip
         self.server.apply(body)
 
-    def conflict_keys(self, kind: str, name: str) -> None:
+    def annotates(self) -> None:
         """A change that nobody reads, so that it is looked at now."""
-        note = f"example/touched={time.monotonic()}"
-        done = self.server.kubectl("annotate", kind, name, "-n", self.namespace, "--overwrite", note)
-        assert done.returncode == 0, done.stderr
+        path = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{PLURALS['HudiTable']}/flights"
+        body = {"metadata": {"annotations": {"example/touched": str(time.monotonic())}}}
+        self.server.done("PATCH", path, body, kubelet.MERGE)
 
     def pod_runs(self, table: str = "flights") -> None:
         """A pod of this table, whatever else waits."""

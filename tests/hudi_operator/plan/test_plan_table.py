@@ -193,6 +193,14 @@ class TestAnIngestThatIsHalted:
         assert [launch.run.work for launch in of(Launch, effects)] == ["Ingest/other"]
         assert conditions(effects)["Stalled"] == ("True", "InvalidRequest")
 
+    @pytest.mark.parametrize("whole", [False, True], ids=["an attempt", "all of the table"])
+    def test_by_what_may_not_be_started_is_looked_at_again_within_a_minute(self, whole: bool) -> None:
+        problem = Problem("LauncherNotServed", "this cluster serves no sparkapplications")
+        why = {"refused": problem} if whole else {"unlaunchable": {"Ingest/feed": problem}}
+        effects = plan_table(desired(), Observed(sources=self.sources()[:1], **why), NOW)
+        assert conditions(effects)["Stalled"] == ("True", "LauncherNotServed")
+        assert min(again.seconds for again in of(RequeueAfter, effects) if not again.appointment) <= 60
+
     def test_is_told_while_something_else_is_at_work(self) -> None:
         other = RunStatus("nightly", "Cleaning", "Running")
         observed = Observed(sources=self.sources(), runs=(self.failed(),), others=(other,))
