@@ -31,7 +31,7 @@ from tests.support.scale import scaled
 
 CITIES = ("x", "y", "z")
 IDS = tuple("abcdefghij")
-STEPS_LEAST = 2_000
+STEPS_LEAST = 1_000
 INDEXES = ({"type": "Bucket", "buckets": 2}, "Simple", "GlobalSimple")
 MODES = ("CommitTime", "EventTime", "MergeOnRead", "MergeOnRead")
 NEW_COLUMNS = ("n0", "n1", "n2")
@@ -273,7 +273,7 @@ def test_random_writes_agree_with_a_dictionary(figure: Callable[[int, str], None
     begun = steps_taken
     wanted = begun + scaled(STEPS_LEAST, at_least=STEPS_LEAST)
     quick = settings(
-        max_examples=20, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+        max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
     )
     while steps_taken < wanted:
         run_state_machine_as_test(TableMachine, settings=quick)
