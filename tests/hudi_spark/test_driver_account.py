@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from hudi_operator.manifests.pods import JOB_SPEC
+from tests.hudi_spark.conftest import FAST_JAVA
 from tests.support import kubelet
 from tests.support.api_server import ROOT, ApiServer, api_server
 from tests.support.attempts import attempt, made
@@ -88,10 +89,13 @@ def lives(server: ApiServer, pod: dict[str, Any], folder: Path) -> str:
         "spark.kubernetes.authenticate.oauthTokenFile": str(folder / "token"),
         "spark.kubernetes.authenticate.caCertFile": str(server.trust),
         "spark.kubernetes.executor.podTemplateFile": str(template),
+        # No container runs, so no executor ever says that it is there: half a minute of waiting for them.
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
     }
     (folder / "spec.json").write_text(json.dumps(spec))
     path = os.pathsep.join([str(ROOT / "spark_app"), str(ROOT / "operator")])
     own = {"HUDI_POD_IP": "127.0.0.1", "HUDI_POD_NAME": pod["metadata"]["name"], "PYTHONPATH": path}
+    own["JDK_JAVA_OPTIONS"] = FAST_JAVA
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     log = folder / "driver.log"
     with log.open("w") as output, subprocess.Popen(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hudi_spark.conftest import FAST_JAVA
+
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +30,7 @@ def test_format_hudi_is_found_without_any_setting(tmp_path: Path) -> None:
     inherited = {name: os.environ[name] for name in ("HOME", "JAVA_HOME") if name in os.environ}
     # Of the PATH comes another Python, if any, and this tree stands for an installed package.
     own = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "spark_app"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    own["JDK_JAVA_OPTIONS"] = FAST_JAVA
     ran = subprocess.run(
         [sys.executable, "job.py"],
         cwd=tmp_path,

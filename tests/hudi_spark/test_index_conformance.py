@@ -4,6 +4,9 @@ Matrix: {each index of `tests/support/indexes.py`} × {copy-on-write, merge-on-r
 Spark and to the other through the local engine, and both hold the same rows after each of them. Of a record index also: keys that stay in their partition, and a table that has none.
 Of bloom indexes also: filters of the metadata table.
 
+`make test` takes each road of Spark's once (`LONG` says what it leaves to `make test-full`): copy-on-write where a hash says all; merge-on-read where keys are
+looked up, since keys of logs are found beside those of base files.
+
 Omitted: what `tests/hudi_table/index/test_conformance.py` holds every index to on the local engine.
 """
 
@@ -13,6 +16,7 @@ import contextlib
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
@@ -21,10 +25,11 @@ from pyspark.sql import SparkSession
 import hudi_spark
 from hudi_table.api import open_table
 from hudi_table.arguments import OperationName
+from hudi_table.index.record_index import RecordIndex
 from hudi_table.model.table.config import TableType
 from hudi_table.table.store.opening import open_storage
 from tests.support.crashes import read
-from tests.support.indexes import MOVES, SMALL_FILTER, SUBJECTS, TYPES, Case, Subject
+from tests.support.indexes import MOVES, SMALL_FILTER, SUBJECTS, Case, Subject
 
 pytestmark = pytest.mark.spark
 
@@ -32,8 +37,7 @@ WITHOUT = {"hoodie.metadata.enable": "false"}
 """What leaves a table without an index to ask."""
 STEPS: tuple[tuple[OperationName, list[tuple[str, str, int]]], ...] = (
     ("insert", [("a", "x", 1), ("b", "x", 2), ("c", "y", 3), ("a:b", "x", 4), ("é,中", "y", 5)]),
-    ("upsert", [("a", "x", 10), ("a:b", "x", 11), ("n", "z", 12), ("é,中", "y", 13)]),
-    ("upsert", [("a", "y", 20), ("c", "new", 21), ("m", "x", 22)]),
+    ("upsert", [("a", "y", 20), ("c", "new", 21), ("m", "x", 22), ("a:b", "x", 11), ("n", "z", 12), ("é,中", "y", 13)]),
     ("upsert", []),
     ("delete", [("b", "x", 0), ("c", "y", 0), ("nobody", "x", 0)]),
     ("upsert", [("b", "x", 30), ("a", "x", 31), ("c", "y", 32)]),
@@ -54,31 +58,59 @@ def by_value(module: str) -> Iterator[None]:
         cloudpickle.unregister_pickle_by_value(loaded)
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.value)
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+LONG = pytest.mark.at_scale(2)
+
+
+def every_case() -> Iterator[Any]:
+    for subject in SUBJECTS:
+        # The external index goes the way of the one of another package: with both of these its global one is enough.
+        alone = subject.types[-1] if subject.name not in ("bucket", "bucket-by-partition") else TableType.COPY_ON_WRITE
+        for kind in subject.types:
+            kept = kind is alone and subject.name != "external"
+            yield pytest.param(Case(subject, kind), marks=() if kept else LONG, id=f"{subject}-{kind.value}")
+
+
+@pytest.mark.parametrize("case", list(every_case()))
 def test_spark_finds_keys_as_the_local_engine_does(
-    spark: SparkSession, tmp_path: Path, subject: Subject, kind: TableType, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, tmp_path: Path, case: Case, caplog: pytest.LogCaptureFixture
 ) -> None:
-    agrees(spark, tmp_path, Case(subject, kind if kind in subject.types else subject.types[0]))
+    agrees(spark, tmp_path, case)
     assert not [record for record in caplog.records if record.name == "hudi_table"], "an index was not told of a commit"
 
 
 RECORD_INDEXES = (
-    Case(Subject("stays", "RecordIndex", is_global=True), TableType.MERGE_ON_READ),
-    Case(Subject("stays-unasked", "RecordIndex", is_global=True, written=WITHOUT), TableType.COPY_ON_WRITE),
-    Case(Subject("by-partition-unasked", "PartitionedRecordIndex", written=WITHOUT), TableType.MERGE_ON_READ),
-    Case(
-        Subject("moves-unasked", "RecordIndex", is_global=True, created=MOVES, written=WITHOUT), TableType.COPY_ON_WRITE
+    (Case(Subject("stays", "RecordIndex", is_global=True), TableType.MERGE_ON_READ), LONG),
+    # Tasks ask it without shards, since a key stays where it is found.
+    (Case(Subject("stays-unasked", "RecordIndex", is_global=True, written=WITHOUT), TableType.COPY_ON_WRITE), ()),
+    # Tasks search files as those of a simple index do.
+    (Case(Subject("by-partition-unasked", "PartitionedRecordIndex", written=WITHOUT), TableType.MERGE_ON_READ), LONG),
+    (
+        Case(
+            Subject("moves-unasked", "RecordIndex", is_global=True, created=MOVES, written=WITHOUT),
+            TableType.COPY_ON_WRITE,
+        ),
+        LONG,
     ),
 )
 
 
 @pytest.mark.filterwarnings("ignore::hudi_table.index.record_index.RecordIndexWarning")
-@pytest.mark.parametrize("case", RECORD_INDEXES, ids=str)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=marks, id=str(case)) for case, marks in RECORD_INDEXES])
 def test_a_record_index_leaves_keys_where_they_are_and_is_done_without_as_locally(
     spark: SparkSession, tmp_path: Path, case: Case
 ) -> None:
     agrees(spark, tmp_path, case)
+
+
+@pytest.mark.parametrize(
+    ("index", "searched"),
+    [(RecordIndex(is_global=False), True), (RecordIndex(moves=True), True), (RecordIndex(moves=False), False)],
+    ids=["by-partition", "moves", "stays"],
+)
+def test_without_a_record_index_tasks_search_files_unless_a_key_stays_where_it_is_found(
+    index: RecordIndex, searched: bool
+) -> None:
+    assert (index.in_tasks([]).search is not None) is searched
 
 
 BY_METADATA = SMALL_FILTER | {
@@ -88,7 +120,11 @@ BY_METADATA = SMALL_FILTER | {
     "hoodie.metadata.index.column.stats.enable": "true",
 }
 STORED_FILTERS = (
-    Case(Subject("stored-filters", "Bloom", created=SMALL_FILTER, written=BY_METADATA), TableType.MERGE_ON_READ),
+    # What tasks do with those of one partition, logs included, stands in test_stored_filters.py.
+    pytest.param(
+        Case(Subject("stored-filters", "Bloom", created=SMALL_FILTER, written=BY_METADATA), TableType.MERGE_ON_READ),
+        marks=LONG,
+    ),
     Case(
         Subject("stored-filters", "GlobalBloom", is_global=True, created=SMALL_FILTER, written=BY_METADATA),
         TableType.COPY_ON_WRITE,

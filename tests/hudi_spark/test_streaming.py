@@ -62,7 +62,7 @@ def held(spark: SparkSession, folder: Path) -> list[Row]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+@pytest.mark.parametrize("kind", [pytest.param("CopyOnWrite", marks=pytest.mark.at_scale(2)), "MergeOnRead"])
 def test_nothing_is_lost_and_nothing_doubled_through_stops_and_restarts(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

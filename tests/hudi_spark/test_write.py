@@ -8,6 +8,7 @@ zones, task retries, errors of tasks, replays, object stores.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,21 @@ def frame(spark: SparkSession, *rows: tuple[Any, ...], schema: str = "id string,
     return spark.createDataFrame(list(rows), schema)
 
 
-@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "flat"])
-@pytest.mark.parametrize("index", INDEXES)
+LONG = pytest.mark.at_scale(2)
+WITH_PARTITIONS = ("bucket", "global", "global-bloom")
+"""Of these `make test` writes a table with partitions, of the others one without."""
+
+
+def layouts() -> Iterator[Any]:
+    for index in INDEXES:
+        for partitioned in (True, False):
+            kept = partitioned is (index in WITH_PARTITIONS)
+            yield pytest.param(
+                index, partitioned, marks=() if kept else LONG, id=f"{index}-{'partitioned' if partitioned else 'flat'}"
+            )
+
+
+@pytest.mark.parametrize(("index", "partitioned"), list(layouts()))
 def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index, partitioned):
     path = str(tmp_path / "t")
     table = create_table(
@@ -72,7 +86,7 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     assert rows_of(table) == set(model.values())
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple", "global"])
+@pytest.mark.parametrize("index", [pytest.param("bucket", marks=LONG), "simple", "global"])
 def test_an_insert_drops_rows_of_stored_keys_or_fails(spark, tmp_path, index):
     path = str(tmp_path / "t")
     table = create_table(
@@ -95,7 +109,7 @@ def test_an_insert_drops_rows_of_stored_keys_or_fails(spark, tmp_path, index):
     assert rows_of(table) == before | set(new) | (set() if index == "global" else {("k1", "c0", 60)})
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple", "bloom"])
+@pytest.mark.parametrize("index", [pytest.param("bucket", marks=LONG), "simple", pytest.param("bloom", marks=LONG)])
 def test_updates_of_a_merge_on_read_table_go_to_logs_and_every_query_sees_its_rows(spark, tmp_path, index):
     path = str(tmp_path / "t")
     create_table(

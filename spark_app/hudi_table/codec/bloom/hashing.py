@@ -183,8 +183,13 @@ def _words(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], length: i
     table = _table(data, starts, length)
     whole, left = divmod(length, 4)
     words: Words = np.empty((whole, len(starts)), np.uint32)
-    for number, word in enumerate(words):
-        np.copyto(word, _column(table, 4 * number, "<u4"))
+    if len(starts) < whole:
+        # Of few long keys a key at a time: a call for every word of them would cost more than their hashes.
+        for number, row in enumerate(table):
+            words[:, number] = np.ndarray((whole,), "<u4", row, 0, (4,))
+    else:
+        for number, word in enumerate(words):
+            np.copyto(word, _column(table, 4 * number, "<u4"))
     words *= _MIX
     words ^= words >> 24
     words *= _MIX
