@@ -7,6 +7,7 @@ claims by a file of its own, which Hudi does not know, and an executor has its r
 
 from __future__ import annotations
 
+import random
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from hudi_table.errors import (
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
+    WriteAbortedError,
     WriteConflictError,
 )
 from hudi_table.model.names import HEARTBEAT, TEMP, join
@@ -52,6 +54,9 @@ from hudi_table.table.timeline.timeline import Timeline
 CLAIM_ATTEMPTS_MAX = 100
 DECIDED_LISTINGS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
+FIRST_COMMIT_LISTINGS = 10
+FIRST_COMMIT_SECONDS, FIRST_COMMIT_SECONDS_MAX = 1.0, 16.0
+"""How long who was aborted in a table's first commit waits for that of another, at first and at most; up to twice that, by chance."""
 
 
 @dataclass(slots=True)
@@ -186,10 +191,17 @@ def begin(
     refuse_lost(ctx)
     keep_properties(ctx)
     name = attempt or str(uuid.uuid4())
+    pause = FIRST_COMMIT_SECONDS
     for _ in range(DECIDED_LISTINGS_MAX):
         txn = _claim(ctx, action, name)
         if txn.timeline.last_commit is None:
-            _commit_empty(ctx, txn)
+            try:
+                _commit_empty(ctx, txn)
+            except WriteAbortedError:
+                # Several who begin a table at once take each other's claims for those of failed first writes: who was aborted lets the
+                # others end.
+                _await_first_commit(ctx, pause * random.uniform(1, 2))  # noqa: S311 - no secret
+                pause = min(2 * pause, FIRST_COMMIT_SECONDS_MAX)
         elif _recovered(ctx, txn, failed_writes):
             txn.batch = batch
             return txn
@@ -354,3 +366,10 @@ def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:
     schema = ctx.config.create_schema
     txn.inflight()
     txn.commit(CommitMetadata("INSERT", (), {SCHEMA_KEY: schema} if schema else {}), ())
+
+
+def _await_first_commit(ctx: TableContext, seconds: float) -> None:
+    """Returns once the table has a completed write, or after so many seconds."""
+    end = ctx.clock.boot_seconds() + seconds
+    while ctx.clock.boot_seconds() < end and load_timeline(ctx).last_commit is None:
+        ctx.clock.sleep(seconds / FIRST_COMMIT_LISTINGS)

@@ -7,9 +7,13 @@ touches; an aborted instant never commits; a decided one is published by anybody
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 
+from hudi_table.api import create_table, open_table
 from hudi_table.errors import WriteAbortedError, WriteConflictError
 from hudi_table.model.names import MarkerType
 from hudi_table.model.timeline.chain import Kind
@@ -34,6 +38,29 @@ def test_the_first_commit_of_a_table_is_preceded_by_an_empty_founding_one():
     commits = load_timeline(ctx).commits
     assert [i.time for i in commits][1:] == [time]
     assert visible_instants(ctx) == [time]
+
+
+def test_writers_that_begin_a_table_at_once_all_get_through(tmp_path):
+    """Each takes the others' claims for those of failed first writes, so they abort each other until one is alone."""
+    rows = [pa.table({"id": [f"{number}"], "city": ["a"]}) for number in range(4)]
+    create_table(str(tmp_path / "t"), rows[0].schema, record_key="id", partition_by="city")
+    together = threading.Barrier(len(rows))
+
+    def write(batch: pa.Table) -> None:
+        table = open_table(str(tmp_path / "t"))
+        together.wait()
+        while True:
+            try:
+                table.upsert(batch)
+            except WriteAbortedError:
+                raise
+            except WriteConflictError:
+                continue
+            return
+
+    with ThreadPoolExecutor(len(rows)) as pool:
+        list(pool.map(write, rows))
+    assert open_table(str(tmp_path / "t")).scan().count() == len(rows)
 
 
 def test_a_frozen_clock_still_draws_growing_instants():
