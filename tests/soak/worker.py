@@ -23,6 +23,7 @@ from hudi_table.errors import CommitStateUnknownError, HudiError, UnavailableErr
 from hudi_table.model.table.config import IndexType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import clock
+from hudi_table.table.timeline.active import load_timeline
 from tests.soak.history import History
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
@@ -153,17 +154,24 @@ def _read(role: Role, journal: Journal) -> None:
         history.look()
         before = history.promised()
         try:
-            rows = table.scan(columns=["id", "by"]).to_arrow()
+            rows = _rows(table)
         except UnavailableError as error:
             journal.say(at="not read", error=error.name(), message=str(error))
             continue
         history.look()
         wrong = history.against(rows, before)
         if wrong:
-            journal.say(at="wrong", rows=wrong)
+            # Whether it stays wrong, to this handle and to a new one, says where to look.
+            anew = open_table(role.uri, storage_options=role.storage)
+            again = {name: history.against(_rows(each), before) for name, each in (("again", table), ("anew", anew))}
+            journal.say(at="wrong", rows=wrong, **again, timeline=sorted(load_timeline(anew.context).files))
             return
         journal.say(at="read", rows=rows.num_rows)
         time.sleep(max(READ_PAUSE_SECONDS, (time.monotonic() - began) * (1 / READ_SHARE - 1)))
+
+
+def _rows(table: HudiTable) -> pa.Table:
+    return table.scan(columns=["id", "by"]).to_arrow()
 
 
 def _stopped(role: Role) -> bool:
