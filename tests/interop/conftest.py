@@ -1,11 +1,13 @@
 """One warm process for each version of Apache Hudi, shared by the whole run; and which cases a quick run takes.
 
-Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a third of its cases (of two, one), others of
-each test; `make test-full` takes all, and so does whoever names tests of this folder.
+Hudi's JVMs need half an hour of a processor for all cases. `make test` takes every test with a sixth of its cases (of six and fewer, one), others of
+each test; and of tests that both versions pass alike, marked `by_turns`, one with the one version and the next with the other. `make test-full` takes
+all, and so does whoever names tests of this folder.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import zlib
 from collections import defaultdict
@@ -23,7 +25,9 @@ from tests.support.selection import deselect
 
 T = TypeVar("T")
 FOLDER = Path(__file__).parent
-SHARE = 3
+SHARE = 6
+TURN = pytest.StashKey[str]()
+"""Of a test that is driven by one version alone: which."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -37,25 +41,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = {item for name, found in cases.items() for item in some_of(name, found)}
     left = [item for found in cases.values() for item in found if item not in kept]
     deselect(config, items, left)
+    turns = itertools.cycle(VERSIONS)
+    for item in items:
+        marked = item.get_closest_marker("by_turns") if item in kept else None
+        if marked is not None:
+            item.stash[TURN] = marked.args[0] if marked.args else next(turns)
 
 
 def some_of(name: str, found: list[pytest.Item]) -> list[pytest.Item]:
-    """A third of a test's cases, at least one; which ones depends on its name."""
+    """A sixth of a test's cases, at least one; which ones depends on its name."""
     share = min(SHARE, len(found))
     return found[zlib.crc32(name.encode()) % share :: share]
 
 
 class Hudis:
-    """All versions of Hudi, side by side."""
+    """The versions of Hudi that drive a test, side by side; by its name each of them can be had."""
 
-    def __init__(self, oracles: dict[str, HudiOracle]) -> None:
-        self.oracles = oracles
+    def __init__(self, warm: dict[str, HudiOracle], turn: str | None) -> None:
+        self._warm = warm
+        self.oracles = warm if turn is None else {turn: warm[turn]}
 
     def __getitem__(self, version: str) -> HudiOracle:
-        return self.oracles[version]
+        return self._warm[version]
 
     def each(self, work: Callable[[HudiOracle], T]) -> dict[str, T]:
-        """`work` with every version at once; the first failure is raised with its version noted."""
+        """`work` with every one of them at once; the first failure is raised with its version noted."""
 
         def run(oracle: HudiOracle) -> T:
             try:
@@ -69,7 +79,7 @@ class Hudis:
         return {version: future.result() for version, future in futures.items()}
 
     def each_on_a_copy(self, base: Path, work: Callable[[HudiOracle, Path], T]) -> dict[str, T]:
-        """`work` with every version on a copy of its own of the table `base`."""
+        """`work` with every one of them on a copy of its own of the table `base`."""
 
         def run(oracle: HudiOracle) -> T:
             copy = base.with_name(f"{base.name}-{oracle.version}")
@@ -80,6 +90,11 @@ class Hudis:
 
 
 @pytest.fixture(scope="session")
-def hudis() -> Iterator[Hudis]:
+def warm_hudis() -> Iterator[dict[str, HudiOracle]]:
     with ExitStack() as stack:
-        yield Hudis({version: stack.enter_context(HudiOracle(version)) for version in VERSIONS})
+        yield {version: stack.enter_context(HudiOracle(version)) for version in VERSIONS}
+
+
+@pytest.fixture
+def hudis(warm_hudis: dict[str, HudiOracle], request: pytest.FixtureRequest) -> Hudis:
+    return Hudis(warm_hudis, request.node.stash.get(TURN, None))

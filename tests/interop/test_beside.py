@@ -23,7 +23,7 @@ from tests.interop.model import Model, rows
 from tests.interop.test_matrix import upsert
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 RETRY = {"hoodie.write.num.retries.on.conflict.failures": "1"}
 QUICK = {"hoodie.metadata.enable": "false", "hoodie.compact.inline.max.delta.commits": "100"}

@@ -19,7 +19,7 @@ from tests.interop.conftest import Hudis
 from tests.interop.test_matrix import upsert
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.string()), ("ts", pa.int64())])
 Model = dict[str, dict[str, Any]]

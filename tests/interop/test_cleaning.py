@@ -27,7 +27,7 @@ from tests.interop.test_merge_on_read import LOGS
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.scale import scaled
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 POLICIES = {
     "commits": ("KEEP_LATEST_COMMITS", {"hoodie.clean.commits.retained": "2"}, "retain_commits => 2"),

@@ -17,7 +17,7 @@ from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 STEPS = (
     ("insert", range(20), 1),

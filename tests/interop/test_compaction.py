@@ -22,7 +22,7 @@ from tests.interop.test_merge_on_read import COMPACTING, LOGS
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 STEPS = (("insert", range(20), 1), ("upsert", range(10, 24), 2), ("delete", range(0, 20, 5), 3))
 LATER = (("upsert", range(5, 12), 4), ("delete", range(1, 20, 7), 5))

@@ -20,7 +20,7 @@ from tests.interop.test_matrix import upsert
 from tests.interop.test_merge_on_read import COMPACTING, LOGS
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 SPLIT = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.merge.threshold": "0"}
 """Every file group that the bounds allow is split."""

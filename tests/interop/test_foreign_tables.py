@@ -12,7 +12,7 @@ from tests.interop.model import Model, rows
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.scale import scaled
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 STEPS = (
     ("bulk_insert", range(12), 1),

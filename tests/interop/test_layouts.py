@@ -22,7 +22,7 @@ from tests.interop.test_matrix import upsert
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import by_key
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 EXTRACT = "hoodie.datasource.read.extract.partition.values.from.path"
 BUCKET = {"type": "Bucket", "buckets": 3}

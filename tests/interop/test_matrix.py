@@ -15,7 +15,7 @@ from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 # The rows that each operation is given on a table that holds 0 to 19, of which 10 to 19 were written twice.
 OPERATIONS = {

@@ -14,7 +14,7 @@ from tests.interop.test_matrix import upsert
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import META, assert_same_rows
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.metadata.enable": "false"}
 """What a Hudi writer is told of a merge-on-read table of ours, beside its name."""

@@ -25,7 +25,7 @@ from tests.interop.test_metadata_table import written_by_hudi
 from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import assert_same_rows
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 INDEX = {"hoodie.index.type": "RECORD_INDEX"}
 MOVES = {"hoodie.record.index.update.partition.path": "true"}

@@ -16,7 +16,7 @@ from tests.interop.test_matrix import upsert
 from tests.interop.test_merge_on_read import LOGS
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 TABLES = [("CopyOnWrite", True), ("MergeOnRead", False)]
 tables = pytest.mark.parametrize(("type_", "partitioned"), TABLES, ids=["copy-partitioned", "logs-flat"])

@@ -19,7 +19,7 @@ from tests.support.hudi_oracle import HudiOracle
 from tests.support.rows import assert_same_rows
 from tests.support.savepoints import keep
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 TABLES = [("CopyOnWrite", "bucket", True), ("MergeOnRead", "bucket", True), ("MergeOnRead", "simple", False)]
 tables = pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.crashes import opened
 from tests.support.faults import Crash, Fault, FaultPlan, FaultyStorage
 from tests.support.hudi_oracle import HudiOracle
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
 
 OURS = ("hoodie.index.", "hoodie.bucket.", "hoodie.lakeops.", "hoodie.compaction.payload.class", "hoodie.table.version")
 
