@@ -1,6 +1,6 @@
 """How two processes share the tests (`make test`): one begins with the tests beside Hudi, the other with those on Spark.
 
-So only one session of each engine starts, and one API server; the many short tests are spread over whoever is free. The scheduler
+So only one session of each engine starts, and one API server for each folder that has one; the many short tests are spread over whoever is free. The scheduler
 decides by folder, since only names of tests reach it.
 """
 
@@ -10,7 +10,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/hudi_spark/", "tests/interop/", "tests/cluster/")
+TOGETHER = ("tests/hudi_spark/", "tests/interop/", "tests/cluster/", "tests/charts/")
 
 
 class FoldersTogether(LoadScopeScheduling):

@@ -22,7 +22,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.hudi_table.index.test_conformance import WRITES, Interrupted, begun
 from tests.support.crashes import copied, opened, read
-from tests.support.fault_points import attempt
+from tests.support.fault_points import SUSPECTS, attempt
 from tests.support.faults import Crash
 from tests.support.indexes import Case, Subject
 from tests.support.key_stores import Calls, held, indexed
@@ -122,7 +122,7 @@ def test_a_process_that_dies_at_a_call_to_the_server_leaves_the_old_or_the_new_r
         found = read(store)
         assert found in (old, new), f"call {number}, {outcome}: {sorted(found)}"
         assert (found == old) == (outcome == "failed") or outcome == "crashed"
-        for suspect in (900.0, 0.0):
+        for suspect in SUSPECTS if scale() > 1 else SUSPECTS[number % 2 :][:1]:
             after = copied(store)
             case.write(opened(after, suspect=suspect), "upsert", *WRITES["upsert"])
             assert read(after) == new, f"call {number}, {outcome}: the next write left {sorted(read(after))}"

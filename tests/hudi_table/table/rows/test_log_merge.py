@@ -21,6 +21,7 @@ from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.store.ports import Storage
+from tests.support.scale import scale
 from tests.support.tables import memory_storage
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("name", pa.string()), ("ts", pa.int64())])
@@ -165,10 +166,10 @@ print(memory('VmHWM') - before)
 
 
 def test_logs_ten_times_larger_than_the_memory_merge_within_it(tmp_path: Path) -> None:
-    budget = 48 << 20
+    budget = (48 if scale() > 1 else 24) << 20
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path), str(budget)], check=True, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(Path(hudi_table.__file__).parents[1])},
     )  # fmt: skip
     # What the allocator keeps of pieces that were let go varies by some MiB from run to run.
-    assert budget // 8 < int(done.stdout) <= budget + budget // 4
+    assert budget // 8 < int(done.stdout) <= budget + (12 << 20)
