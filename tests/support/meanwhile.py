@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Names, Objects, Storage
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 
 CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "open_read"])
 
@@ -32,6 +33,36 @@ class AtCall:
             if self.calls == self.at:
                 self.happen()
         return getattr(self.inner, name)
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
+
+
+class SlowListing:
+    """The timeline is listed entry by entry, ascending or descending by name; right before entry number `at` of listing number
+    `listing` something happens, and what is gone by then is left out."""
+
+    def __init__(
+        self, inner: Storage, at: int, happen: Callable[[], object], *, ascending: bool = True, listing: int = 0
+    ) -> None:
+        self.inner, self.at, self.ascending, self.left = inner, at, ascending, listing
+        self.happen: Callable[[], object] | None = happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
+        folders, infos = self.inner.list_dir(prefix)
+        if prefix != TIMELINE_FOLDER or self.happen is None:
+            return folders, infos
+        entries = sorted(infos, key=lambda info: info.path, reverse=not self.ascending)
+        self.left -= 1
+        if self.left >= 0:
+            return folders, infos
+        happen, self.happen = self.happen, None
+        happen()
+        left = {info.path for info in self.inner.list_dir(prefix)[1]}
+        return folders, [*entries[: self.at], *(info for info in entries[self.at :] if info.path in left)]
 
     def reopen(self) -> Callable[[], Storage]:
         return lambda: self

@@ -20,7 +20,7 @@ from hudi_table.table.commit.conflicts import CLUSTER, Claimed, group_conflict_k
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import planned_undo
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, list_timeline, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import read_properties
@@ -55,7 +55,7 @@ class Neighbours:
 
     def relist(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
-        now = load_timeline(self.ctx)
+        now = list_timeline(self.ctx)
         quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
         return None if quiet else now
 

@@ -8,7 +8,7 @@ from hudi_table.model.timeline.instants import WRITE_ACTIONS, planner_claim
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
@@ -32,7 +32,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         pass
     for _ in range(ATTEMPTS_MAX):
         listed = ctx.clock.boot_seconds()
-        timeline = load_timeline(ctx)
+        timeline = list_timeline(ctx)
         if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
             return False
         if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
@@ -87,7 +87,7 @@ def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> No
     """
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return
-    if not set(load_timeline(ctx).claim_names(time)) - {name}:
+    if not set(list_timeline(ctx).claim_names(time)) - {name}:
         retry.delete(ctx.storage, timeline_path(name))
 
 

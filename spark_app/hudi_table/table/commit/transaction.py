@@ -43,7 +43,7 @@ from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import list_timeline, load_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -371,5 +371,5 @@ def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:
 def _await_first_commit(ctx: TableContext, seconds: float) -> None:
     """Returns once the table has a completed write, or after so many seconds."""
     end = ctx.clock.boot_seconds() + seconds
-    while ctx.clock.boot_seconds() < end and load_timeline(ctx).last_commit is None:
+    while ctx.clock.boot_seconds() < end and list_timeline(ctx).last_commit is None:
         ctx.clock.sleep(seconds / FIRST_COMMIT_LISTINGS)

@@ -1,4 +1,4 @@
-"""The active timeline: all instants under `.hoodie/`, from one listing.
+"""The active timeline: all instants under `.hoodie/`.
 
 Facts (table version 6): of one (time, grouped action) the highest state wins.
 """
@@ -12,23 +12,53 @@ from typing import Any
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records, timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
+ARCHIVING_LEAVES = 2
+"""Commits that every archiving leaves at the least: one more than the cleaner retains."""
+LISTINGS_MAX = 5
+
 
 @relists
 def load_timeline(ctx: TableContext) -> Timeline:
-    """One listing of `.hoodie/`. Instants that a pending restore takes back are left out: it has been decided, and its files
-    disappear one after the other."""
+    """The timeline of `.hoodie/` as it was at one moment. Instants that a pending restore takes back are left out: it has been decided, and
+    its files disappear one after the other.
+
+    A listing is no moment: what archiving deletes while it goes on may be missing from it, and what was deleted before that be there. Archiving
+    deletes the oldest instant first, and of each its completed file last. So if the oldest commit is there after the listing, nothing
+    newer had gone; and a pending write older than that is one if a second listing shows it too.
+    """
+    timeline = list_timeline(ctx)
+    for _ in range(LISTINGS_MAX):
+        suspects = _pending_before_start(timeline)
+        if not suspects:
+            break
+        timeline = list_timeline(ctx)
+        if _pending_before_start(timeline) <= suspects:
+            break
+    if len(timeline.commits) > ARCHIVING_LEAVES:
+        ctx.storage.head(timeline_path(timeline.commits[0].file_name))
+    return timeline
+
+
+@relists
+def list_timeline(ctx: TableContext) -> Timeline:
+    """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
     folders, infos = ctx.storage.list_dir(TIMELINE_FOLDER)
     timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     return timeline
+
+
+def _pending_before_start(timeline: Timeline) -> set[str]:
+    start = timeline.commits[0].time if timeline.commits else ""
+    return {i.file_name for i in timeline.pending if i.time < start and i.action in WRITE_ACTIONS}
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
