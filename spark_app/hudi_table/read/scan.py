@@ -60,6 +60,9 @@ class Scan(ArrowResult):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._planned.batches(lambda plan: stream(self._context, plan, self._request.limit))
 
+    def _all_batches(self) -> list[pa.RecordBatch]:
+        return self._planned.value(lambda plan: list(stream(self._context, plan, self._request.limit)))
+
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
         extra("polars", "polars")

@@ -44,6 +44,9 @@ class Changes(ArrowResult):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._planned.batches(self._of)
 
+    def _all_batches(self) -> list[pa.RecordBatch]:
+        return self._planned.value(lambda plan: list(self._of(plan)))
+
     def _of(self, plan: ChangesPlan) -> Generator[pa.RecordBatch, None, None]:
         sources = [partial(step_batches, self._context, plan, step) for step in plan.steps]
         return first_rows(sources, self._request.limit, ahead=STEPS_AHEAD, depth=BATCHES_AHEAD)

@@ -36,13 +36,17 @@ class ArrowResult(ABC):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """A new stream of batches of `schema`; closing it ends the work behind it."""
 
+    @abstractmethod
+    def _all_batches(self) -> list[pa.RecordBatch]:
+        """The same as a whole: what goes before the last of them is read begins anew, for nobody has seen a row."""
+
     def to_batches(self) -> pa.RecordBatchReader:
         """A stream of record batches; closing or dropping it stops the reading threads."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""
-        return pa.Table.from_batches(list(self._batches()), self.schema)
+        return pa.Table.from_batches(self._all_batches(), self.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas data frame; `options` are those of `pyarrow.Table.to_pandas`."""
