@@ -94,11 +94,11 @@ class Lake:
         return [job for job in found if job["metadata"]["ownerReferences"][0]["name"] in names]
 
     def stopped(self) -> None:
-        """Wait for the end of the Jobs that were told to end, whose pods never ran."""
-        for job in self.jobs():
-            name = job["metadata"]["name"]
-            if job["spec"].get("activeDeadlineSeconds") is not None and name not in self.ran:
-                kubelet.eventually(lambda name=name: self._has_ended(name), "the Job does not end")  # type: ignore[misc]
+        """Wait until the Jobs that were told to end, whose pods never ran, have ended or went with their table."""
+        kubelet.eventually(lambda: all(map(_has_ended, filter(self._has_deadline, self.jobs()))), "a Job does not end")
+
+    def _has_deadline(self, job: dict[str, Any]) -> bool:
+        return job["spec"].get("activeDeadlineSeconds") is not None and job["metadata"]["name"] not in self.ran
 
     def run_pods(self, ends: Callable[[dict[str, Any], Path], None] | None = None, of: str = "") -> None:
         """Let every pod that has not run do so, of this work alone; with `ends` it only ends, as that says."""
@@ -112,7 +112,7 @@ class Lake:
                 ends(pod, self.table.folder / name)
             else:
                 kubelet.run(self.server, pod, self.table.folder / name)
-            kubelet.eventually(lambda name=name: self._has_ended(name), "the Job does not end")  # type: ignore[misc]
+            kubelet.eventually(lambda name=name: _has_ended(self._job(name)), "the Job does not end")  # type: ignore[misc]
 
     def _pod(self, job: str) -> dict[str, Any] | None:
         labels = "batch.kubernetes.io/job-name"
@@ -122,11 +122,8 @@ class Lake:
         assert len(found) <= 1, "two drivers for one attempt"
         return found[0] if found else None
 
-    def _has_ended(self, name: str) -> bool:
-        status = self.server.get("job", name, "-n", self.table.namespace).get("status", {})
-        return any(
-            each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in status.get("conditions", ())
-        )
+    def _job(self, name: str) -> dict[str, Any]:
+        return self.server.get("job", name, "-n", self.table.namespace)
 
     def is_right(self, records: int, *phases: str) -> None:
         """The table has so many rows and says so; its own attempts, newest first, have ended so, and there were no others."""
@@ -198,6 +195,11 @@ def cleaned(lake: Lake) -> None:
     assert len(list(lake.table.lake.glob("*.parquet"))) < files
     lake.is_right(2 * ROWS_A_FILE, "Succeeded", "Succeeded")
     assert len(lake.jobs()) == 4
+
+
+def _has_ended(job: dict[str, Any]) -> bool:
+    conditions = job.get("status", {}).get("conditions", ())
+    return any(each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in conditions)
 
 
 def purged(lake: Lake) -> None:
