@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -58,10 +58,13 @@ class Scan(ArrowResult):
         return self.plan.schema
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._planned.batches(lambda plan: stream(self._context, plan, self._request.limit))
+        return self._planned.batches(self._of)
 
     def _all_batches(self) -> list[pa.RecordBatch]:
-        return self._planned.value(lambda plan: list(stream(self._context, plan, self._request.limit)))
+        return self._planned.value(lambda plan: list(self._of(plan)))
+
+    def _of(self, plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
+        return stream(self._context, plan, self._request.limit)
 
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
