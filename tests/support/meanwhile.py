@@ -39,13 +39,20 @@ class AtCall:
 
 
 class SlowListing:
-    """The timeline is listed entry by entry, ascending or descending by name; right before entry number `at` of listing number
+    """A folder is listed entry by entry, ascending or descending by name; right before entry number `at` of listing number
     `listing` something happens, and what is gone by then is left out."""
 
     def __init__(
-        self, inner: Storage, at: int, happen: Callable[[], object], *, ascending: bool = True, listing: int = 0
+        self,
+        inner: Storage,
+        at: int,
+        happen: Callable[[], object],
+        *,
+        ascending: bool = True,
+        listing: int = 0,
+        folder: str = TIMELINE_FOLDER,
     ) -> None:
-        self.inner, self.at, self.ascending, self.left = inner, at, ascending, listing
+        self.inner, self.at, self.ascending, self.left, self.folder = inner, at, ascending, listing, folder
         self.happen: Callable[[], object] | None = happen
 
     def __getattr__(self, name: str) -> Any:
@@ -53,16 +60,22 @@ class SlowListing:
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         folders, infos = self.inner.list_dir(prefix)
-        if prefix != TIMELINE_FOLDER or self.happen is None:
-            return folders, infos
-        entries = sorted(infos, key=lambda info: info.path, reverse=not self.ascending)
+        return folders, self._torn(prefix, infos, lambda: self.inner.list_dir(prefix)[1])
+
+    def list(self, prefix: str = "", **more: Any) -> Objects:
+        return self._torn(prefix, self.inner.list(prefix, **more), lambda: self.inner.list(prefix, **more))
+
+    def _torn(self, prefix: str, infos: Objects, again: Callable[[], Objects]) -> Objects:
+        if prefix != self.folder or self.happen is None:
+            return infos
         self.left -= 1
         if self.left >= 0:
-            return folders, infos
+            return infos
         happen, self.happen = self.happen, None
         happen()
-        left = {info.path for info in self.inner.list_dir(prefix)[1]}
-        return folders, [*entries[: self.at], *(info for info in entries[self.at :] if info.path in left)]
+        left = {info.path for info in again()}
+        entries = sorted(infos, key=lambda info: info.path, reverse=not self.ascending)
+        return [*entries[: self.at], *(info for info in entries[self.at :] if info.path in left)]
 
     def reopen(self) -> Callable[[], Storage]:
         return lambda: self

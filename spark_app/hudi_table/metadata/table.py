@@ -21,17 +21,21 @@ from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, State, comparable_time
-from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.active import records_of, timeline_of
 from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import FileGroup, groups_of
 
 _END_OF_TIME = "9" * 24
 VERSION = "6"
 _MANY = 1 << 30
+ARCHIVING_LEAVES = 20
+"""Completed instants that archiving leaves on its timeline at the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class MetadataTable:
         Raises UnsupportedTableError for another table version, CorruptTableError.
         """
         ctx = context_of(data)
-        infos = ctx.storage.list()
+        infos, own = with_relists(ctx, lambda: _listed(ctx))
         properties = next((info for info in infos if info.path == PROPERTIES), None)
         if properties is None:
             return None
@@ -105,7 +109,6 @@ class MetadataTable:
         if seen not in data.bodies:
             check_version(ctx)
             data.bodies[seen] = b""
-        own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
         counted = counted_instants(data, timeline, own)
         listed = [info for info in infos if not info.path.startswith(f"{HOODIE}/")]
         partitions, groups = read_partitions(data), groups_of(listed, own, parse=parse_hfile)
@@ -180,6 +183,16 @@ def check_version(ctx: TableContext) -> None:
         raise UnsupportedTableError(
             f"the metadata table has version {version}; this release reads version {VERSION}", base_path=ctx.base_path
         )
+
+
+def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
+    """All its objects, and its own timeline as it was at one moment: archiving deletes the oldest instant first, so if that is still there
+    after the listing nothing newer had gone. Raises ObjectNotFoundError if it is not."""
+    infos = ctx.storage.list()
+    own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
+    if len(own.completed) > ARCHIVING_LEAVES:
+        ctx.storage.head(timeline_path(own.completed[0].file_name))
+    return infos, own
 
 
 def counted_instants(data: TableContext, timeline: Timeline, own: Timeline) -> CountedInstants:

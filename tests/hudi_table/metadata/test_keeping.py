@@ -33,7 +33,7 @@ from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TxnSettings
 from tests.support.aged import AgedStorage
 from tests.support.crashes import FIRST, LAYOUTS, LOG_LAYOUTS, copied, opened, prepared, read, rows
-from tests.support.meanwhile import AfterPut, AtCall
+from tests.support.meanwhile import AfterPut, AtCall, SlowListing
 from tests.support.scale import scaled
 
 ENABLE = {"hoodie.metadata.enable": "true"}
@@ -124,6 +124,27 @@ def test_its_own_timeline_is_archived():
     assert agrees(store)
     assert len(loaded(store).timeline.completed) < 42
     assert store.list(f"{METADATA_TABLE}/.hoodie/archived")
+
+
+def test_its_own_timeline_has_no_hole_though_it_is_archived_while_it_is_listed():
+    store = with_metadata(KINDS[1])
+    shrunk = False
+    while not shrunk:
+        before, known = copied(store), [i.time for i in loaded(store).timeline.completed]
+        opened(AgedStorage(store)).write(rows(("a", "x", len(known))), operation="upsert")
+        shrunk = len(loaded(store).timeline.completed) < len(known)
+    shown = set()
+    for at in range(0, len(before.list(METADATA_TABLE)), 8):
+        here = copied(before)
+        write = partial(opened(AgedStorage(here)).write, rows(("a", "x", 99)), operation="upsert")
+        slow = SlowListing(here, at, write, folder=METADATA_TABLE)
+        times = [i.time for i in loaded(slow).timeline.completed]
+        assert slow.happen is None
+        assert times[0] in known
+        rest = known[known.index(times[0]) :]
+        assert times[: len(rest)] == rest, at
+        shown.add(times[0])
+    assert known[0] not in shown, "a listing that was torn was taken"
 
 
 @kinds

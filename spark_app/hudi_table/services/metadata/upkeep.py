@@ -12,7 +12,7 @@ from hudi_table.errors import CorruptTableError, HudiError, UnsupportedTableErro
 from hudi_table.metadata.cleaning import SLICES_KEPT, clean_metadata
 from hudi_table.metadata.compaction import DELTAS_MAX, compact_metadata
 from hudi_table.metadata.lifecycle import KEPT, drop
-from hudi_table.metadata.table import MetadataTable
+from hudi_table.metadata.table import ARCHIVING_LEAVES, MetadataTable
 from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.options.known import whole_option
@@ -27,8 +27,8 @@ from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
 DELTAS = "hoodie.metadata.compact.max.delta.commits"
-INSTANTS_LEAST, INSTANTS_MOST = 20, 30
-"""Completed instants of its timeline: archiving begins beyond the greater number and leaves the lesser."""
+INSTANTS_MOST = 30
+"""Completed instants of its timeline beyond which archiving begins."""
 
 
 def check_metadata(options: Mapping[str, str]) -> None:
@@ -89,7 +89,7 @@ def _leaving(ctx: TableContext, table: MetadataTable) -> list[Instant]:
     limit = min(_oldest_base(table), _oldest_pending(timeline))
     now = store_now(ctx)
     found: list[Instant] = []
-    for instant in done[: len(done) - INSTANTS_LEAST]:
+    for instant in done[: len(done) - ARCHIVING_LEAVES]:
         age = (now - timeline.files[instant.file_name]).total_seconds()
         if comparable_time(instant.time) >= limit or age <= ctx.settings.quarantine_seconds:
             break

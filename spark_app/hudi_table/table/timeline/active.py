@@ -10,7 +10,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.ports import ObjectInfo
@@ -41,6 +41,11 @@ def load_timeline(ctx: TableContext) -> Timeline:
         timeline = list_timeline(ctx)
         if _pending_before_start(timeline) <= suspects:
             break
+    else:
+        raise UnavailableError(
+            f"the table was archived during each of {LISTINGS_MAX} listings of its timeline; try again",
+            base_path=ctx.base_path,
+        )
     if len(timeline.commits) > ARCHIVING_LEAVES:
         ctx.storage.head(timeline_path(timeline.commits[0].file_name))
     return timeline
