@@ -98,7 +98,7 @@ def test_what_is_no_verb_of_the_cluster_is_one_of_hudictl(shell: Shell) -> None:
 
 def test_the_status_of_all_tables(lake: Shell) -> None:
     assert plain(lake.good("status")) == (
-        "TABLE  HEALTH  LAST COMMIT  WAITING  RECORDS  SIZE  OWES  AT WORK  TO APPROVE\n"
+        "TABLE  HEALTH  LAST COMMIT  WAITING  RECORDS  SIZE  DEBT  AT WORK  TO APPROVE\n"
         f"flights  Ready  AGE  0 files  20  {size_of(lake)}  100% small files  -  -\n"
     )
     (row,) = lake.document("status", "flights")["items"]

@@ -122,7 +122,7 @@ def test_why_of_a_metadata_table_that_was_switched_off(server: ApiServer, shell:
     with operator_process(server, shell.namespace, tmp_path / "log"):
         eventually(lambda: "SwitchedOff" in shell.hudi("why", "flights").stdout, "it is not told", START_SECONDS)
         text = shell.good("why", "flights")
-        assert "owes    Indexing is owed: SwitchedOff" in text
+        assert "debt    Indexing is due: SwitchedOff" in text
         assert "a key stands in two file groups; readers list the folders" in text
         assert f"→ kubectl hudi run flights Indexing -n {shell.namespace}" in text
         (row,) = shell.document("status", "flights")["items"]

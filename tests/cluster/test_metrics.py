@@ -154,7 +154,7 @@ def test_one_that_waits_for_the_lead_is_alive_and_ready_once_the_server_answers(
     code, said = process.get("/readyz")
     assert (code, re.sub(r"\d+ s", "N s", said)) == (
         200,
-        "[+] lead: waits for the Lease; the API server answered N s ago\n[+] permitted: the resources may be listed\nok\n",
+        "[+] lease: waits for the Lease; the API server answered N s ago\n[+] permitted: the resources may be listed\nok\n",
     )
     assert {"": "0.0"} in process.samples()["hudi_operator_leader"]
 
@@ -258,7 +258,7 @@ def test_a_look_that_hangs_is_told_and_turns_the_liveness_probe_red_only_when_no
     heard(process, server, keys[1])
     eventually(lambda: process.get("/healthz")[0] == 503, "nobody is left, and that is not seen")
     assert "not alive: workers: 0 of 2 are free" in caplog.text
-    assert float(process.samples()["hudi_operator_look_oldest_seconds"][0][""]) > OVERDUE_SECONDS
+    assert float(process.samples()["hudi_operator_reconcile_oldest_seconds"][0][""]) > OVERDUE_SECONDS
     process.launcher.hangs = False
     process.launcher.let_go.set()
     eventually(lambda: process.get("/healthz")[0] == 200, "it does not recover")

@@ -65,7 +65,7 @@ PROCESS = (
     _gauge("hudi_operator_queue_oldest_seconds", (), "for how long the first of them has been due"),
     _gauge("hudi_operator_workers", (), "workers that are free, or whose reconcile has not lasted too long"),
     _gauge("hudi_operator_workers_busy", (), "workers that reconcile a resource now"),
-    _gauge("hudi_operator_look_oldest_seconds", (), "how long the longest reconcile of now has lasted"),
+    _gauge("hudi_operator_reconcile_oldest_seconds", (), "how long the longest reconcile of now has lasted"),
     _gauge("hudi_operator_watch_behind_seconds", (), "for how long the watch has not brought something that is there"),
     _gauge("hudi_operator_namespaces_missing", (), "namespaces of which nothing is heard: deleted, or without rights"),
     _gauge("hudi_operator_tables_left_out", (), "tables without series of their own, for there are too many"),

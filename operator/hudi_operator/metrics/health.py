@@ -53,7 +53,7 @@ class Health:
         """For the liveness probe."""
         # Before the first attempt the process is young: that is no fault.
         tried = self._since(self.election.attempted_at, 0.0)
-        lease = Check("lead", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
+        lease = Check("lease", tried <= self.limits.election, f"the Lease was last asked for {tried:.0f} s ago")
         return [lease, *([self._workers(), self._queue(), self._watch()] if self.leading else [])]
 
     def ready(self) -> list[Check]:
@@ -62,7 +62,7 @@ class Health:
         answered = self._since(self.election.answered_at, math.inf)
         role = "leads" if self.leading else "waits for the Lease"
         said = f"{role}; the API server answered {answered:.0f} s ago"
-        found = [Check("lead", answered <= self.limits.answer, said)]
+        found = [Check("lease", answered <= self.limits.answer, said)]
         if self.leading:
             found.append(Check("listed", self.hearing.listed, "all resources that were there at the start are known"))
             found.append(self._namespaces())

@@ -36,7 +36,7 @@ class ProcessGauges(Collector):
             "hudi_operator_queue_oldest_seconds": oldest,
             "hudi_operator_workers": operator.workers.working(),
             "hudi_operator_workers_busy": len(reconciles),
-            "hudi_operator_look_oldest_seconds": max((seconds for _, seconds in reconciles), default=0.0),
+            "hudi_operator_reconcile_oldest_seconds": max((seconds for _, seconds in reconciles), default=0.0),
             "hudi_operator_watch_behind_seconds": self._health.hearing.behind_seconds(),
             "hudi_operator_namespaces_missing": len(self._health.hearing.missing()),
             "hudi_operator_tables_left_out": self._resources.left_out(),

@@ -56,7 +56,7 @@ class Trace:
 class TableObservation:
     """A table as its timeline shows it. `attempts` maps attempt names to the instants that they completed.
 
-    `compaction`: what is owed by the compaction's own trigger; `archiving`: what `maintenance.archiving` would find. `moments` of instants are in UTC. `colon_keys`: whether some
+    `compaction`: what is due by the compaction's own trigger; `archiving`: what `maintenance.archiving` would find. `moments` of instants are in UTC. `colon_keys`: whether some
     record key holds ':' (None: not known). `last_write`: the newest write that no service made. `bytes_to_clean`: None where
     nobody asks, or it is not known. `timeline_files`: all files of the active timeline's folder. `unknown_checkpoints`: why the checkpoint of an ingest
     cannot be read. `foreign`: those of the newest commits that other engines made; `lost`: properties that one of them dropped or changed.

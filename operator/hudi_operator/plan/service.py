@@ -144,7 +144,7 @@ class _Judgement:
             self.outcome.stalled = (problem.reason, problem.message)
         if problem.retryable:
             wait = self.policy.wait_seconds(max(1, failures))
-            self.outcome.busy = ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
+            self.outcome.busy = ("Retrying", f"{problem.message}; next try in {wait:.0f} s")
             self.requeues.append(RequeueAfter(wait, problem.reason))
 
     def _wait(self, reason: str, message: str, *, appointment: bool) -> None:

@@ -154,7 +154,7 @@ class _Judgement:
         failures = self.observed.failures
         if problem.retryable:
             wait = self.policy.wait_seconds(max(1, failures))
-            self.busy = self.busy or ("Retrying", f"{problem.message}; looking again after {wait:.0f} s")
+            self.busy = self.busy or ("Retrying", f"{problem.message}; next try in {wait:.0f} s")
             self.requeues.append(RequeueAfter(wait, problem.reason))
         return problem if not problem.retryable or failures >= self.policy.attempts_max else None
 

@@ -155,4 +155,4 @@ def _frames(error: BaseException) -> str:
 def _fault(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {frames[-1].name}" if frames else ""
-    return f"a look at it ended in {type(error).__name__}{where}: a fault of the operator, whose log says where"
+    return f"its reconcile ended in {type(error).__name__}{where}: a fault of the operator, whose log says where"

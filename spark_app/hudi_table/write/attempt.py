@@ -32,11 +32,11 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import groups_of, pending_plans
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 from hudi_table.write.checks.request import Prepared
+from hudi_table.write.settings import WriteSettings
 from hudi_table.write.workload import (
     SIZE_SLACK,
     PlannedTask,
     PlanRequest,
-    WriteSettings,
     measured_row_size,
     plan_tasks,
     row_size,

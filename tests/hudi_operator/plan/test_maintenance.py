@@ -1,4 +1,4 @@
-"""`maintenance` of a HudiTable: when each service is due, and what the conditions say of what is owed."""
+"""`maintenance` of a HudiTable: when each service is due, and what the conditions say of what is due."""
 
 from __future__ import annotations
 

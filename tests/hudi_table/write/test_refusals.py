@@ -215,6 +215,11 @@ def test_a_table_with_a_feature_that_we_do_not_write_is_refused_by_name(key: str
     assert everything(table) == before
 
 
+def test_a_copy_on_write_table_with_a_consistent_bucket_index_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="is copy-on-write with a ConsistentBucket index"):
+        new_table(index={"type": "ConsistentBucket", "buckets": 2})
+
+
 def forget_index(table: HudiTable) -> HudiTable:
     """The same table as Hudi would have made it: nothing stored of the index."""
     keys = ("hoodie.index.type", "hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field")

@@ -15,11 +15,11 @@ from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
+from hudi_table.write.settings import WriteSettings
 from hudi_table.write.workload import (
     Mode,
     PlannedTask,
     PlanRequest,
-    WriteSettings,
     measured_row_size,
     plan_tasks,
     row_size,

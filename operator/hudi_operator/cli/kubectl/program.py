@@ -119,7 +119,7 @@ def _status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-w", "--watch", action="store_true", help="go on, a line for each change")
     parser.add_argument(
         "--fail-on", choices=("never", "blocked", "debts"), default="never",
-        help="exit code 3 if a table is neither Ready nor Empty nor Suspended, or owes something",
+        help="exit code 3 if a table is neither Ready nor Empty nor Suspended, or has debt",
     )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def _sections(page: dict[str, Any], table: Document, causes: list[Cause], now: d
         ("health", row["health"]), ("location", row["location"]), ("type", row["type"]),
         ("last commit", f"{row['lastInstant'] or '-'}, {age(row['lastCommitSeconds'])} ago"),
         ("data", f"{number(row['records'])} records, {number(row['files'])} files, {size(row['bytes'])}, {size(row['logBytes'])} of logs"),
-        ("owes", ", ".join(row["debts"]) or "-"),
+        ("debt", ", ".join(row["debts"]) or "-"),
     )  # fmt: skip
     yield "".join(f"{name:<12} {value}\n" for name, value in fields)
     yield "WHY\n" + why_text(table, causes, now)

@@ -45,7 +45,7 @@ def columns(*, everywhere: bool) -> tuple[Column, ...]:
         Column("waitingFiles", "Waiting", lambda count: f"{count} files" if count != 1 else "1 file"),
         Column("records", "Records", number, right=True),
         Column("bytes", "Size", size, right=True),
-        Column("debts", "Owes"),
+        Column("debts", "Debt"),
         Column("running", "At work", _running),
         Column("plansWaiting", "To approve"),
         Column("advice", "Advised", wide=True),

@@ -53,7 +53,7 @@ def conditions_of(
 
 
 def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...]) -> Finding:
-    """Whether every file of the sources is in the table. What the table owes its services stands in `debts`."""
+    """Whether every file of the sources is in the table. The table's debt stands in `debts`."""
     if not spec.ingest:
         return Finding("Fresh", "True", "NoIngest", "nothing is ingested here; other writers bring the rows")
     unseen = [s for s in sources if s.problem is not None]

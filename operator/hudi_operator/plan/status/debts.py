@@ -133,7 +133,9 @@ def _archived(table: TableObservation | None, debts: _Debts) -> Finding:
     message = f"{count(len(table.commits), 'commit')} in {count(table.timeline_files, 'timeline file')}"
     due_text = debts.due_text(ServiceType.ARCHIVING)
     if table.timeline_files >= TIMELINE_FILES_WARN:
-        return Finding("Archived", "False", "TimelineLong", f"{message}: past 1,000 every look takes longer{due_text}")
+        return Finding(
+            "Archived", "False", "TimelineLong", f"{message}: past 1,000 every reconcile takes longer{due_text}"
+        )
     if debts.why(ServiceType.ARCHIVING) is not None:
         return Finding("Archived", "False", "ArchivingDue", message + due_text)
     debt = table.archiving

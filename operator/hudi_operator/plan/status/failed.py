@@ -38,7 +38,7 @@ def failed_status(document: Mapping[str, Any], problem: Problem, wait_seconds: f
             "observedGeneration": generation,
         }
 
-    again = f"looking again after {wait_seconds:.0f} s"
+    again = f"next try in {wait_seconds:.0f} s"
     reported = [
         condition("Ready", "False", problem.reason, problem.message),
         condition("Reconciling", "True", "Retrying", again),

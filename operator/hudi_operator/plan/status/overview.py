@@ -1,4 +1,4 @@
-"""A table in one row: how it is, how fresh, what it owes, what is at work. Computed from documents; nothing is decided here."""
+"""A table in one row: how it is, how fresh, its debt, what is at work. Computed from documents; nothing is decided here."""
 
 from __future__ import annotations
 

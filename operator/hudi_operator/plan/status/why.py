@@ -1,6 +1,6 @@
 """Why a table stands still, in plain words, each cause with the next command. Pure: what is known comes in as documents.
 
-In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is owed, what is advised.
+In the order in which somebody would look: is it seen at all, does it stand still, does something wait, what is due, what is advised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Level(StrEnum):
     FAILED = "failed"
     WAITS = "waits"
     RUNS = "runs"
-    DEBT = "owes"
+    DEBT = "debt"
     ADVICE = "advice"
 
 
@@ -251,7 +251,7 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
         next_ = "" if condition.get("reason") == "FailedWrites" else next_
         began = condition.get("lastTransitionTime")
         yield Cause(
-            Level.DEBT, f"{service} is owed: {condition.get('reason')}", str(condition.get("message")), next_, began
+            Level.DEBT, f"{service} is due: {condition.get('reason')}", str(condition.get("message")), next_, began
         )
     shared = documents.condition_of(table, "SharedLocation")
     if shared.get("status") == "True":

@@ -30,7 +30,8 @@ from hudi_table.table.view.clustering_plans import ClusteringPlan
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import FileSystemView, LogFile
 from hudi_table.write.handles.compact import CompactionTask
-from hudi_table.write.workload import FileGroupTask, LogPlace, Mode, WriteSettings
+from hudi_table.write.settings import WriteSettings
+from hudi_table.write.workload import FileGroupTask, LogPlace, Mode
 
 _NO_SEED = uuid.UUID("6f1a3c52-8d0e-4c0b-9a57-2b9a3c1d7e44")
 WRITER_BYTES = 32 << 20

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,13 +30,11 @@ from hudi_table.model.table.config import (
     KeyEncoding,
     MergeMode,
     PartitionField,
-    PartitionType,
     TableConfig,
     TableType,
 )
 from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
 from hudi_table.model.table.merging import PartialUpdates, Payload, payload_named, payload_of
-from hudi_table.model.table.partition_buckets import checked
 from hudi_table.model.table.properties import PAYLOAD, one_complex_field, stored_class, table_payload
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
@@ -46,11 +43,11 @@ from hudi_table.table.timeline.properties import create_properties
 from hudi_table.write.checks.merge_mode import refuse_custom_keys, refuse_merging
 from hudi_table.write.checks.request import refuse_unsupported, resolve_index
 from hudi_table.write.checks.reserved_columns import own_columns
+from hudi_table.write.checks.table_arguments import index_of, member, names_of, partition_fields_of
 from hudi_table.write.checks.table_options import check_generator, described, merged
 from hudi_table.write.keygen.columns import with_inputs
 from hudi_table.write.keygen.key_encoding import key_encoding_option
 
-Kind = TypeVar("Kind", bound=StrEnum)
 _STORED_OPTIONS = (COLON_RULE, QUARANTINE, SUSPECT, CDC_ENABLED, CDC_MODE, CUSTOM_MERGER, CUSTOM_KEYS)
 _CREATE_ATTEMPTS_MAX = 5
 
@@ -115,7 +112,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     admit(spec.options)
     spec = _with_options(spec)
     schema = normalise(own_columns(spec.schema))
-    ordering = _names(spec.ordering_fields or ())
+    ordering = names_of(spec.ordering_fields or ())
     payload = _payload(spec, ordering)
     if payload.event_time and not ordering:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
@@ -124,8 +121,8 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     config = TableConfig(
         name=name,
         database=spec.database or "",
-        type=_member(TableType, spec.type or TableType.COPY_ON_WRITE, "type"),
-        record_key=_names(spec.record_key or ()),
+        type=member(TableType, spec.type or TableType.COPY_ON_WRITE, "type"),
+        record_key=names_of(spec.record_key or ()),
         partition_by=partition_fields_of(spec.partition_by or ()),
         ordering_fields=ordering,
         merge_mode=payload.mode,
@@ -161,11 +158,11 @@ def _fuller(index: IndexSpec, of_options: IndexSpec) -> IndexSpec:
 
 def _same(name: str, one: Any, other: Any) -> bool:
     if name == "type":
-        return _member(TableType, one, name) is _member(TableType, other, name)
+        return member(TableType, one, name) is member(TableType, other, name)
     if name == "merge_mode":
-        return _member(MergeMode, one, name) is _member(MergeMode, other, name)
+        return member(MergeMode, one, name) is member(MergeMode, other, name)
     if name in ("record_key", "ordering_fields"):
-        return _names(one) == _names(other)
+        return names_of(one) == names_of(other)
     if name == "partition_by":
         # Options may leave out what makes a path of a timestamp; an argument never does.
         return [item.field for item in partition_fields_of(one)] == [item.field for item in partition_fields_of(other)]
@@ -188,8 +185,8 @@ def _payload(spec: TableSpec, ordering: tuple[str, ...]) -> Payload:
     """How the table merges: a payload class among the options, or the modes."""
     custom = bool(spec.options.get(CUSTOM_MERGER))
     default = MergeMode.EVENT_TIME if ordering and not custom else MergeMode.COMMIT_TIME
-    mode = default if spec.merge_mode is None else _member(MergeMode, spec.merge_mode, "merge_mode")
-    partial = None if spec.partial_updates is None else _member(PartialUpdates, spec.partial_updates, "partial_updates")
+    mode = default if spec.merge_mode is None else member(MergeMode, spec.merge_mode, "merge_mode")
+    partial = None if spec.partial_updates is None else member(PartialUpdates, spec.partial_updates, "partial_updates")
     name = explicit_option(spec.options, PAYLOAD)
     if not name:
         return payload_of(mode, partial)
@@ -238,68 +235,6 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
             )
 
 
-def index_of(index: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
-    """An index from its name (`Simple`), the resource's shape (`{"type": "Bucket", "buckets": 8}`, `{"type": "Custom",
-    "class": "recent", "settings": {…}}`) or an IndexSpec. Raises InvalidRequestError."""
-    if isinstance(index, IndexSpec):
-        spec = index
-    elif isinstance(index, str):
-        spec = IndexSpec(_member(IndexType, index, "index"))
-    else:
-        spec = _index_document(index)
-    if spec.type.is_custom is not bool(spec.class_name) or (spec.settings and not spec.class_name):
-        raise InvalidRequestError(
-            f"index {spec.type.value} with class {spec.class_name!r}: class and settings belong to a Custom index, which needs "
-            "the name under which a package offers it"
-        )
-    if spec.type.hashes and (not isinstance(spec.buckets, int) or spec.buckets < 1):
-        raise InvalidRequestError(
-            f"a {spec.type.value} index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
-        )
-    if not spec.type.hashes and (spec.buckets is not None or spec.hash_fields):
-        raise InvalidRequestError(
-            f"buckets and hashFields belong to a Bucket index, not to {spec.type.value}; leave them out"
-        )
-    if not spec.type.has_fixed_buckets and spec.partition_buckets:
-        raise InvalidRequestError(
-            f"partitionBuckets belong to a Bucket index, not to {spec.type.value}; leave them out"
-        )
-    least, most = spec.buckets_min, spec.buckets_max
-    if not spec.type.has_rings and (least, most) != (None, None):
-        raise InvalidRequestError(
-            f"minBuckets and maxBuckets belong to a ConsistentBucket index, not to {spec.type.value}; leave them out"
-        )
-    if spec.type.hashes and not 1 <= (least or 1) <= (spec.buckets or 0) <= (most or spec.buckets or 0):
-        raise InvalidRequestError(
-            f"index.buckets is {spec.buckets}, and not from minBuckets {least} to maxBuckets {most}"
-        )
-    return spec
-
-
-def _index_document(document: Mapping[str, Any]) -> IndexSpec:
-    """An index from the resource's shape. Raises InvalidRequestError."""
-    known = {
-        "buckets": "buckets", "hashFields": "hash_fields", "minBuckets": "buckets_min", "maxBuckets": "buckets_max",
-        "partitionBuckets": "partition_buckets", "class": "class_name",
-        "className": "class_name", "settings": "settings",
-    }  # fmt: skip
-    values = {known.get(key, key): value for key, value in document.items() if key != "type"}
-    if "type" not in document or not values.keys() <= set(known.values()):
-        raise InvalidRequestError(f"index {dict(document)!r}: it has type, {', '.join(known)}")
-    values["hash_fields"] = _names(values.get("hash_fields") or ())
-    values["class_name"] = str(values.get("class_name") or "")
-    values["settings"] = tuple(sorted((str(k), str(v)) for k, v in (values.get("settings") or {}).items()))
-    try:
-        pairs = (
-            (item["partitions"], item["buckets"]) if isinstance(item, Mapping) else tuple(item)
-            for item in values.get("partition_buckets") or ()
-        )
-        values["partition_buckets"] = checked(pairs)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidRequestError(f"index.partitionBuckets: {error}") from error
-    return IndexSpec(_member(IndexType, document["type"], "index.type"), **values)
-
-
 def _index(spec: TableSpec) -> IndexSpec:
     """The index of a spec; `hoodie.index.class` among its options overrides the type, as in Hudi."""
     index = index_of(spec.index or IndexType.SIMPLE.value)
@@ -308,25 +243,6 @@ def _index(spec: TableSpec) -> IndexSpec:
         return index
     settings = tuple(sorted((dict(index.settings) | dict(index_settings(spec.options))).items()))
     return IndexSpec(IndexType.CUSTOM, class_name=name, settings=settings)
-
-
-def partition_fields_of(names: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
-    """Partition fields from names, the resource's shape or PartitionFields."""
-    known = {f.name for f in fields(PartitionField)}
-    parsed = []
-    for item in [names] if isinstance(names, str) else names:
-        if isinstance(item, PartitionField):
-            parsed.append(item)
-        elif isinstance(item, str):
-            parsed.append(PartitionField(item))
-        else:
-            camel = {"inputFormat": "input_format", "inputTimezone": "input_timezone"}
-            values = {camel.get(key, key): value for key, value in item.items()}
-            if not values.keys() <= known or "field" not in values:
-                raise InvalidRequestError(f"partition field {dict(item)!r}: it has {', '.join(sorted(known))}")
-            kind = _member(PartitionType, values.pop("type", PartitionType.SIMPLE.value), "partition_by.type")
-            parsed.append(PartitionField(**values, type=kind))
-    return tuple(parsed)
 
 
 def _check(config: TableConfig, schema: pa.Schema) -> None:
@@ -362,18 +278,6 @@ def refuse_other_content(storage: Storage) -> None:
             f"{storage.base_path} holds something else than a Hudi table ({', '.join(strange[:3])}); use an empty location",
             base_path=storage.base_path,
         )
-
-
-def _member(kind: type[Kind], name: str, what: str) -> Kind:
-    """A member by value or by Hudi's name, in any case."""
-    for member in kind:
-        if str(name).replace("_", "").lower() == member.value.lower():
-            return member
-    raise InvalidRequestError(f"{what} is {name!r}; use one of {', '.join(member.value for member in kind)}")
-
-
-def _names(text: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else tuple(text)
 
 
 def _shown(items: tuple[PartitionField, ...]) -> tuple[str, ...]:

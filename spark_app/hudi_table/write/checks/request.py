@@ -53,7 +53,7 @@ from hudi_table.write.checks.schema_evolution import evolve
 from hudi_table.write.checks.table_options import index_option, refuse_contradictions
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
-from hudi_table.write.workload import bloom_filter
+from hudi_table.write.settings import bloom_filter
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.handles.log import write_log
 from hudi_table.write.keygen.table_keys import TableKeys
-from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode, WriteSettings
+from hudi_table.write.settings import WriteSettings
+from hudi_table.write.workload import SIZE_SLACK, FileGroupTask, Mode
 
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
 ROW_GROUP_BYTES_LEAST = 4 * 1024 * 1024

@@ -84,7 +84,7 @@ def test_people_see_it_as_a_table() -> None:
     service = stored(body, status={"plan": {"digest": "3f2a91bc00112233", "why": "asked for"}})
     rows = [overview.row(each, [service], NOW) for each in (first, table(condition("Stalled", "True"), name="planes"))]
     assert Document("TableStatusList", columns(everywhere=False), rows).render("table") == (
-        "TABLE     HEALTH    LAST COMMIT   WAITING   RECORDS       SIZE   OWES              AT WORK           TO APPROVE\n"
+        "TABLE     HEALTH    LAST COMMIT   WAITING   RECORDS       SIZE   DEBT              AT WORK           TO APPROVE\n"
         "flights   Ready              5m   3 files   336,776   11.8 MiB   5.0 MiB of logs   Ingest/feed 12s   shrink\n"
         "planes    Stalled             -   0 files         -          -   -                 -                 -\n"
     )

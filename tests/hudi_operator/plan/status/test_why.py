@@ -71,7 +71,7 @@ def test_a_standstill_says_what_mends_it(reason: str, message: str, next_: str) 
 def test_a_store_that_does_not_answer_is_told_with_the_repeat() -> None:
     found = table(
         condition("Ready", "Unknown", "Unavailable", "no answer"),
-        condition("Reconciling", "True", "Retrying", "no answer; looking again after 20 s"),
+        condition("Reconciling", "True", "Retrying", "no answer; next try in 20 s"),
     )
     assert told(found) == [
         ("blocks", "it cannot be seen: Unavailable", "hudictl explain Unavailable"),
@@ -152,12 +152,12 @@ def test_services_of_other_tables_are_none_of_its_business() -> None:
 )
 def test_a_debt_says_what_pays_it(kind: str, next_: str) -> None:
     found = table(READY, condition(kind, "False", "Due"), index={"type": "Simple"})
-    assert [(level, said) for level, _, said in told(found)] == [("owes", next_)]
+    assert [(level, said) for level, _, said in told(found)] == [("debt", next_)]
 
 
 def test_what_a_bucket_table_owes_is_paid_by_a_resize_alone() -> None:
     small = condition("WellSized", "False", "SmallFiles", "fewer index.buckets make larger files")
-    assert told(table(READY, small)) == [("owes", "Clustering is owed: SmallFiles", "")]
+    assert told(table(READY, small)) == [("debt", "Clustering is due: SmallFiles", "")]
     wanted = condition("ResizeNeedsApproval", "True", "BucketsChanged", "index.buckets is 8, the table has 4")
     assert told(table(READY, wanted)) == [
         ("waits", "a resize waits for a plan", "kubectl hudi plan flights Resize -n default")
@@ -207,7 +207,7 @@ def test_a_person_reads_it_as_text() -> None:
         "        plan 3f2a91bc00112233: asked for\n"
         "        → kubectl hudi approve shrink -n default\n"
         "\n"
-        "owes    Compaction is owed: LogFiles, for 5m\n"
+        "debt    Compaction is due: LogFiles, for 5m\n"
         "        2.0 GiB of log files wait to be compacted\n"
         "        → kubectl hudi run flights Compaction -n default\n"
     )
@@ -215,7 +215,7 @@ def test_a_person_reads_it_as_text() -> None:
 
 
 def test_levels_are_in_the_order_of_their_weight() -> None:
-    assert [level.value for level in Level] == ["blocks", "failed", "waits", "runs", "owes", "advice"]
+    assert [level.value for level in Level] == ["blocks", "failed", "waits", "runs", "debt", "advice"]
 
 
 def event(pod: str, reason: str, message: str, kind: str = "Pod") -> dict[str, Any]:
