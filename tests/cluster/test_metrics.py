@@ -146,7 +146,7 @@ def test_one_that_waits_for_the_lead_is_alive_and_ready_once_the_server_answers(
 ) -> None:
     assert process.get("/healthz")[0] == 200
     code, said = process.get("/readyz")
-    assert (code, "[-] lead" in said, "[-] permitted" in said) == (503, True, True)
+    assert (code, "[-] lease" in said, "[-] permitted" in said) == (503, True, True)
     other = Election(Rest(server.client()), SystemClock(), namespace, "hudi-operator", "other")
     assert other.attempt()
     assert not process.health.election.attempt()
