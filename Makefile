@@ -19,8 +19,8 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env
-test: setup interop-env setup-k8s ## Run every test (TESTS="tests/tidy -k name" runs some of them)
+.PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env setup-k8s setup-vale
+test: setup interop-env setup-k8s setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
@@ -30,7 +30,7 @@ test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/
 test-full: setup interop-env setup-k8s ## Run the long version in shards of at most 10 minutes; goes on where it stopped
 	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
 
-check: setup ## Lint, format, types, layers, tidiness: all of them, then the verdict
+check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
 	@failed=; \
 	for step in "ruff check ." "ruff format --check ." mypy lint-imports "pytest -q tests/tidy"; do \
 		echo "$(BIN)/$$step"; $(BIN)/$$step || failed="$$failed$$step; "; \
@@ -52,6 +52,9 @@ acceptance-clustering: setup ## Cluster 500 MiB as the project's seed does, besi
 
 interop-env: ## Make .venv-hudi: Spark 3.5 and Apache Hudi's jars, for test and bench (instant when done)
 	@python=$$(scripts/find-python); "$$python" scripts/setup_env.py hudi
+
+setup-vale: setup ## Build Vale, which reads the pages, with Go and a C compiler (two minutes, once)
+	@$(BIN)/python -m scripts.setup_vale >/dev/null
 
 setup-k8s: setup ## Build etcd, the API server, kubectl and Helm with Go, for tests of the control plane (minutes, once)
 	@$(BIN)/python scripts/setup_k8s.py >/dev/null

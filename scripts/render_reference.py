@@ -190,11 +190,34 @@ def _begin(package: Path) -> str:
     return found[1] if found else ""
 
 
+GLOSSARY_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ?([^|]*) ?\|$", re.MULTILINE)
+
+
+def terms() -> dict[str, list[str]]:
+    """Term of the glossary → the words that stand for it nowhere."""
+    rows = GLOSSARY_ROW.findall((DOCS / "glossary.md").read_text("utf-8"))
+    found = {term.strip(): [each.strip() for each in banned.split(",") if each.strip()] for term, _, banned in rows}
+    return {term: banned for term, banned in found.items() if term not in ("Term", "---")}
+
+
+def vale_terms() -> str:
+    """The rule by which Vale holds the glossary."""
+    rule = {
+        "extends": "substitution",
+        "message": "Say '%s' instead of '%s', as docs/glossary.md does.",
+        "level": "error",
+        "ignorecase": True,
+        "swap": {phrase: term for term, banned in terms().items() for phrase in banned},
+    }
+    return "# Made by `make reference` from docs/glossary.md.\n" + yaml.safe_dump(rule, sort_keys=False, width=200)
+
+
 PAGES = {
     "architecture.md": architecture,
     "reference/commands.md": commands,
     "reference/fields.md": fields,
     "reference/modules.md": modules,
+    "../config/vale/Hudi/Terms.yml": vale_terms,
 }
 
 if __name__ == "__main__":

@@ -83,30 +83,33 @@ def find_go() -> Path:
 
 def folder() -> Path:
     """Where the binaries of the control plane lie."""
-    return _folder(MODULE, (KUBERNETES, PACKAGES, STAMPS))
+    return folder_of(MODULE, (KUBERNETES, PACKAGES, STAMPS))
 
 
 def helm_folder() -> Path:
     """Where helm and glua lie."""
-    return _folder(HELM_MODULE, HELM_PACKAGES)
+    return folder_of(HELM_MODULE, HELM_PACKAGES)
 
 
-def _folder(module: Path, recipe: object) -> Path:
+def folder_of(module: Path, recipe: object) -> Path:
+    """Where the binaries of a module lie that are made by a recipe."""
     total = hashlib.sha256(repr(recipe).encode())
     for path in sorted(path for path in module.rglob("*") if path.is_file()):
         total.update(path.relative_to(module).as_posix().encode() + b"\0" + path.read_bytes())
     return CACHE / total.hexdigest()[:16]
 
 
-def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE) -> None:
-    """One binary, whole or not at all."""
+def build(go: Path, name: str, package: str, target: Path, module: Path = MODULE, *, with_c: bool = False) -> None:
+    """One binary, whole or not at all; `with_c`: parts of it are C, for which a C compiler is needed."""
     began = time.monotonic()
     stamps = " ".join(f"-X {package}.gitVersion={KUBERNETES}" for package in STAMPS)
     partial = target / f".{name}"
     command: list[str | Path] = [go, "build", "-trimpath", f"-ldflags=-s -w {stamps}", "-o", partial, package]
-    done = subprocess.run(command, cwd=module, env=go_environment(), check=False)
+    environment = go_environment() | ({"CGO_ENABLED": "1"} if with_c else {})
+    done = subprocess.run(command, cwd=module, env=environment, check=False)
     if done.returncode:
-        sys.exit(f"Set-up stopped: go build {package} failed with exit code {done.returncode}.")
+        needs = "; it needs a C compiler, such as gcc" if with_c else ""
+        sys.exit(f"Set-up stopped: go build {package} failed with exit code {done.returncode}{needs}.")
     partial.rename(target / name)
     print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
@@ -125,7 +128,7 @@ def main() -> None:
     print(folder())
 
 
-def build_missing(module: Path, packages: Mapping[str, str], target: Path) -> None:
+def build_missing(module: Path, packages: Mapping[str, str], target: Path, *, with_c: bool = False) -> None:
     """Those of a module's binaries that are not there yet."""
     missing = {name: package for name, package in packages.items() if not (target / name).exists()}
     if missing:
@@ -133,7 +136,7 @@ def build_missing(module: Path, packages: Mapping[str, str], target: Path) -> No
         target.mkdir(parents=True, exist_ok=True)
         print(f"Building {', '.join(missing)}: some minutes, once", file=sys.stderr, flush=True)
         for name, package in missing.items():
-            build(go, name, package, target, module)
+            build(go, name, package, target, module, with_c=with_c)
 
 
 if __name__ == "__main__":
