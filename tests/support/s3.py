@@ -74,11 +74,9 @@ def serving(server: socketserver.BaseServer) -> Iterator[None]:
         thread.join()
 
 
-@contextlib.contextmanager
-def running_s3() -> Iterator[S3Server]:
-    """A server with one bucket, gone at the end."""
+def moto_app() -> Any:
+    """moto as a WSGI application that answers one request at a time."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = DomainDispatcherApplication(create_backend_app)
@@ -89,7 +87,15 @@ def running_s3() -> Iterator[S3Server]:
         with turn:
             return moto(environ, start_response)
 
-    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    return one_at_a_time
+
+
+@contextlib.contextmanager
+def running_s3() -> Iterator[S3Server]:
+    """A server with one bucket, gone at the end."""
+    from werkzeug.serving import make_server
+
+    server = make_server("127.0.0.1", 0, moto_app(), threaded=True)
     with serving(server):
         # moto keeps one state for all servers of a process: buckets keep them apart.
         yield with_bucket(server.server_port)

@@ -22,18 +22,20 @@ from hudi_table.read.pruning.partitions import matching_row_groups
 from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
+from hudi_table.table.store.read_ahead import AHEAD_BYTES, ReadAhead
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.view.clean_plans import clean_of
-from hudi_table.table.view.file_system_view import BaseFile, FileSlice, FileSystemView
+from hudi_table.table.view.file_system_view import BaseFile, FileSlice, FileSystemView, LogFile
 
 BATCH_ROWS = 64 * 1024
 BATCHES_AHEAD = 2
 """With `SLICES_AT_ONCE` the bound of what a stream holds: 4 x 3 batches beside Parquet's own buffers, and of each slice with
 logs the plan's `merge_bytes`."""
-FOOTERS_AHEAD = 16
+FOOTERS_AHEAD = REQUESTS_AT_ONCE
 _PLACE = "_lakeops_place"
 _FEW = 256
 _FEW_ROWS = 4 * 1024
@@ -42,8 +44,16 @@ _FEW_ROWS = 4 * 1024
 
 def stream(ctx: TableContext, plan: ScanPlan, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
     """Batches of `plan.schema`, slice after slice; at most `limit` rows."""
-    sources = [partial(_batches, ctx, plan, found) for found in plan.slices]
-    yield from first_rows(sources, limit, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD)
+    with ReadAhead(
+        ctx.storage, [_files(found) for found in plan.slices], within=AHEAD_BYTES if limit is None else 0
+    ) as ahead:
+        sources = [partial(_fetched, ctx, plan, ahead, number) for number in range(len(plan.slices))]
+        yield from first_rows(sources, limit, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD)
+
+
+def _fetched(ctx: TableContext, plan: ScanPlan, ahead: ReadAhead, number: int) -> Iterator[pa.RecordBatch]:
+    with ahead.opened(number) as storage:
+        yield from _batches(replace(ctx, storage=storage), plan, plan.slices[number])
 
 
 def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
@@ -52,9 +62,11 @@ def count_rows(ctx: TableContext, plan: ScanPlan) -> int:
     read = [found for found in plan.slices if plan.bound is not None or found.logs]
     footers = [partial(_footer_rows, ctx, found.base) for found in counted if found.base is not None]
     rows: int = sum(in_order(footers, ahead=FOOTERS_AHEAD, depth=1))
-    sources = [partial(_batches, ctx, plan, found) for found in read]
-    for batch in in_order(sources, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD):
-        rows += batch.num_rows
+    reading = replace(plan, slices=tuple(read))
+    with ReadAhead(ctx.storage, [_files(found) for found in read]) as ahead:
+        sources = [partial(_fetched, ctx, reading, ahead, number) for number in range(len(read))]
+        for batch in in_order(sources, ahead=SLICES_AT_ONCE, depth=BATCHES_AHEAD):
+            rows += batch.num_rows
     return rows
 
 
@@ -262,4 +274,8 @@ def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
 
 
 def _paths(item: FileSlice) -> Sequence[str]:
-    return [*([item.base.path] if item.base else []), *(log.path for log in item.logs)]
+    return [file.path for file in _files(item)]
+
+
+def _files(item: FileSlice) -> Sequence[BaseFile | LogFile]:
+    return [*([item.base] if item.base else []), *item.logs]

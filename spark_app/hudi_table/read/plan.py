@@ -20,7 +20,8 @@ from hudi_table.read.pruning.chain import Snapshot, prune
 from hudi_table.read.support import check_readable
 from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.store.at_once import at_once
+from hudi_table.table.timeline.active import timeline_with
 from hudi_table.table.timeline.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.timeline.column_history import ColumnHistory, load_column_history
 from hudi_table.table.timeline.context import TableContext
@@ -91,8 +92,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     Raises UnsupportedTableError, InvalidOptionError, ExpiredError and CorruptTableError.
     """
     check_readable(ctx, request.query)
-    timeline = load_timeline(ctx)
-    schema = schema_as_of(ctx, timeline, request.as_of)
+    timeline, (schema, all_slices, count, history) = timeline_with(ctx, lambda found: _asked(ctx, found, request.as_of))
     output = _output(ctx, schema, request)
     everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     bound = None if request.filter is None else request.filter.bind(everything)
@@ -102,10 +102,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
     how = SliceMerge.of(ctx.config, everything)
-    view = FileSystemView(ctx, timeline, request.as_of)
-    if request.as_of is not None:
-        check_retained(view)
-    all_slices = slices = view.latest_slices()
+    slices = all_slices
     if request.query == "read_optimized":
         slices = [replace(s, logs=()) for s in slices if s.base is not None]
     total = len(slices)
@@ -114,9 +111,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     if ctx.config.type is TableType.COPY_ON_WRITE:
         _check_no_logs(ctx, slices)
     visible = timeline if request.as_of is None else timeline.until(request.as_of)
-    count = refresh_buckets(ctx, timeline)
     count = count if request.as_of is None else buckets_at(ctx, visible)
-    history = load_column_history(ctx)
     newest = timeline if request.as_of is None and request.span is None and request.query == "snapshot" else None
     snapshot = Snapshot(all_slices, count, visible, newest, timeline, renamed=history is not None)
     left, kept = prune(ctx, snapshot, slices, bound, everything)
@@ -140,6 +135,26 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         buckets=left.buckets,
         buckets_total=count,
         newest=newest,
+    )
+
+
+def _asked(
+    ctx: TableContext, timeline: Timeline, as_of: str | None
+) -> tuple[pa.Schema, list[FileSlice], int | None, ColumnHistory | None]:
+    """What a plan asks the store beside the timeline, all of it at once: schema, file slices, number of buckets, history of columns."""
+
+    def listed() -> list[FileSlice]:
+        view = FileSystemView(ctx, timeline, as_of)
+        if as_of is not None:
+            check_retained(view)
+        return view.latest_slices()
+
+    return at_once(
+        ctx.storage,
+        lambda: schema_as_of(ctx, timeline, as_of),
+        listed,
+        lambda: refresh_buckets(ctx, timeline),
+        lambda: load_column_history(ctx, timeline),
     )
 
 

@@ -114,7 +114,7 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
         slices_total=0,
         partitions=0,
         partitions_total=0,
-        history=load_column_history(ctx),
+        history=load_column_history(ctx, timeline),
         merge=how,
         merging=pa.schema([everything.field(name) for name in how.needs(everything)]),
     )

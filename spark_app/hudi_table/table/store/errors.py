@@ -4,12 +4,18 @@ obstore gives few classes; the rest stands in the text: the HTTP status, the sto
 was ever made (`kind: Connect`). Measured on obstore 0.12.1: an exclusive create that S3 answers with 409
 `ConditionalRequestConflict` (not done, try again) also comes as AlreadyExistsError, a missing bucket as a missing
 object, and a listing's 403 as GenericError.
+
+Panics of its Rust code end here too. pyo3 raises one as `PanicException`, a BaseException that no `except Exception` takes and that no
+module offers for import: it is known by its name. Its text may quote what was given, a credential perhaps, so it is not repeated, not even
+as the cause.
 """
 
 from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from hudi_table.errors import (
     AccessDeniedError,
@@ -23,6 +29,7 @@ from hudi_table.errors import (
     UnavailableError,
 )
 
+T = TypeVar("T")
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
 _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
@@ -69,6 +76,16 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
     if kind == "InvalidPathError":
         return CorruptTableError(f"{where} holds an object that no table can have: {_first_line(text)}", path=path)
     return _unanswered(text, status, code, path=path, where=where, scheme=scheme, writes=writes)
+
+
+def unpanicked(call: Callable[[], T], instead: Callable[[], HudiError]) -> T:
+    """What `call` returns. Raises what it raises, and `instead` in the place of a panic."""
+    try:
+        return call()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+    raise instead()
 
 
 def panicked(*, path: str, where: str) -> HudiError:

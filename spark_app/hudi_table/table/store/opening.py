@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.table.store.errors import unpanicked
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.location import local_path, parse_location, shown
 from hudi_table.table.store.options import (
@@ -28,7 +29,6 @@ from hudi_table.table.store.options import (
     s3_config,
     without_secrets,
 )
-from hudi_table.table.store.panics import unpanicked
 from hudi_table.table.store.paths import check_folder
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.remote import ObjectStorage

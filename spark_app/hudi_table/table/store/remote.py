@@ -16,8 +16,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, UnavailableError
-from hudi_table.table.store.errors import ConflictingCreateError, is_range_of_nothing, panicked, translate
-from hudi_table.table.store.panics import unpanicked
+from hudi_table.table.store.errors import ConflictingCreateError, is_range_of_nothing, panicked, translate, unpanicked
 from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.store.ranged_reads import RangeFile

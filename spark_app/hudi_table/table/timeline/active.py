@@ -5,26 +5,28 @@ Facts (table version 6): of one (time, grouped action) the highest state wins.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
+from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records, timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
+T = TypeVar("T")
 ARCHIVING_LEAVES = 2
 """Commits that every archiving leaves at the least: one more than the cleaner retains."""
 LISTINGS_MAX = 5
 
 
-@relists
 def load_timeline(ctx: TableContext) -> Timeline:
     """The timeline of `.hoodie/` as it was at one moment. Instants that a pending restore takes back are left out: it has been decided, and
     its files disappear one after the other.
@@ -33,6 +35,12 @@ def load_timeline(ctx: TableContext) -> Timeline:
     deletes the oldest instant first, and of each its completed file last. So if the oldest commit is there after the listing, nothing
     newer had gone; and a pending write older than that is one if a second listing shows it too.
     """
+    return timeline_with(ctx, lambda _: None)[0]
+
+
+@relists
+def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Timeline, T]:
+    """`load_timeline`, and what `read` reads of it: both ask at once, whether the oldest commit is still there and what `read` asks."""
     timeline = list_timeline(ctx)
     for _ in range(LISTINGS_MAX):
         suspects = _pending_before_start(timeline)
@@ -46,9 +54,11 @@ def load_timeline(ctx: TableContext) -> Timeline:
             f"the table was archived during each of {LISTINGS_MAX} listings of its timeline; try again",
             base_path=ctx.base_path,
         )
-    if len(timeline.commits) > ARCHIVING_LEAVES:
-        ctx.storage.head(timeline_path(timeline.commits[0].file_name))
-    return timeline
+    if len(timeline.commits) <= ARCHIVING_LEAVES:
+        return timeline, read(timeline)
+    oldest = timeline_path(timeline.commits[0].file_name)
+    _, found = at_once(ctx.storage, lambda: ctx.storage.head(oldest), lambda: read(timeline))
+    return timeline, found
 
 
 @relists
@@ -114,6 +124,13 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
         path = timeline_path(instant.file_name)
         raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
+
+
+def fetch_bodies(ctx: TableContext, instants: Iterable[Instant]) -> None:
+    """Remember what stands in the files of completed instants, all at once, before they are asked for one after the other."""
+    unknown = [instant for instant in instants if instant.completed and instant.file_name not in ctx.bodies]
+    if len(unknown) > 1:
+        all_at_once(ctx.storage, [partial(_body_if_there, ctx, instant) for instant in unknown])
 
 
 def records_of(ctx: TableContext, instant: Instant) -> list[dict[str, Any]]:

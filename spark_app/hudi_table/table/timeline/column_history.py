@@ -16,6 +16,7 @@ from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 SCHEMA_FOLDER = f"{HOODIE}/.schema"
 _SUFFIX = ".schemacommit"
@@ -52,8 +53,10 @@ class ColumnHistory:
         return found[-1] if found else self.versions[0][1]
 
 
-def load_column_history(ctx: TableContext) -> ColumnHistory | None:
-    """The history of an altered table, None for all others. Raises CorruptTableError."""
+def load_column_history(ctx: TableContext, timeline: Timeline) -> ColumnHistory | None:
+    """The history of an altered table, None for all others: their listing shows no folder of it. Raises CorruptTableError."""
+    if SCHEMA_FOLDER.rpartition("/")[2] not in timeline.folders:
+        return None
     _, files = ctx.storage.list_dir(SCHEMA_FOLDER)
     commits = [info for info in files if info.path.endswith(_SUFFIX) and info.size]
     if not commits:

@@ -50,12 +50,30 @@ def kept_part(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if _is_kept(key)}
 
 
-def compare(storage: Storage, properties: Mapping[str, str]) -> Lost | None:
-    """What another engine has dropped or changed; None of a table without a copy. Raises CorruptTableError.
+def read(storage: Storage) -> dict[str, str] | None:
+    """The copy, None of a table without one. Raises CorruptTableError."""
+    try:
+        data = storage.get(KEPT)
+    except ObjectNotFoundError:
+        return None
+    try:
+        kept = parse_properties(data.decode("utf-8"))
+        if kept.pop(CHECK_SUM, None) != _check_sum(kept):
+            raise ValueError("its check sum is wrong")
+    except (UnicodeDecodeError, ValueError) as error:
+        raise CorruptTableError(
+            f"{KEPT} cannot be read: {error}; delete it, and compare hoodie.properties with what the table should be",
+            base_path=storage.base_path,
+            path=KEPT,
+        ) from error
+    return kept
+
+
+def compare(kept: Mapping[str, str] | None, properties: Mapping[str, str]) -> Lost | None:
+    """What another engine has dropped or changed; None of a table without a copy, which `read` gives.
 
     Of what we change ourselves, such as the index, only its absence tells: a change of ours that stopped half-way is none of others.
     """
-    kept = _read(storage)
     if kept is None:
         return None
     lost: Lost = {}
@@ -73,14 +91,14 @@ def keep(storage: Storage, properties: Mapping[str, str]) -> None:
 
 def forget(storage: Storage, keys: set[str]) -> None:
     """Before properties are removed: an absent one is not missed."""
-    kept = _read(storage)
+    kept = read(storage)
     if kept is not None and keys & kept.keys():
         _put(storage, {key: value for key, value in kept.items() if key not in keys})
 
 
 def note(storage: Storage, updates: Mapping[str, str]) -> None:
     """After properties were changed."""
-    kept = _read(storage)
+    kept = read(storage)
     if kept is not None and (wanted := kept | kept_part(updates)) != kept:
         _put(storage, wanted)
 
@@ -99,24 +117,6 @@ def refuse_lost(ctx: TableContext) -> None:
 def _is_kept(key: str) -> bool:
     ours = key in INDEX_KEYS or key in _FIXED or key.startswith((_OURS, INDEX_SETTINGS))
     return ours and key not in _PASSING
-
-
-def _read(storage: Storage) -> dict[str, str] | None:
-    try:
-        data = storage.get(KEPT)
-    except ObjectNotFoundError:
-        return None
-    try:
-        kept = parse_properties(data.decode("utf-8"))
-        if kept.pop(CHECK_SUM, None) != _check_sum(kept):
-            raise ValueError("its check sum is wrong")
-    except (UnicodeDecodeError, ValueError) as error:
-        raise CorruptTableError(
-            f"{KEPT} cannot be read: {error}; delete it, and compare hoodie.properties with what the table should be",
-            base_path=storage.base_path,
-            path=KEPT,
-        ) from error
-    return kept
 
 
 def _put(storage: Storage, properties: Mapping[str, str]) -> None:

@@ -24,6 +24,7 @@ from hudi_table.model.table.properties import (
 )
 from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.store import retry
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
@@ -43,16 +44,20 @@ def load_context(
     Raises TableNotFoundError, CorruptTableError, UnsupportedTableError, and what the storage raises.
     """
     used = clock or SystemClock()
-    properties = read_properties(storage, used)
-    lost = kept_properties.compare(storage, properties)
+    properties, lost = _compared(storage, used)
     if lost:
         # A change of ours may have come between the two: lost is what a second look misses too.
-        properties = read_properties(storage, used)
-        lost = kept_properties.compare(storage, properties)
+        properties, lost = _compared(storage, used)
     properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
     txn_settings = settings or TxnSettings.from_properties(properties)
     return TableContext(storage, config, used, metadata, txn_settings, lost=lost or {}, kept=lost is not None)
+
+
+def _compared(storage: Storage, clock: Clock) -> tuple[dict[str, str], kept_properties.Lost | None]:
+    """The properties, and what they lack of their copy, which is asked for at the same time."""
+    properties, kept = at_once(storage, lambda: read_properties(storage, clock), lambda: kept_properties.read(storage))
+    return properties, kept_properties.compare(kept, properties)
 
 
 def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
@@ -107,7 +112,7 @@ def keep_properties(ctx: TableContext) -> None:
 
 def mend_properties(ctx: TableContext) -> tuple[str, ...]:
     """Put back what another engine has dropped from the properties or changed in them; returns the keys."""
-    lost = kept_properties.compare(ctx.storage, read_properties(ctx.storage, ctx.clock)) or {}
+    lost = _compared(ctx.storage, ctx.clock)[1] or {}
     if lost:
         replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
     ctx.lost = {}

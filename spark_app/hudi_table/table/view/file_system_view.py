@@ -13,7 +13,7 @@ from itertools import chain
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
@@ -170,7 +170,8 @@ def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str
 def replaced_at(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
     """The same with the instant that hid each group."""
     hidden: dict[tuple[str, str], str] = {}
-    for instant in timeline.commits:
-        if instant.action is Action.REPLACE_COMMIT:
-            hidden |= dict.fromkeys(commit_metadata(ctx, instant).replaced_groups, instant.time)
+    replacements = [instant for instant in timeline.commits if instant.action is Action.REPLACE_COMMIT]
+    fetch_bodies(ctx, replacements)
+    for instant in replacements:
+        hidden |= dict.fromkeys(commit_metadata(ctx, instant).replaced_groups, instant.time)
     return hidden

@@ -40,7 +40,7 @@ def check_renames(ctx: TableContext, timeline: Timeline) -> None:
 
     Raises UnsupportedTableError that names the columns.
     """
-    history = load_column_history(ctx)
+    history = load_column_history(ctx, timeline)
     last = timeline.last_commit
     if history is None or last is None:
         return

@@ -1,0 +1,124 @@
+"""How many requests an operation sends to an object store, and how many of them one after the other: exact counts.
+
+Tables of 4 partitions × 2 buckets, each operation by a new handle. A count that changes is a change of what users wait for: say it in
+docs/explanation/performance.md.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.arguments import TableTypeName
+from tests.support.s3 import S3Server
+from tests.support.waves import Requests, Waves, running_waves
+
+pytestmark = pytest.mark.s3
+
+ROWS, UPDATED = 16_000, 800
+"""So many that base files are larger than the end of a file that a reader asks for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A server that counts."""
+
+    server: S3Server
+    waves: Waves
+
+    def table(self, kind: TableTypeName, *, partitions: int = 4, buckets: int = 2, logs: int = 0) -> str:
+        """A new table with a base file in each bucket and `logs` logs of each."""
+        uri = self.server.new_uri()
+        table = create_table(
+            uri,
+            rows(1).schema,
+            record_key="id",
+            partition_by="p",
+            ordering_fields="ts",
+            type=kind,
+            index={"type": "Bucket", "buckets": buckets},
+            storage_options=self.server.options,
+        )
+        table.write(rows(ROWS, partitions=partitions), operation="bulk_insert")
+        for number in range(logs):
+            table.upsert(rows(UPDATED, version=number + 1))
+        return uri
+
+    def opened(self, uri: str) -> HudiTable:
+        """By a new handle."""
+        return open_table(uri, storage_options=self.server.options)
+
+    def counted(self, uri: str, act: Callable[[HudiTable], object]) -> Requests:
+        """The requests of `act` on a new handle."""
+        with self.waves.counted() as requests:
+            act(self.opened(uri))
+        return requests
+
+
+def rows(count: int, *, version: int = 0, partitions: int = 4) -> pa.Table:
+    """Rows of the keys from the first on; their text compresses badly."""
+    texts = random.Random(version)
+    return pa.table(
+        {
+            "id": [f"k{number:07}" for number in range(count)],
+            "p": [f"p{number % partitions:02}" for number in range(count)],
+            "ts": pa.array([version] * count, pa.int64()),
+            "text": [texts.randbytes(32).hex() for _ in range(count)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with running_waves() as (server, waves):
+        yield Store(server, waves)
+
+
+@pytest.fixture(scope="module")
+def logged(store: Store) -> str:
+    """A merge-on-read table with three logs in each file group."""
+    return store.table("MergeOnRead", logs=3)
+
+
+@pytest.fixture(scope="module")
+def rewritten(store: Store) -> str:
+    """A copy-on-write table of more commits than archiving leaves."""
+    uri = store.table("CopyOnWrite")
+    store.opened(uri).upsert(rows(UPDATED, version=1))
+    return uri
+
+
+def test_a_scan_of_copy_on_write_waits_five_times(store: Store, rewritten: str) -> None:
+    found = store.counted(rewritten, lambda table: table.scan().to_arrow())
+    # Properties and their copy; timeline; commit, guard, properties, folders; 4 partitions; 8 files.
+    assert (found.total, found.in_sequence) == (2 + 1 + 4 + 4 + 8, 5), found
+
+
+def test_a_scan_of_logs_waits_no_more(store: Store, logged: str) -> None:
+    found = store.counted(logged, lambda table: table.scan().to_arrow())
+    assert (found.total, found.in_sequence) == (2 + 1 + 4 + 4 + 8 * 4, 5), found
+
+
+def test_one_key_opens_the_files_of_its_bucket_at_once(store: Store, logged: str) -> None:
+    found = store.counted(logged, lambda table: table.scan(filter="id = 'k0000005' and p = 'p01'").to_arrow())
+    assert (found.total, found.in_sequence) == (2 + 1 + 4 + 4 + 4, 5), found
+
+
+def test_a_scan_of_a_few_rows_fetches_the_files_of_one_slice_at_a_time(store: Store, logged: str) -> None:
+    found = store.counted(logged, lambda table: table.scan(limit=10).to_arrow())
+    assert (found.total, found.in_sequence) == (2 + 1 + 4 + 4 + 4, 5), found
+
+
+def test_a_small_file_is_read_by_one_request_and_of_a_large_one_first_the_end(store: Store) -> None:
+    large = store.server.new_uri()
+    table = create_table(large, rows(1).schema, record_key="id", storage_options=store.server.options)
+    table.write(rows(2 * ROWS), operation="bulk_insert")
+    found = store.counted(large, lambda table: table.scan().to_arrow())
+    ranges = [(request.wave, request.key.rpartition(" ")[2]) for request in found.sent if ".parquet" in request.key]
+    assert ranges[0] == (4, "bytes=-65536"), found
+    assert found.in_sequence == 5, found
