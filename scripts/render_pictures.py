@@ -97,7 +97,7 @@ OVERVIEW = Picture(
     },
     (
         ("you", "operator", ""),
-        ("operator", "job", "JobSpec"),
+        ("operator", "job", "starts"),
         ("python", "library", ""),
         ("operator", "library", "reads"),
         ("job", "table", "writes"),
