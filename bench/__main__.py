@@ -20,6 +20,8 @@ from bench.memory import worker_memory
 from bench.planning import FULL_GROUPS, measured_planning
 from bench.process import ROOT
 from bench.race import ENTRIES, race
+from bench.reads import READ_ROWS, race_reads
+from bench.reads_report import reads_record
 from bench.report import (
     logs_record,
     machine_facts,
@@ -66,6 +68,14 @@ def main() -> None:
             rounds = min(options.rounds, LOG_ROUNDS_MAX)
             record["services"] = _on_this_machine(
                 lambda: services_record(load, rounds, measured_services(load, Path(folder) / "services", rounds, _say))
+            )
+        if "reads" in options.sections:
+            load = workload(CACHE, options.read_rows)
+            only = [f"reads-{name}" for name in options.only.split(",") if name]
+            record["reads"] = _on_this_machine(
+                lambda: reads_record(
+                    load, options.rounds, race_reads(load, Path(folder) / "reads", options.rounds, _say, only)
+                )
             )
         if "indexes" in options.sections:
             _indexes(options, Path(folder), record, kept)
@@ -132,11 +142,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--groups", type=int, default=FULL_GROUPS, help="file groups of the largest table that is planned on"
     )
+    parser.add_argument("--reads", action="store_true", help="race readers of the same files only")
+    parser.add_argument("--read-rows", type=int, default=READ_ROWS, help="rows of that race")
     parser.add_argument("--startup", action="store_true", help="time imports and help only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in ("memory", "startup", "logs", "services", "indexes") if getattr(options, name)]
+    chosen = [name for name in ("memory", "startup", "logs", "services", "indexes", "reads") if getattr(options, name)]
     options.sections = chosen or ["startup", "race", "logs"]
     return options
 

@@ -18,6 +18,7 @@ from bench.index_report import index_lines
 from bench.peers import HUDI
 from bench.process import ROOT, Cost
 from bench.race import ENTRIES, STEPS, Results, Target
+from bench.reads_report import reads_lines
 from bench.rows import Workload
 from bench.services import ServicesResults
 from bench.startup import Start
@@ -153,6 +154,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _logs_lines(record["logs"])
     if "services" in record:
         lines += _services_lines(record["services"])
+    if "reads" in record:
+        lines += reads_lines(record["reads"])
     lines += index_lines(record)
     if "startup" in record:
         lines += ["## Start", "", *machine_lines(record["startup"]["machine"]), ""]

@@ -54,6 +54,10 @@ def contender(name: str, bloom: bool) -> Any:
 
         kind = name.partition("-index-")[2]
         return LocalIndexed(kind) if name.startswith("local") else DeltaIndexed(kind)
+    if name.startswith("reads-"):
+        from bench.reads_steps import READERS
+
+        return READERS[name]()
     if name == "lookup":
         from bench.lookup_steps import Lookups
 

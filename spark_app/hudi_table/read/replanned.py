@@ -37,6 +37,13 @@ class Replanned(Generic[PlanT]):
         self._is_begun = False
         self._lock = threading.Lock()
 
+    @classmethod
+    def of(cls, ctx: TableContext, plan: PlanT) -> Replanned[PlanT]:
+        """A plan that stays as it is."""
+        found = cls(ctx, lambda: plan)
+        found.bind(found.plan)
+        return found
+
     @property
     def plan(self) -> PlanT:
         """The plan; raises what making it raises."""
@@ -53,7 +60,7 @@ class Replanned(Generic[PlanT]):
             try:
                 with closing(read(plan)) as found:
                     for batch in found:
-                        if not self._bound_to(plan):
+                        if not self.bind(plan):
                             break
                         yield batch
                     else:
@@ -71,11 +78,11 @@ class Replanned(Generic[PlanT]):
             except (ExpiredError, ObjectNotFoundError) as error:
                 self._again(plan, listings, error)
             else:
-                if self._bound_to(plan):
+                if self.bind(plan):
                     return found
 
-    def _bound_to(self, plan: PlanT) -> bool:
-        """Whether rows of this plan may be given: not if another thread has made a new one."""
+    def bind(self, plan: PlanT) -> bool:
+        """Whether rows of this plan may be given: not if another thread has made a new one. No new one is made from then on."""
         with self._lock:
             if self._plan is plan:
                 self._is_begun = True

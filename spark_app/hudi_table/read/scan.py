@@ -76,11 +76,17 @@ class Scan(ArrowResult):
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation over this scan, in `connection` or DuckDB's default one; it reads only when it is run.
 
-        DuckDB hands down the columns and conditions of what is built on it, unless the scan has a limit, which counts before.
+        On local disk DuckDB reads base files without logs itself, those of the snapshot of this call: if a clean takes one before the relation is run,
+        DuckDB says that there is no such file. All else it asks the scan for, with the columns and conditions of what is built on the
+        relation, unless the scan has a limit, which counts before.
         """
         duckdb = extra("duckdb", "query")
-        source = self if self._request.limit is not None else self.duckdb_source()
-        return (connection or duckdb.default_connection()).from_arrow(source)
+        chosen = connection or duckdb.default_connection()
+        if self._request.limit is not None:
+            return chosen.from_arrow(self)
+        from hudi_table.read.output.duckdb_relation import relation
+
+        return relation(self._context, self._planned, chosen)
 
     def duckdb_source(self) -> HudiDataset:
         """What DuckDB can register under a name and hand columns and conditions down to: `connection.register("t", …)`."""

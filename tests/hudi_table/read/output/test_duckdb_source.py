@@ -101,9 +101,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[ScanPlan]:
     return found
 
 
+@pytest.mark.parametrize("by", ["source", "relation"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_answer_is_that_over_the_rows_in_memory(
-    table: HudiTable, connection: duckdb.DuckDBPyConnection, condition: str
+    table: HudiTable, connection: duckdb.DuckDBPyConnection, condition: str, by: str
 ) -> None:
     query = f"select id, n, day, place from t where {condition} order by id"
     with duckdb.connect() as memory:
@@ -111,7 +112,10 @@ def test_the_answer_is_that_over_the_rows_in_memory(
         memory.register("rows", ROWS)
         memory.execute("create table t as from rows")
         wanted = memory.sql(query).fetchall()
-    connection.register("t", table.scan().duckdb_source())
+    if by == "source":
+        connection.register("t", table.scan().duckdb_source())
+    else:
+        table.scan().to_duckdb(connection).create_view("t")
     assert connection.sql(query).fetchall() == wanted
 
 
@@ -122,7 +126,8 @@ def test_the_answer_is_that_over_the_rows_in_memory(
 def test_columns_and_conditions_are_handed_down(
     table: HudiTable, connection: duckdb.DuckDBPyConnection, plans: list[ScanPlan], condition: str, files: int
 ) -> None:
-    table.scan().to_duckdb(connection).filter(condition).aggregate("sum(n)").fetchall()
+    connection.register("t", table.scan().duckdb_source())
+    connection.sql(f"select sum(n) from t where {condition}").fetchall()
     (plan,) = plans
     assert len(plan.slices) == files
     assert set(plan.reads.names) <= {"n", "id", "city"}
