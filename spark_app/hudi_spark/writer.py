@@ -41,6 +41,7 @@ from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.engine.progress import TaskReport, reporting
 from hudi_table.table.timeline.context import TableContext
@@ -53,14 +54,13 @@ from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.operations import (
     BATCH_KEY,
-    DEFAULT_MEMORY,
-    CommitResult,
     WriteRequest,
     begin,
     result_of,
     with_retries,
     write_rows,
 )
+from hudi_table.write.result import CommitResult
 from hudi_table.write.workload import FileGroupTask
 
 TASK = "_lakeops_task"

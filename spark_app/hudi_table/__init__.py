@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hudi_table.version import __version__
 
 if TYPE_CHECKING:
-    from hudi_table.api import (
-        CommitResult,
-        HudiTable,
-        create_table,
-        open_table,
-        register_key_generator,
-        register_merger,
-        write_hudi,
-    )
+    from hudi_table.api import HudiTable, create_table, open_table, write_hudi
     from hudi_table.errors import (
         AccessDeniedError,
         CommitStateUnknownError,
@@ -40,6 +32,8 @@ if TYPE_CHECKING:
         WriteAbortedError,
         WriteConflictError,
     )
+    from hudi_table.write.functions import register_key_generator, register_merger
+    from hudi_table.write.result import CommitResult
 
 __all__ = [
     "AccessDeniedError",
@@ -74,12 +68,12 @@ if not TYPE_CHECKING:  # or a name that is misspelt would pass for one of any ty
         if name not in __all__:
             raise AttributeError(f"module 'hudi_table' has no attribute {name!r}")
         if name.endswith("Error"):
-            from hudi_table import errors
-
-            return getattr(errors, name)
-        from hudi_table import api
-
-        return getattr(api, name)
+            from hudi_table import errors as home
+        elif name.startswith("register_"):
+            from hudi_table.write import functions as home
+        else:
+            from hudi_table import api as home
+        return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,7 @@
-"""The public surface: `open_table`, `create_table`, `write_hudi`, and what they return."""
+"""The public surface: `open_table`, `create_table`, `write_hudi`, and what they return.
+
+What creates a table and what writes are imported by the calls that do so: a program that only asks a table loads neither.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,16 @@ from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, o
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexSpec, PartitionField
-from hudi_table.read.reader import Moment
-from hudi_table.services.inline import check_inline, run_inline
+from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.view.savepoints import Savepoint
-from hudi_table.write.checks.create_table import TableSpec, create
-from hudi_table.write.functions import register_key_generator, register_merger
-from hudi_table.write.operations import DEFAULT_MEMORY, CommitResult, WriteRequest, write
+from hudi_table.write.result import CommitResult
 
 __all__ = [
     "CommitResult",
@@ -44,8 +45,6 @@ __all__ = [
     "ServiceResult",
     "create_table",
     "open_table",
-    "register_key_generator",
-    "register_merger",
     "write_hudi",
 ]
 
@@ -78,6 +77,9 @@ class HudiTable(ShortCalls):
         progress: ProgressFunction | None = None,
     ) -> CommitResult:
         """Write rows and commit; see `write_hudi`."""
+        from hudi_table.services.inline import check_inline, run_inline
+        from hudi_table.write.operations import WriteRequest, write
+
         self._check_writable()
         chosen = dict(options or {})
         if sort_mode is not None:
@@ -155,6 +157,8 @@ def create_table(
     `hoodie.index.type`, …); without either the table is `"CopyOnWrite"` with a `"Simple"` index. `if_exists="open"` opens a table of the same identity. Raises InvalidRequestError if
     the location holds something else, InvalidSchemaError naming a column that a Hudi table cannot hold.
     """
+    from hudi_table.write.checks.create_table import TableSpec, create
+
     own = {CUSTOM_MERGER: merger, CUSTOM_KEYS: key_generator}
     spec = TableSpec(
         schema=schema_of(schema),

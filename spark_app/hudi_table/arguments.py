@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 from hudi_table.errors import InvalidSchemaError
 from hudi_table.model.options.write_options import Operation
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.table.store.ports import Engine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OperationWord = Literal[
     "insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"
@@ -39,7 +40,7 @@ class ArrowSchema(Protocol):
         ...
 
 
-SchemaLike = ArrowSchema | ArrowStream | Mapping[str, pa.DataType]
+SchemaLike: TypeAlias = "ArrowSchema | ArrowStream | Mapping[str, pa.DataType]"
 """A schema of pyarrow or Polars; rows, of which the schema is taken; or Arrow types by column name."""
 
 
@@ -58,6 +59,8 @@ class WriteOptions(TypedDict, total=False):
 
 def schema_of(schema: Any) -> pa.Schema:
     """The Arrow schema that is meant by a `SchemaLike`. Raises InvalidSchemaError, which names what it cannot take."""
+    import pyarrow as pa
+
     if isinstance(schema, pa.Schema):
         return schema
     # A schema of Polars is a dict, too: it is asked before dicts are.

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.metadata.validate import differences
-from hudi_table.services.compaction.execute import pending_instants
+from hudi_table.services.compaction.debt import pending_instants
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.scale import scaled

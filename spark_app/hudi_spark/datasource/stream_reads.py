@@ -30,11 +30,12 @@ from hudi_table.errors import ExpiredError
 from hudi_table.model.names import COMMIT_TIME
 from hudi_table.model.options.values import whole
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.read.as_of import instant_of
 from hudi_table.read.files import stream
 from hudi_table.read.filter.predicates import Filter
-from hudi_table.read.incremental import EARLIEST, Span, check_commit_times, stable_commits
-from hudi_table.read.plan import NAMED_FIELDS, Request, ScanPlan, make_plan, narrow, schema_as_of
+from hudi_table.read.incremental import check_commit_times, rows_of, stable_commits
+from hudi_table.read.moments import EARLIEST, Span, instant_of
+from hudi_table.read.plan import Request, ScanPlan, make_plan, narrow
+from hudi_table.read.schema import NAMED_FIELDS, schema_as_of
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
@@ -128,7 +129,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise
         # The state at `until` is gone. Rows that changed later are in the batches that follow, the others are as they were.
         today = Request(tuple(dict.fromkeys((*columns, COMMIT_TIME))), request.filter)
-        return narrow(ctx, make_plan(ctx, today), columns, Filter.of(span.bound().expression))
+        return narrow(ctx, make_plan(ctx, today), columns, Filter.of(rows_of(span).expression))
 
 
 def _newest(ctx: TableContext) -> str:

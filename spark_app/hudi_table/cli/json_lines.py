@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_table.cli.nanoseconds import shown_column
+
 _CONTROL = r"[\x00-\x1f]"
 
 
@@ -55,7 +57,7 @@ def _encode(column: pa.Array) -> pa.Array:
 
 
 def _dumped(column: pa.Array) -> pa.Array:
-    values = column.to_pylist(maps_as_pydicts="lossy")
+    values = shown_column(column).to_pylist(maps_as_pydicts="lossy")
     return pa.array([None if v is None else json.dumps(_plain(v), ensure_ascii=False) for v in values], pa.string())
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from hudi_table.cli.json_lines import json_lines
+from hudi_table.cli.nanoseconds import shown_rows
 from hudi_table.cli.output import API_VERSION, Column, Document, note, styled
 from hudi_table.errors import InvalidOptionError
 
@@ -72,7 +73,7 @@ def _json(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:
 def _table(rows: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
     shown = rows.slice(0, TABLE_ROWS) if cut else rows
     columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in rows.schema)
-    document = Document("RowList", columns, shown.to_pylist(), data=True)
+    document = Document("RowList", columns, shown_rows(shown).to_pylist(), data=True)
     sink.write(document.render("table", bold=sink is sys.stdout.buffer and styled(sys.stdout)).encode())
     if not shown.num_rows:
         note("no row to show")

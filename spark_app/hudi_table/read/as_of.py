@@ -1,20 +1,17 @@
-"""Time travel: which instant a reader means, and whether its rows are still there.
+"""Time travel: whether the rows of an instant are still there.
 
-Facts (Hudi 0.15.0): a time of 17 digits counts as it is, one of 14 reads to the end of its second (`999` follows); a
-date means its midnight; what completed at or before the instant is read. Hudi itself reads on when a cleaner
+Facts (Hudi 0.15.0): what completed at or before the instant is read. Hudi itself reads on when a cleaner
 has taken slices of that moment, and rows are missing without a word: we refuse instead, naming the clean. A clean that has
 not completed counts too: whatever its plan names may be gone. So does a rollback or restore of what had been visible.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
-from hudi_table.errors import ExpiredError, InvalidOptionError
-from hudi_table.model.digits import is_digits
+from hudi_table.errors import ExpiredError
 from hudi_table.model.names import parse_base_file, parse_log_file
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, format_instant_time
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.commit.undo import UNDOING, planned_undo
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import has_archive
@@ -22,53 +19,6 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import completed_cleans, taken_files
 from hudi_table.table.view.file_system_view import FileSystemView, replaced_groups
-
-_LENGTHS = (8, 10, 12, 14, 17)
-
-
-def instant_of(value: str | date | datetime, timezone: str) -> str:
-    """The 17-digit instant time that `value` names in a table whose timeline zone is `timezone` (`UTC` or `LOCAL`).
-
-    Digits `yyyyMMdd[HH[mm[ss[SSS]]]]`, an ISO date or time, a date or a datetime. A moment without a zone is in the
-    table's zone. Raises InvalidOptionError for anything else.
-    """
-    if isinstance(value, str) and is_digits(text := value.strip()):
-        return _from_digits(text)
-    moment = _moment(value)
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(None if timezone == "LOCAL" else UTC).replace(tzinfo=None)
-    return format_instant_time(moment)
-
-
-def _from_digits(text: str) -> str:
-    padded = comparable_time(text) if len(text) == 14 else text.ljust(17, "0")
-    try:
-        if len(text) not in _LENGTHS:
-            raise ValueError
-        datetime.strptime(padded[:14], "%Y%m%d%H%M%S")
-    except ValueError:
-        raise _unreadable(text) from None
-    return padded
-
-
-def _moment(value: object) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, date):
-        return datetime.combine(value, time())
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value.strip())
-        except ValueError:
-            pass
-    raise _unreadable(value)
-
-
-def _unreadable(value: object) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"as_of {value!r} is no moment: give 17 digits yyyyMMddHHmmssSSS or a shorter prefix (at least the day), "
-        "an ISO date or time such as 2026-11-21T09:44:55Z, or a datetime"
-    )
 
 
 def check_retained(view: FileSystemView) -> None:

@@ -16,10 +16,10 @@ from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
-from hudi_table.read.plan import SLICES_AT_ONCE, ScanPlan
+from hudi_table.read.plan import ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning.partitions import matching_row_groups
-from hudi_table.table.rows.log_merge import merged_rows
+from hudi_table.table.engine.memory import SLICES_AT_ONCE
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
@@ -207,6 +207,9 @@ def _with_others(
 
 def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
     """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what their statistics say."""
+    # The codecs of logs are many modules, which a table without logs does not need.
+    from hudi_table.table.rows.log_merge import merged_rows
+
     assert plan.visible is not None
     extra = [field for field in plan.merging if field.name not in plan.reads.names]
     schema = pa.schema([*plan.reads, *extra])

@@ -7,50 +7,29 @@ scan if `hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow.compute as pc
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.names import COMMIT_TIME
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
+from hudi_table.read.moments import Span
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
-EARLIEST = "earliest"
-"""As `since`: from the first commit on."""
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """After `since` and up to `until`, instant times; '' is open. `full_scan`: read every file where the timeline cannot tell."""
-
-    since: str = ""
-    until: str = ""
-    full_scan: bool = False
-
-    def __post_init__(self) -> None:
-        if self.since and self.until and comparable_time(self.since) > comparable_time(self.until):
-            raise InvalidOptionError(f"since {self.since} is after until {self.until}: swap them")
-
-    def __contains__(self, instant: str) -> bool:
-        time = comparable_time(instant)
-        after = not self.since or time > comparable_time(self.since)
-        return after and (not self.until or time <= comparable_time(self.until))
-
-    def bound(self) -> Bound:
-        """The rows of the span."""
-        expression = pc.scalar(True)
-        if self.since:
-            expression = pc.field(COMMIT_TIME) > self.since
-        if self.until:
-            upto = pc.field(COMMIT_TIME) <= self.until
-            expression = expression & upto if self.since else upto
-        return Bound(expression, (COMMIT_TIME,) if self.since or self.until else ())
+def rows_of(span: Span) -> Bound:
+    """The rows of a span."""
+    expression = pc.scalar(True)
+    if span.since:
+        expression = pc.field(COMMIT_TIME) > span.since
+    if span.until:
+        upto = pc.field(COMMIT_TIME) <= span.until
+        expression = expression & upto if span.since else upto
+    return Bound(expression, (COMMIT_TIME,) if span.since or span.until else ())
 
 
 def check_commit_times(ctx: TableContext) -> None:

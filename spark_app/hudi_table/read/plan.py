@@ -8,33 +8,28 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudi_table.codec.avro.schema import meta_fields
 from hudi_table.errors import CorruptTableError, InvalidOptionError
-from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS, OPERATION_COLUMN
+from hudi_table.model.names import ALL_META_COLUMNS, META_COLUMNS
 from hudi_table.model.table.config import TableType
 from hudi_table.read.as_of import check_retained
 from hudi_table.read.filter.predicates import Bound, Filter
-from hudi_table.read.incremental import Span, changed_slices, check_commit_times
+from hudi_table.read.incremental import changed_slices, check_commit_times, rows_of
+from hudi_table.read.moments import Span
 from hudi_table.read.pruning.buckets import Pruned
 from hudi_table.read.pruning.chain import Snapshot, prune
+from hudi_table.read.schema import NAMED_FIELDS, schema_as_of, with_meta
 from hudi_table.read.support import check_readable
-from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge
+from hudi_table.table.engine.memory import DEFAULT_MEMORY, MERGE_BYTES, SLICES_AT_ONCE
 from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline.active import timeline_with
 from hudi_table.table.timeline.bucket_count import buckets_at, refresh_buckets
 from hudi_table.table.timeline.column_history import ColumnHistory, load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
-from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-
-SLICES_AT_ONCE = 4
-DEFAULT_MEMORY = SLICES_AT_ONCE * MERGE_BYTES
-META_FIELDS = tuple(meta_fields())
-NAMED_FIELDS = (*META_FIELDS, pa.field(OPERATION_COLUMN, pa.string()))
-"""Fields beside the table's own that a read may name; `_hoodie_operation` is null of rows whose files do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +93,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     bound = None if request.filter is None else request.filter.bind(everything)
     if request.span is not None:
         check_commit_times(ctx)
-        changed = request.span.bound()
+        changed = rows_of(request.span)
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
     how = SliceMerge.of(ctx.config, everything)
@@ -181,23 +176,12 @@ def narrow(ctx: TableContext, plan: ScanPlan, columns: Sequence[str], more: Filt
     )
 
 
-def schema_as_of(ctx: TableContext, timeline: Timeline, as_of: str | None) -> pa.Schema:
-    """The schema at an instant, without meta columns; before the first known commit, that of the first; else none."""
-    found = None
-    if as_of is not None:
-        found = table_schema(ctx, timeline.until(as_of))
-        if found is None and timeline.commits:
-            found = table_schema(ctx, timeline.until(timeline.commits[0].time))
-    found = found if found is not None else table_schema(ctx, timeline)
-    return pa.schema([]) if found is None else found
-
-
 def _output(ctx: TableContext, schema: pa.Schema, request: Request) -> pa.Schema:
     """The result's fields: those asked for, in that order, else all data columns (after the meta columns, if wanted)."""
     if request.columns is None:
         if request.meta:
             _check_meta(ctx)
-        return pa.schema([*META_FIELDS, *schema]) if request.meta else schema
+        return with_meta(schema) if request.meta else schema
     known = {field.name: field for field in [*NAMED_FIELDS, *schema]}
     for name in request.columns:
         if name not in known:

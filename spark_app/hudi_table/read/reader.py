@@ -1,42 +1,32 @@
-"""What every opened table can tell and give: schema, timeline, files, rows. `api.HudiTable` adds writing."""
+"""What every opened table can tell and give: schema, timeline, files, rows. `api.HudiTable` adds writing.
+
+A call imports what answers it, and with it pyarrow: who opens a table waits for nothing that it does not ask.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.timeline.instants import comparable_time
-from hudi_table.read.as_of import instant_of
-from hudi_table.read.changes.plan import ChangesRequest
-from hudi_table.read.changes.query import Changes
-from hudi_table.read.filter.predicates import Filter
-from hudi_table.read.incremental import EARLIEST, Span
+from hudi_table.read.moments import EARLIEST, Moment, Span, instant_of
 from hudi_table.read.output.show import key_values_html
-from hudi_table.read.plan import DEFAULT_MEMORY, META_FIELDS, Request, schema_as_of
-from hudi_table.read.scan import Scan
-from hudi_table.read.tables import (
-    HISTORY_SCHEMA,
-    SLICE_SCHEMA,
-    TIMELINE_SCHEMA,
-    Row,
-    archived_rows,
-    as_table,
-    history_rows,
-    slice_rows,
-    timeline_rows,
-)
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
-Moment = str | date | datetime
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_table.read.changes.query import Changes
+    from hudi_table.read.scan import Scan
+    from hudi_table.read.tables import Row
 
 
 class TableReader:
@@ -58,11 +48,14 @@ class TableReader:
 
     def schema(self, *, meta: bool = False) -> pa.Schema:
         """The Arrow schema of the table's columns, after Hudi's five meta columns if `meta`."""
+        from hudi_table.read.schema import schema_as_of, with_meta
+
         found = with_relists(self.context, lambda: schema_as_of(self.context, load_timeline(self.context), self.as_of))
-        return pa.schema([*META_FIELDS, *found]) if meta else found
+        return with_meta(found) if meta else found
 
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """The active timeline, oldest first: instant, action, state, file, modified. `archived`: after what was archived."""
+        from hudi_table.read.tables import TIMELINE_SCHEMA, archived_rows, as_table, timeline_rows
 
         def rows() -> list[Row]:
             timeline = self._timeline()
@@ -74,6 +67,7 @@ class TableReader:
     def history(self, limit: int | None = None, *, archived: bool = False) -> pa.Table:
         """The completed writes (the newest `limit`), newest first: instant, action, operation, and counts of files, rows
         and bytes. `archived`: those of the archived timeline too."""
+        from hudi_table.read.tables import HISTORY_SCHEMA, archived_rows, as_table, history_rows
 
         def rows() -> list[Row]:
             timeline = self._timeline()
@@ -90,6 +84,8 @@ class TableReader:
 
     def files(self) -> pa.Table:
         """The visible file slices: partition, file_id, instant, latest, base_file, size_bytes, log_files."""
+        from hudi_table.read.tables import SLICE_SCHEMA, as_table, slice_rows
+
         ctx = self.context
         rows = with_relists(ctx, lambda: slice_rows(FileSystemView(ctx, load_timeline(ctx), self.as_of)))
         return as_table(rows, SLICE_SCHEMA)
@@ -120,6 +116,10 @@ class TableReader:
         more waits on disk, and rows then leave the order of their base files. Raises InvalidOptionError for a
         malformed argument; names and types are checked when the scan first reads.
         """
+        from hudi_table.read.filter.predicates import Filter
+        from hudi_table.read.plan import Request
+        from hudi_table.read.scan import Scan
+
         self._check_names(columns, limit)
         if max_memory < 1:
             raise InvalidOptionError(f"max_memory is {max_memory}; give bytes, at least 1")
@@ -148,6 +148,9 @@ class TableReader:
         then begins with all rows of the first commit that can be told, as inserts of it. Raises InvalidOptionError for a
         malformed argument, and for a table without meta columns when it first reads.
         """
+        from hudi_table.read.changes.plan import ChangesRequest
+        from hudi_table.read.changes.query import Changes
+
         if images not in set(Images):
             raise InvalidOptionError(f"images is {images!r}: use one of {', '.join(Images)}")
         self._check_names(columns, limit)

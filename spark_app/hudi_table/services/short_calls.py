@@ -1,11 +1,12 @@
 """Short calls of an opened table for what its services do, and for what is no service: index, properties, quarantine.
 
-Each call of a service goes through `table.services`, which has the other verbs, too.
+Each call of a service goes through `table.services`, which has the other verbs, too. The services are imported when one is first asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.progress import ProgressFunction
@@ -13,16 +14,14 @@ from hudi_table.model.service.findings import Finding
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import IndexType
 from hudi_table.read.reader import TableReader
-from hudi_table.services.doctor.quarantine import Quarantine, put_back, quarantine
-from hudi_table.services.doctor.run import examine
-from hudi_table.services.index.change import change_lookup
-from hudi_table.services.metadata.building import drop
-from hudi_table.services.registry import Services
-from hudi_table.services.savepoints import delete_savepoint, list_savepoints
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.properties import mend_properties
 from hudi_table.table.view.savepoints import Savepoint
-from hudi_table.write.operations import DEFAULT_MEMORY
+
+if TYPE_CHECKING:
+    from hudi_table.services.doctor.quarantine import Quarantine
+    from hudi_table.services.registry import Services
 
 Options = Mapping[str, str]
 
@@ -33,6 +32,8 @@ class ShortCalls(TableReader):
     @property
     def services(self) -> Services:
         """The table services by their nouns, such as `services.clustering`. Raises InvalidRequestError for a table of a past moment."""
+        from hudi_table.services.registry import Services
+
         self._check_writable()
         return Services(self.context)
 
@@ -195,6 +196,8 @@ class ShortCalls(TableReader):
 
     def drop_metadata(self) -> bool:
         """Switch the metadata table off and delete it. Whether there was one."""
+        from hudi_table.services.metadata.building import drop
+
         self._check_writable()
         return drop(self.context)
 
@@ -212,11 +215,15 @@ class ShortCalls(TableReader):
 
     def savepoints(self) -> list[Savepoint]:
         """Every savepoint, oldest first."""
+        from hudi_table.services.savepoints import list_savepoints
+
         return list_savepoints(self.context)
 
     def delete_savepoint(self, instant: str, *, writers_stopped: bool = False) -> None:
         """Let go of a savepoint. Raises InvalidRequestError if there is none, or if it is younger than the quarantine time and not
         all writers are said to be stopped."""
+        from hudi_table.services.savepoints import delete_savepoint
+
         self._check_writable()
         delete_savepoint(self.context, instant, writers_stopped=writers_stopped)
 
@@ -245,16 +252,22 @@ class ShortCalls(TableReader):
         `keys`: every key is read too, to find those that come twice, in about `max_memory` bytes. The service that also puts aside what
         is found is `services.repair`.
         """
+        from hudi_table.services.doctor.run import examine
+
         return examine(self.context, keys=keys, max_memory=max_memory, progress=progress)
 
     def quarantine(self, findings: Iterable[Finding]) -> Quarantine | None:
         """Move the orphan and invalid files among the findings that no reader uses to `.hoodie/.quarantine/<time>/`; None if there is
         none. Nothing is deleted: `put_back` moves them back."""
+        from hudi_table.services.doctor.quarantine import quarantine
+
         self._check_writable()
         return quarantine(self.context, findings)
 
     def put_back(self, time: str) -> Quarantine:
         """Move the files of a quarantine back to where they lay. Raises InvalidRequestError."""
+        from hudi_table.services.doctor.quarantine import put_back
+
         self._check_writable()
         return put_back(self.context, time)
 
@@ -267,6 +280,8 @@ class ShortCalls(TableReader):
         """Look keys up by `"Bloom"` or `"PartitionedRecordIndex"` instead of `"Simple"`, by `"GlobalBloom"` or `"RecordIndex"` instead of
         `"GlobalSimple"`, or the other way round. Nothing is rewritten; files get their filters as they are. Raises InvalidRequestError for
         any other change."""
+        from hudi_table.services.index.change import change_lookup
+
         self._check_writable()
         try:
             wanted = IndexType(index)

@@ -31,6 +31,7 @@ from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.commit.undo import finish_undos
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
@@ -56,36 +57,11 @@ from hudi_table.write.insert_duplicates import unstored_keys, without_stored
 from hudi_table.write.keygen.key_encoding import resolve_key_encoding
 from hudi_table.write.keygen.table_keys import TableKeys
 from hudi_table.write.metadata_enable import keep_metadata_for
+from hudi_table.write.result import CommitResult
 from hudi_table.write.workload import PlannedTask
 
-DEFAULT_MEMORY = 1 << 30
 _LOG = logging.getLogger("hudi_table.write")
 BATCH_KEY = "hoodie.lakeops.batch"
-
-
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """What a write did. Counts are rows; `instant` is "" only for an empty write that committed nothing.
-
-    `rows_written` counts all rows of the files that were written, untouched ones included. A row that goes to a log counts in `rows_updated`,
-    as Hudi counts it: a bucket index does not look whether its key is stored. `event_times`: the smallest and the
-    largest of the rows, in milliseconds since 1970, where `hoodie.write.track.event.time.watermark` asks for them. `replayed`: the batch had
-    been committed before, by `instant`; nothing was done now.
-    """
-
-    instant: str
-    operation: str
-    rows_inserted: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
-    rows_written: int = 0
-    bytes_written: int = 0
-    files_written: int = 0
-    groups_replaced: int = 0
-    partitions: tuple[str, ...] = ()
-    event_times: tuple[int, int] | None = None
-    schema_changed: bool = False
-    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

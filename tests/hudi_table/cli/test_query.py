@@ -190,3 +190,15 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
         peaks.append(int(done.stdout.splitlines()[-1]) * 1024)
     assert peaks[1] - peaks[0] < 110e6, peaks
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "table"])
+def test_nanoseconds_are_shown_whole_in_a_process_without_pandas(lake: Path, kind: str) -> None:
+    """pyarrow makes a value of pandas of them, or none."""
+    values = (
+        "make_timestamp_ns(1)", "'10:00:00.000000001'::time_ns", "[make_timestamp_ns(1)]", "{'at': make_timestamp_ns(1)}",
+        "map {'at': make_timestamp_ns(1)}", "[make_timestamp_ns(1), null]::timestamp_ns[2]",
+    )  # fmt: skip
+    done = hudictl("query", str(lake / "flights"), f"select {', '.join(values)}", "--format", kind)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].count(".000000001") == len(values)

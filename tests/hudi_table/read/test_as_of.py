@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from hudi_table.errors import InvalidOptionError
-from hudi_table.read.as_of import instant_of
+from hudi_table.read.moments import instant_of
 
 
 @pytest.mark.parametrize(

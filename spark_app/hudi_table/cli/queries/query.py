@@ -14,6 +14,7 @@ from hudi_table.cli.added_verbs import ENGINES, ENGINES_ELSEWHERE, entry_points
 from hudi_table.cli.opened import read_arguments
 from hudi_table.cli.program import storage_options
 from hudi_table.cli.rows import Shown
+from hudi_table.cli.without_pandas import let_pandas_in
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.services.sql_query import QueriedTable, duckdb_rows
 
@@ -67,6 +68,7 @@ def _engine(name: str) -> Engine:
         raise InvalidRequestError(f"there is no engine {name!r}: there is {', '.join(['duckdb', *known])}")
     if missing := known[name].missing():
         raise InvalidRequestError(f"the engine {name} needs {', '.join(missing)}: {known[name].install} brings it")
+    let_pandas_in()
     engine: Engine = known[name].load()
     return engine
 

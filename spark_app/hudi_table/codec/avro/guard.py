@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import fastavro
-
 from hudi_table.model.json_text import parse_json
 
 DEPTH_MAX = 128
@@ -33,6 +31,8 @@ def load_schema(text: str | bytes, *, sized: bool = False) -> Any:
 
 def parsed_schema(text: str | bytes) -> Any:
     """A `sized` schema as fastavro reads by it. Raises ValueError, also for what fastavro takes for none."""
+    import fastavro
+
     document = load_schema(text, sized=True)
     try:
         return fastavro.parse_schema(document)

@@ -18,12 +18,14 @@ from hudi_table.model.table.cdc import Images
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant, comparable_time
 from hudi_table.read.as_of import check_retained
-from hudi_table.read.incremental import Span, check_active, check_commit_times
-from hudi_table.read.plan import META_FIELDS, ScanPlan, schema_as_of, unknown_column
+from hudi_table.read.incremental import check_active, check_commit_times
+from hudi_table.read.moments import Span
+from hudi_table.read.plan import ScanPlan, unknown_column
+from hudi_table.read.schema import META_FIELDS, schema_as_of
 from hudi_table.read.support import check_readable
 from hudi_table.table.rows.changes import change_schema
-from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.column_history import load_column_history

@@ -1,4 +1,7 @@
-"""All that leaves files out before one is opened, in its order: partitions, buckets, the record index, column statistics."""
+"""All that leaves files out before one is opened, in its order: partitions, buckets, the record index, column statistics.
+
+The latter two are imported where there is a filter, and a metadata table that may know them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,7 @@ import pyarrow as pa
 
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.pruning.buckets import Pruned, possible_keys, pruned
-from hudi_table.read.pruning.column_stats import with_matching_files
 from hudi_table.read.pruning.partitions import matching_partitions
-from hudi_table.read.pruning.record_keys import with_record_keys
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -43,8 +44,12 @@ def prune(
     if visible is None and keys is not None and not snapshot.buckets:
         visible = load_timeline(ctx)
     left = pruned(ctx, visible, (item for item in slices if item.partition in kept), keys, snapshot.buckets)
-    if snapshot.renamed:
+    listed = snapshot.newest if snapshot.table is None else snapshot.table
+    if bound is None or snapshot.renamed or (listed is not None and not listed.has_metadata):
         return left, len(kept)
+    from hudi_table.read.pruning.column_stats import with_matching_files
+    from hudi_table.read.pruning.record_keys import with_record_keys
+
     if snapshot.newest is not None:
         found = with_record_keys(ctx, snapshot.newest, snapshot.everything, left.slices, bound, schema)
         left = replace(left, slices=found)

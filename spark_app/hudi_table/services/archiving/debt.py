@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hudi_table.model.service.debt import ArchivingDebt
 from hudi_table.model.table.config import TableType
-from hudi_table.services.archiving.execute import Replaced
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 

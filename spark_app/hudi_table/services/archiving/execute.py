@@ -22,7 +22,7 @@ from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.metadata.table import MetadataTable
-from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join, parse_data_file
+from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Instant
@@ -30,12 +30,13 @@ from hudi_table.services.archiving.merge import merge_archive
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.records import entry_of
+from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table.commit.recovery import recover, store_now
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
-from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
@@ -141,27 +142,6 @@ def _release_metadata(ctx: TableContext) -> None:
 def _needed_by_metadata(ctx: TableContext, timeline: Timeline) -> str:
     table = MetadataTable.load(ctx, timeline) if timeline.has_metadata else None
     return "" if table is None else oldest_needed(table)
-
-
-class Replaced:
-    """Whether the files that replacecommits replaced are deleted; each partition is listed once."""
-
-    def __init__(self, ctx: TableContext) -> None:
-        self._ctx = ctx
-        self._groups: dict[str, frozenset[str]] = {}
-
-    def gone(self, instant: Instant) -> bool:
-        """Whether none of the file groups that a replacecommit replaced has a file."""
-        replaced = commit_metadata(self._ctx, instant).replaced or {}
-        return not any(self._in(partition).intersection(ids) for partition, ids in replaced.items() if ids)
-
-    def _in(self, partition: str) -> frozenset[str]:
-        if partition not in self._groups:
-            _, infos = self._ctx.storage.list_dir(partition)
-            names = (info.path.rpartition("/")[2] for info in infos)
-            found = map(parse_data_file, names)
-            self._groups[partition] = frozenset(name.file_id for name in found if name)
-        return self._groups[partition]
 
 
 def archive_files_of(

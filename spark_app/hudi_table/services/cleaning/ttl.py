@@ -30,7 +30,8 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
-from hudi_table.write.operations import CommitResult, WriteRequest, write
+from hudi_table.write.operations import WriteRequest, write
+from hudi_table.write.result import CommitResult
 
 _PREFIX = "hoodie.partition.ttl"
 STRATEGY = f"{_PREFIX}.management.strategy.type"

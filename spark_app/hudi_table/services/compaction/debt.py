@@ -16,13 +16,14 @@ from enum import Enum, auto
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.debt import CompactionDebt
 from hudi_table.model.table.config import TableType
-from hudi_table.model.timeline.instants import WRITE_ACTIONS
-from hudi_table.services.compaction.execute import pending_instants
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
-from hudi_table.table.commit.pending_plans import held_groups
+from hudi_table.table.commit.lost_files import waits
+from hudi_table.table.commit.pending_plans import given_up_log_compactions, held_groups
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import pending_compactions
@@ -44,6 +45,15 @@ def compaction_debt(view: FileSystemView, options: Mapping[str, str]) -> Compact
         len(held) + len(chosen),
         sum(sizes) + sum(candidate.read_bytes for candidate in chosen),
     )
+
+
+def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
+    """The instants of published plans that can be executed, oldest first: none that was given up, or of which files were a moment ago."""
+    found = [instant for instant in timeline.pending if instant.action is action]
+    if action is Action.LOG_COMPACTION:
+        gone = given_up_log_compactions(ctx, timeline)
+        return [instant.time for instant in found if instant not in gone]
+    return [instant.time for instant in found if not waits(ctx, instant.time)]
 
 
 def free_candidates(view: FileSystemView, options: Mapping[str, str]) -> list[Candidate]:

@@ -18,16 +18,14 @@ from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.rewriting.run import Rewrite, run_rewrite
 from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
-from hudi_table.table.commit.lost_files import last_plan, seconds_left, waits
+from hudi_table.table.commit.lost_files import last_plan, seconds_left
 from hudi_table.table.commit.missing_files import never_counted
-from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
-from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 from hudi_table.write.checks.table_state import check_renames
 from hudi_table.write.handles.compact import CompactionTask, log_place
@@ -101,15 +99,6 @@ class _Compaction(Rewrite):
         operation_type = "LOG_COMPACT" if self._txn.instant.action is Action.LOG_COMPACTION else "COMPACT"
         metadata = service_metadata(self._ctx, self._txn, operation_type, stats)
         return replace(metadata, compacted=True), frozenset()
-
-
-def pending_instants(ctx: TableContext, timeline: Timeline, action: Action = Action.COMPACTION) -> list[str]:
-    """The instants of published plans that can be executed, oldest first: none that was given up, or of which files were a moment ago."""
-    found = [instant for instant in timeline.pending if instant.action is action]
-    if action is Action.LOG_COMPACTION:
-        gone = given_up_log_compactions(ctx, timeline)
-        return [instant.time for instant in found if instant not in gone]
-    return [instant.time for instant in found if not waits(ctx, instant.time)]
 
 
 def _check_quarantine_over(ctx: TableContext, txn: Transaction) -> None:

@@ -9,7 +9,8 @@ from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import Action
 from hudi_table.services.base import WhenDue
-from hudi_table.services.compaction.execute import pending_instants, run_compaction
+from hudi_table.services.compaction.debt import pending_instants
+from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
 from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine

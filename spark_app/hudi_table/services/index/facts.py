@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
-from hudi_table.codec.parquet import read_footer
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation, WriteOptions
 from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, UpsertFact
@@ -22,6 +20,9 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 FILES_SEEN_MAX = 16
 COMMITS_SEEN_MAX = 10
@@ -76,6 +77,9 @@ def sampled(files: Sequence[BaseFile], most: int) -> list[BaseFile]:
 
 
 def _file_fact(ctx: TableContext, base: BaseFile) -> FileFact:
+    # Of an index that looks no file up none is opened: nothing of Parquet is needed to advise on it.
+    from hudi_table.codec.parquet import read_footer
+
     with ctx.storage.open_read(base.path) as source:
         footer = read_footer(source, path=base.path)
     bloom, metadata = footer.bloom(), footer.metadata

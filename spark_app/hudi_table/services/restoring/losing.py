@@ -10,9 +10,9 @@ from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.table.commit.lost_files import compaction_at, lost_files, plan_again
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.write.operations import DEFAULT_MEMORY
 
 
 def give_up(ctx: TableContext, time: str, paths: Iterable[str], *, writers_stopped: bool) -> ServiceResult:

@@ -15,13 +15,13 @@ from hudi_table.model.names import join, parse_log_file
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant
-from hudi_table.read.plan import META_FIELDS
+from hudi_table.read.schema import META_FIELDS
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import CLUSTER
 from hudi_table.table.commit.transaction import Transaction
-from hudi_table.table.rows.log_merge import SliceMerge
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.rows.row_order import check_columns
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_avro_schema, table_schema

@@ -13,9 +13,11 @@ from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.conform import conform
 from hudi_table.codec.parquet import read_batches
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.rows.log_merge import MERGE_BYTES, SliceMerge, merged_rows
+from hudi_table.table.engine.memory import MERGE_BYTES
+from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import one_chunk
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.schemas import table_schema

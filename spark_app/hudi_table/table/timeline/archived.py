@@ -2,7 +2,7 @@
 
 Facts (table version 6, measured on Hudi 0.15.0): `.commits_.archive.<n>_1-0-1` in the table's archive folder, a higher n is newer;
 merging puts several into one of a higher n, so instants are not in time order, and a crash leaves some of them twice.
-`mergeArchivePlan` names the files of a merge that is not done, and the file that it writes, which may be torn.
+`mergeArchivePlan` names the files of a merge that is not done, and the file that it writes, which may be torn. What reads an archive is imported with the first file of one: most tables have none to read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hudi_table.codec.archive_entries import Entry, read_entries
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.timeline.commits import CommitMetadata
@@ -20,6 +20,9 @@ from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, S
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_commit, decode_records
+
+if TYPE_CHECKING:
+    from hudi_table.codec.archive_entries import Entry
 
 _FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$", re.ASCII)
 _TOKEN = "1-0-1"  # noqa: S105 - a word of the format
@@ -101,6 +104,8 @@ def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
 
 
 def _entries(ctx: TableContext, path: str) -> list[Entry]:
+    from hudi_table.codec.archive_entries import read_entries
+
     try:
         return list(read_entries(ctx.storage.get(path), path=path))
     except CorruptTableError:

@@ -18,8 +18,9 @@ from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.codec.log.blocks import LogBlock, scan_blocks
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.rows.log_merge import SliceMerge, folded_entries, merged_rows
+from hudi_table.table.rows.log_merge import folded_entries, merged_rows
 from hudi_table.table.rows.merge import ALWAYS_DELETE
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 from tests.support.scale import scale
 from tests.support.tables import memory_storage
@@ -125,7 +126,8 @@ import pyarrow as pa
 from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.codec.log.blocks import scan_blocks
 from hudi_table.codec.log.rows import avro_block
-from hudi_table.table.rows.log_merge import SliceMerge, merged_rows
+from hudi_table.table.rows.log_merge import merged_rows
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.opening import open_storage
 
 ROW, STEP = 256, 4_000
