@@ -127,7 +127,7 @@ class Run:
 
 
 def test_deaths_between_the_same_two_changes_leave_the_same_objects():
-    """So one of them is tried for all, in every test of crash points."""
+    """So a quick run tries one of them for all, in every test of crash points."""
     start, operate = prepared(LAYOUTS[0]), on_table(OPERATIONS["upsert"][0])
     counting = FaultPlan()
     operate(FaultyStorage(copied(start), counting))

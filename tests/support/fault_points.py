@@ -45,13 +45,13 @@ def after_each_fault(
 ) -> Iterator[Faulted]:
     """Run `operate` on a copy of `start` with every fault at its storage calls; in a quick run at every `stride`-th point.
 
-    A process that dies leaves what it had changed: of all deaths between two changes one is tried. `alone` is False where the
-    operation changes something besides the storage, so that each of its deaths is another.
+    A process that dies leaves what it had changed: in a quick run, of all deaths between two changes one is tried. `alone` is False where
+    the operation changes something besides the storage, so that each of its deaths is another.
     """
     counting = FaultPlan()
     operate(FaultyStorage(copied(start), counting))
     found = list(points(len(counting.calls)))
-    if alone:
+    if alone and scale() == 1:
         found = list(dict.fromkeys(first_alike(counting, *point) for point in found))
     step = 1 if scale() > 1 else stride
     for number, fault in itertools.islice(found, len(found) % step, None, step):
