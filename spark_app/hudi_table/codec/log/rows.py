@@ -303,14 +303,15 @@ def _frames(content: memoryview) -> tuple[Any, Any]:
     at, end = _TWO_INTS.size, len(content)
     if count > (end - at) // _INT.size:
         raise MalformedError(f"it tells of {count} records, and has no room for them")
-    starts = np.empty(count, dtype=np.int64)
-    stops = np.empty(count, dtype=np.int64)
-    for number in range(count):
-        begin = at + 4
-        at = begin + _INT.unpack_from(content, at)[0]
-        if not begin <= at <= end:
-            raise MalformedError(f"record {number} leaves the block")
-        starts[number], stops[number] = begin, at
+    places, unpack = [], _INT.unpack_from
+    for _ in range(count):
+        places.append(at)
+        at += 4 + unpack(content, at)[0]
+    ends = np.array([*places, at], dtype=np.int64)
+    starts, stops = ends[:-1] + 4, ends[1:]
+    outside = np.flatnonzero((stops < starts) | (stops > end))
+    if len(outside):
+        raise MalformedError(f"record {outside[0]} leaves the block")
     return starts, stops
 
 

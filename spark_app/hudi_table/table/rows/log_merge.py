@@ -163,19 +163,19 @@ def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Tab
         return schema.append(pa.field(ALWAYS_DELETE, pa.bool_())).append(pa.field(FLAGGED, pa.bool_())).empty_table()
     keys = pa.chunked_array([chunk for table in tables for chunk in table.column(RECORD_KEY).chunks], pa.string())
     encoded = one_chunk(keys.dictionary_encode())
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    deletes = np.concatenate([flags(table, ALWAYS_DELETE) for table in tables])
-    ranks = _ranks(tables, deletes, how.ordering)
-    if how.combines and len(codes) > len(encoded.dictionary):
-        rows = pa.concat_tables(tables)
-        tables.clear()
-        return combine(rows, codes, ranks, deletes)
-    winners = np.sort(_fold(codes, len(encoded.dictionary), deletes, ranks))
-    if len(winners) == len(codes):
+    if len(encoded.dictionary) == len(encoded):
+        # Every key has one entry, which wins whatever it is.
         found = pa.concat_tables(tables)
         tables.clear()
         return found
-    return _taken(tables, winners)
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    deletes = np.concatenate([flags(table, ALWAYS_DELETE) for table in tables])
+    ranks = _ranks(tables, deletes, how.ordering)
+    if how.combines:
+        rows = pa.concat_tables(tables)
+        tables.clear()
+        return combine(rows, codes, ranks, deletes)
+    return _taken(tables, np.sort(_fold(codes, len(encoded.dictionary), deletes, ranks)))
 
 
 def _ranks(tables: Sequence[pa.Table], deletes: Mask, ordering: str | None) -> Rows:

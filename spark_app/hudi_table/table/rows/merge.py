@@ -30,7 +30,7 @@ FLAGGED = "_lakeops_flagged"
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
-_NOTHING = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
+_UNTOUCHED: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,14 @@ class Merger:
         self._keys = one_chunk(incoming.column(RECORD_KEY))
         self._ordering = None if rule.ordering is None else one_chunk(incoming.column(rule.ordering))
         self._seen = np.zeros(len(self._keys), dtype=bool)
-        self.met: tuple[Rows, Mask] = _NOTHING
+        self._touched = _UNTOUCHED
+
+    @property
+    def met(self) -> tuple[Rows, Mask]:
         """Rows of the base that the last `apply` replaced or deleted, ascending, and which of them it deleted."""
+        replaced, removed = self._touched
+        changed = np.union1d(replaced, removed)
+        return changed, np.isin(changed, removed)
 
     @property
     def keeps_keys(self) -> bool:
@@ -109,7 +115,7 @@ class Merger:
         rows = np.flatnonzero(np.asarray(found.is_valid()))
         if len(rows) == 0:
             self.counts.kept += len(table)
-            self.met = _NOTHING
+            self._touched = _UNTOUCHED
             return table.select(self._schema.names)
         positions = found.drop_null().to_numpy().astype(np.int64)
         self._seen[positions] = True
@@ -125,8 +131,7 @@ class Merger:
         self.counts.deleted += len(removed)
         self.counts.updated += len(rows) + int(gone.sum()) - len(removed)
         self.counts.kept += len(table) - len(rows) - int(gone.sum())
-        changed = np.union1d(rows, removed)
-        self.met = (changed, np.isin(changed, removed))
+        self._touched = (rows, removed)
         keep = np.ones(len(table), dtype=bool)
         keep[removed] = False
         return self._put(table, rows, wins, new_columns, keep)
