@@ -29,7 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.process import ROOT, compiled
 from bench.report import machine_facts
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION
 from hudi_table.api import create_table
 from tests.support.api_server import ApiServer, api_server, definitions
 

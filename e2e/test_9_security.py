@@ -15,7 +15,7 @@ from e2e.cluster.places import AUDIT
 from e2e.support.kube import Kube
 from e2e.support.lake import Lake
 from e2e.support.operator import INSTALLED, NAMESPACE, Resource
-from hudi_operator.api.crd import GROUP, PLURALS
+from hudi_operator.api.names import GROUP, PLURALS
 
 pytestmark = pytest.mark.usefixtures("installed")
 OPERATOR = f"system:serviceaccount:{INSTALLED}:hudi-operator"

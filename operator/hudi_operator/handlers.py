@@ -14,7 +14,7 @@ from typing import Any
 import kopf
 from kubernetes.client import Configuration
 
-from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.api.names import GROUP, PLURALS, VERSION
 from hudi_operator.api.words import one_line
 from hudi_operator.kube.access import configuration
 from hudi_operator.kube.rest import ANSWER_SECONDS, CONNECT_SECONDS, Rest

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from hudi_operator.api import crd
+from hudi_operator.api.names import PLURALS
 from hudi_operator.manifests.pod_parts import ATTEMPT
 from hudi_operator.manifests.policies import read_policies
 from hudi_table.version import __version__
@@ -142,7 +143,7 @@ def test_the_definitions_of_the_chart_are_those_of_crds_and_stay(helm: Helm) -> 
     for each in found:
         assert each["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
     assert {each["spec"]["names"]["kind"]: each for each in found} == {
-        kind: yaml.safe_load(yaml.safe_dump(crd.definition(kind))) for kind in crd.PLURALS
+        kind: yaml.safe_load(yaml.safe_dump(crd.definition(kind))) for kind in PLURALS
     }
 
 
@@ -150,7 +151,7 @@ def test_the_roles_of_people_add_to_those_of_kubernetes(helm: Helm) -> None:
     view, edit = (only(helm.template(chart=CRDS), "ClusterRole", f"hudi-{name}") for name in ("view", "edit"))
     assert {right.verb for right in granted(view["rules"])} == {"get", "list", "watch"}
     assert {right.verb for right in granted(edit["rules"])} == WRITES
-    assert {right.resource for right in granted(edit["rules"])} == set(crd.PLURALS.values())
+    assert {right.resource for right in granted(edit["rules"])} == set(PLURALS.values())
     assert [each["kind"] for each in helm.template({"aggregateRoles": False}, CRDS)] == ["CustomResourceDefinition"] * 2
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hudi_operator.api import crd
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION, PLURALS
 from tests.hudi_operator.api.test_crds import BAD, GOOD, defaulted, judged, root
 from tests.support.api_server import ApiServer
 from tests.support.manifests import manifest, spec
@@ -31,7 +31,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 
 def created(server: ApiServer, namespace: str, kind: str, document: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
     """Whether a creation that is judged and not kept is taken; what would be stored, or what the server says."""
-    path = f"/apis/{API_VERSION}/namespaces/{namespace}/{crd.PLURALS[kind]}?dryRun=All"
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/{PLURALS[kind]}?dryRun=All"
     status, said = server.call("POST", path, manifest("one", kind, **document))
     return status == HTTPStatus.CREATED, said
 

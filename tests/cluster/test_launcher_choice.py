@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_operator.api.fields.spark import Launcher as Choice
-from hudi_operator.api.resources import API_VERSION, Key
+from hudi_operator.api.names import API_VERSION
+from hudi_operator.api.resources import Key
 from hudi_operator.errors import InvalidSpecError, LauncherNotServedError
 from hudi_operator.kube.rest import Rest
 from hudi_operator.kube.served import Served

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually

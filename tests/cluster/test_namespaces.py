@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hudi_operator.api.crd import GROUP
+from hudi_operator.api.names import GROUP
 from hudi_operator.api.resources import FINALIZER
 from tests.support.api_server import ApiServer
 from tests.support.kubelet import eventually

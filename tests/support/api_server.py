@@ -29,8 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes.client import ApiClient
 from kubernetes.config import new_client_from_config
 
-from hudi_operator.api.crd import PLURALS
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION, PLURALS
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 180.0

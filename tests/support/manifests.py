@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION
 
 INGEST: dict[str, Any] = {
     "name": "feed",

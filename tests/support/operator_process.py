@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_operator.api.crd import PLURALS
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION, PLURALS
 from tests.support.api_server import ApiServer
 from tests.support.manifests import ingest, manifest, spec
 from tests.support.volumes import job_pods

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.api.names import GROUP, PLURALS, VERSION
 from hudi_operator.kube.rest import Rest
 from tests.support import kubelet
 from tests.support.api_server import ApiServer

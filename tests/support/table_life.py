@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_operator.api.crd import PLURALS
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION, PLURALS
 from hudi_operator.kube.rest import Rest
 from hudi_operator.manifests.attempts import attempt_name
 from tests.support import kubelet

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hudi_operator.api.fields.spark import PodSize, SparkSpec
-from hudi_operator.api.resources import API_VERSION, Identity, identity_of
+from hudi_operator.api.names import API_VERSION
+from hudi_operator.api.resources import Identity, identity_of
 from hudi_operator.api.status import RunStatus
 from hudi_operator.kube.rest import Rest
 from hudi_operator.launchers.base import Launcher

@@ -9,14 +9,10 @@ from typing import Any
 import yaml
 
 from hudi_operator.api import schema
+from hudi_operator.api.names import CATEGORY, GROUP, PLURALS, VERSION
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
-
-GROUP = "hudi.lakeops.dev"
-VERSION = "v1alpha1"
-CATEGORY = "hudi"
-PLURALS = {"HudiTable": "huditables", "TableService": "tableservices"}
 
 
 def _condition(name: str, column: str, priority: int = 0) -> dict[str, Any]:

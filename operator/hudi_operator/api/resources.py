@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_operator.api.crd import GROUP, VERSION
+from hudi_operator.api.names import GROUP
 from hudi_operator.api.options import described_errors, option_errors
 from hudi_operator.api.parsing import FieldError, parse
 from hudi_operator.api.schema import to_document
@@ -14,7 +14,6 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import HudiTableStatus, TableServiceStatus
 from hudi_operator.api.table import HudiTableSpec
 
-API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/purge"
 """Of a HudiTable whose files go with it, and of no other."""
 DEFAULT_NAMESPACE = "default"

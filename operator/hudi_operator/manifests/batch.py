@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hudi_operator.api.crd import GROUP
+from hudi_operator.api.names import GROUP
 from hudi_operator.manifests.pods import (
     CONTAINER,
     EXECUTOR_CONTAINER,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hudi_operator.api.crd import GROUP
 from hudi_operator.api.fields.pods import CaBundle, EnvVar, PodParts, PodPolicy
+from hudi_operator.api.names import GROUP
 from hudi_operator.api.parsing import FieldError
 from hudi_operator.api.schema import to_document
 from hudi_operator.manifests.jobs import CREDENTIAL_VARIABLES

@@ -10,10 +10,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_operator.api.crd import GROUP
 from hudi_operator.api.fields.pods import LightSize, PodParts, PodPolicies, PodPolicy
 from hudi_operator.api.fields.spark import PodSize, SparkSpec
-from hudi_operator.api.resources import API_VERSION, Identity
+from hudi_operator.api.names import API_VERSION, GROUP
+from hudi_operator.api.resources import Identity
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import RunStatus
 from hudi_operator.manifests.pod_parts import ATTEMPT, dress, joined

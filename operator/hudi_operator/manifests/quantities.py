@@ -1,4 +1,4 @@
-"""Kubernetes quantities as bytes, durations as seconds."""
+"""Kubernetes quantities as bytes, durations as seconds; and bytes as people read them."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def seconds_of(duration: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != duration:
         raise ValueError(f"{duration!r} is not a duration such as 30m")
     return sum(int(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def human_bytes(size: float) -> str:
+    """`1.2 MiB`."""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"

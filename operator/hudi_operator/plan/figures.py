@@ -60,13 +60,3 @@ def small_files(spec: HudiTableSpec, table: TableObservation) -> int:
     """Base files below `files.smallFileLimit`."""
     limit = bytes_of(spec.files.small_file_limit)
     return sum(f.size < limit for f in table.files)
-
-
-def human_bytes(size: float) -> str:
-    """`1.2 MiB`."""
-    value = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"

@@ -16,11 +16,10 @@ from hudi_operator.api.service import ConcurrencyPolicy, RunMode, TableServiceSp
 from hudi_operator.api.status import RunStatus
 from hudi_operator.errors import DeadlineExceededError, InvalidSpecError
 from hudi_operator.manifests.jobs import options_of, service_job
-from hudi_operator.manifests.quantities import seconds_of
+from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import ServiceWork, work_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Emit, EventType, Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import ObservedService, Problem, TableObservation
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.cron import Cron, parse_cron

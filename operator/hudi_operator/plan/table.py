@@ -19,11 +19,10 @@ from hudi_operator.api.status import HudiTableStatus, RunStatus
 from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
 from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
-from hudi_operator.manifests.quantities import seconds_of
+from hudi_operator.manifests.quantities import human_bytes, seconds_of
 from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
-from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Observed, Problem
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now

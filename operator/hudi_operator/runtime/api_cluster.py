@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hudi_operator.api.crd import GROUP, PLURALS, VERSION
-from hudi_operator.api.resources import API_VERSION, FINALIZER, Key, key_of, table_of
+from hudi_operator.api.names import API_VERSION, GROUP, PLURALS, VERSION
+from hudi_operator.api.resources import FINALIZER, Key, key_of, table_of
 from hudi_operator.api.words import one_line
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.kube.served import Served

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from hudi_operator.api.crd import GROUP, PLURALS, VERSION
+from hudi_operator.api.names import GROUP, PLURALS, VERSION
 from hudi_operator.api.resources import DEFAULT_NAMESPACE, FINALIZER, Key
 from hudi_operator.kube.rest import Document, Rest
 from hudi_operator.runtime.operator import Operator

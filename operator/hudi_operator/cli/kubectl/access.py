@@ -13,9 +13,8 @@ from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 
 from hudi_operator.api import documents
-from hudi_operator.api.crd import GROUP, PLURALS, VERSION
 from hudi_operator.api.documents import Document
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION, GROUP, PLURALS, VERSION
 from hudi_operator.kube.rest import Rest
 from hudi_operator.plan.status.overview import since
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError

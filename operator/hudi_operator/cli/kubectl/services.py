@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
-from hudi_operator.api.resources import API_VERSION
+from hudi_operator.api.names import API_VERSION
 from hudi_operator.cli.kubectl.access import Access
 from hudi_table.cli import exits
 from hudi_table.cli.output import note

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from hudi_operator.api.fields.sections import Need
 from hudi_operator.api.service import RunMode
-from hudi_operator.manifests.quantities import bytes_of
+from hudi_operator.manifests.quantities import bytes_of, human_bytes
 from hudi_operator.manifests.services import ServiceWork
-from hudi_operator.plan.figures import Figures, human_bytes
+from hudi_operator.plan.figures import Figures
 from hudi_operator.plan.observed import TableObservation
 from hudi_table.model.digits import whole
 from hudi_table.model.service.services import ServiceType

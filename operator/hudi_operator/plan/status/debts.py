@@ -9,8 +9,9 @@ from hudi_operator.api.fields.maintenance import ServiceMode
 from hudi_operator.api.status import RunStatus
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.manifests.jobs import options_of
+from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.manifests.services import ServiceWork, maintenance_of, resize_wanted
-from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MAX, human_bytes, small_files
+from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MAX, small_files
 from hudi_operator.plan.observed import Observed, TableObservation
 from hudi_operator.plan.schedule.due import due_now
 from hudi_operator.plan.status import predict

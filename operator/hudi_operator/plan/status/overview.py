@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
-from hudi_operator.plan.figures import human_bytes
+from hudi_operator.manifests.quantities import human_bytes
 
 
 def row(table: Document, services: Sequence[Document], now: datetime) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from hudi_operator.api.status import (
 )
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
-from hudi_operator.plan.figures import human_bytes, small_files
+from hudi_operator.manifests.quantities import human_bytes
+from hudi_operator.plan.figures import small_files
 from hudi_operator.plan.observed import Observed, TableObservation
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.conditions import waiting_of

@@ -9,8 +9,8 @@ from hudi_operator.api.options import ignored
 from hudi_operator.api.resources import DesiredService
 from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.status import SERVICE_RUNS_MAX, PlanStatus, RunStatus, TableServiceStatus
+from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.effects import Emit, EventType
-from hudi_operator.plan.figures import human_bytes
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status import events

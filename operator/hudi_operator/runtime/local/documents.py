@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from hudi_operator.api.crd import GROUP
-from hudi_operator.api.resources import API_VERSION, DEFAULT_NAMESPACE, KINDS, Key
+from hudi_operator.api.names import API_VERSION, GROUP
+from hudi_operator.api.resources import DEFAULT_NAMESPACE, KINDS, Key
 from hudi_operator.errors import InvalidSpecError
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -36,6 +36,23 @@ def test_help_and_usage_load_no_client_and_no_arrow(arguments: list[str]) -> Non
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_a_verb_loads_a_client_and_neither_arrow_nor_the_operator(verb: str) -> None:
+    code = (
+        f"import sys\nimport hudi_operator.cli.kubectl.verb_{verb}\n"
+        "print([name for name in ('pyarrow', 'numpy', 'kopf', 'obstore', 'prometheus_client') if name in sys.modules],"
+        " sum(name.startswith('hudi_') for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": f"{ROOT / 'spark_app'}:{ROOT / 'operator'}", "PATH": "/usr/bin"},
+    )  # fmt: skip
+    heavy, _, ours = done.stdout.rstrip().rpartition(" ")
+    assert heavy == "[]"
+    # Who explains reads the spec of a resource; who lists resources takes what their status says.
+    assert int(ours) <= (90 if verb in ("logs", "report", "why") else 45)
+
+
 @pytest.mark.parametrize("verb", sorted({"status", "timeline", "plan", "approve", "run", "why", "logs", "report"}))
 def test_every_verb_explains_its_arguments(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
