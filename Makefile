@@ -21,7 +21,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 ##@ Develop
 .PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env setup-k8s setup-vale
 test: setup interop-env setup-k8s setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
-	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 2 --durations 15 $(TESTS)
+	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }

@@ -1,4 +1,4 @@
-"""What every test shares: the rule on skips, the share of the work between two processes, figures in the summary."""
+"""What every test shares: the rule on skips, the share of the work between processes, figures in the summary."""
 
 from __future__ import annotations
 

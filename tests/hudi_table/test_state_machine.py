@@ -273,7 +273,7 @@ def test_random_writes_agree_with_a_dictionary(figure: Callable[[int, str], None
     begun = steps_taken
     wanted = begun + scaled(STEPS_LEAST, at_least=STEPS_LEAST)
     quick = settings(
-        max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+        max_examples=8, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
     )
     while steps_taken < wanted:
         run_state_machine_as_test(TableMachine, settings=quick)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from tests.support.sharing import TOGETHER
+from tests.support.sharing import LONG, TOGETHER
 from tests.tidy.sources import ROOT, project_files
 
 
@@ -37,3 +37,8 @@ def test_tests_of_a_jvm_lie_together() -> None:
     found = [name for name in files if marked.search((ROOT / name).read_text())]
     assert found
     assert not [name for name in found if not name.startswith(TOGETHER)]
+
+
+def test_what_the_scheduler_names_exists() -> None:
+    files = [name for name in project_files() if name.startswith("tests/")]
+    assert [prefix for prefix in (*TOGETHER, *LONG) if not any(name.startswith(prefix) for name in files)] == []
