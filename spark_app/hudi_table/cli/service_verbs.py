@@ -80,6 +80,11 @@ def _metadata(parser: argparse.ArgumentParser) -> None:
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--data",
+        action="store_true",
+        help="read every page and block of the newest slices too, to find damaged rows: takes as long as reading the table",
+    )
+    parser.add_argument(
         "--keys",
         action="store_true",
         help="read every key too, to find those that come twice, or are not those of their rows",

@@ -245,16 +245,22 @@ class ShortCalls(TableReader):
         return self.services.restore(savepoint, writers_stopped=writers_stopped).run()[0]
 
     def doctor(
-        self, *, keys: bool = False, max_memory: int = DEFAULT_MEMORY, progress: ProgressFunction | None = None
+        self,
+        *,
+        keys: bool = False,
+        data: bool = False,
+        max_memory: int = DEFAULT_MEMORY,
+        progress: ProgressFunction | None = None,
     ) -> tuple[Finding, ...]:
         """What is wrong with the table's files and timeline, the worst first; nothing is changed, and writers may go on.
 
-        `keys`: every key is read too, to find those that come twice, in about `max_memory` bytes. The service that also puts aside what
-        is found is `services.repair`.
+        `keys`: every key is read too, to find those that come twice. `data`: every page and block of the newest slices is read, to find
+        damage that sizes and footers do not show. Both take about `max_memory` bytes. The service that also puts aside what is found
+        is `services.repair`.
         """
         from hudi_table.services.doctor.run import examine
 
-        return examine(self.context, keys=keys, max_memory=max_memory, progress=progress)
+        return examine(self.context, keys=keys, data=data, max_memory=max_memory, progress=progress)
 
     def quarantine(self, findings: Iterable[Finding]) -> Quarantine | None:
         """Move the orphan and invalid files among the findings that no reader uses to `.hoodie/.quarantine/<time>/`; None if there is

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
             f"put back: {', '.join(keys)}" if keys else "hoodie.properties lacks nothing that the table has kept of it"
         )
     with bar() as progress:
-        findings = table.doctor(keys=args.keys, progress=progress)
-    note(checked(table.context, keys=args.keys))
+        findings = table.doctor(keys=args.keys, data=args.data, progress=progress)
+    note(checked(table.context, keys=args.keys, data=args.data))
     return _put_aside(table, findings, args) if args.quarantine else _report(findings, args)
 
 

@@ -23,6 +23,7 @@ class Check(StrEnum):
     WRONG_SIZE = "WrongSize"
     INVALID_PARQUET = "InvalidParquet"
     DAMAGED_LOG = "DamagedLog"
+    DAMAGED_DATA = "DamagedData"
     PARTITION_METADATA = "PartitionMetadata"
     WRONG_BUCKET = "WrongBucket"
     DUPLICATE_BUCKET = "DuplicateBucket"

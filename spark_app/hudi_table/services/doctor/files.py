@@ -1,4 +1,4 @@
-"""Checks of data files against the timeline: orphans, files that are gone, sizes, footers, buckets.
+"""Checks of data files against the timeline: orphans, sizes, footers, buckets.
 
 Facts (table version 6, measured on Hudi 0.15.0): readers list folders, so a file that no commit names is seen as soon as its instant
 counts as completed, and it does once the timeline's start has passed it; a commit names every base file and log that it wrote.
@@ -10,19 +10,14 @@ from collections.abc import Iterator
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.names import PARTITION_METADATA, join, parse_base_file, parse_log_file
+from hudi_table.model.names import PARTITION_METADATA, join, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
-from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
-from hudi_table.services.doctor.examined import Examined, Group
+from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.places import Places, misplaced_keys
-from hudi_table.table.commit.missing_files import counted_log
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.archived import archived_paths
 from hudi_table.table.timeline.layout import timeline_path
-from hudi_table.table.view.clustering_plans import planned_clustering
-from hudi_table.table.view.compaction_plans import planned_slices
 from hudi_table.table.view.file_system_view import BaseFile
-from hudi_table.table.view.savepoints import savepoints
 
 
 def orphan_files(seen: Examined) -> Iterator[Finding]:
@@ -52,46 +47,6 @@ def orphan_files(seen: Examined) -> Iterator[Finding]:
         yield _came_back(seen, sorted(archived[path] for path in archived.keys() & unknown.keys()))
     for path in unknown.keys() - archived.keys():
         yield _orphan(seen, path, max(unknown[path]))
-
-
-def missing_files(seen: Examined) -> Iterator[Finding]:
-    """Files that are gone and that readers of the newest snapshot, a savepoint, or a pending plan need."""
-    floors = _newest_bases(seen)
-    begun = {instant.time for instant in seen.before.commits}
-    for instant, stat in seen.stats():
-        group = (stat.partition_path, stat.file_id)
-        if instant.time not in begun or group in seen.hidden or not stat.path or stat.path in seen.files:
-            continue
-        name = stat.path.rpartition("/")[2]
-        base, log = parse_base_file(name), parse_log_file(name)
-        made = base.instant if base else log.base_instant if log else None
-        if made is not None and comparable_time(made) >= floors.get(group, ""):
-            yield Finding(
-                Check.MISSING_FILE,
-                Severity.ERROR,
-                stat.path,
-                f"the newest slice of file group {stat.file_id} needs this file of {instant.time}, and it is gone",
-                "bring it back from a copy or a version of the store, or restore a savepoint; reads fail or lose its rows",
-            )
-    for instant in seen.before.instants:
-        for path in _held_by(seen, instant):
-            if path not in seen.files and counted_log(seen.ctx, seen.before.until(instant.time), path):
-                what = "savepoint" if instant.action is Action.SAVEPOINT else f"pending {instant.action.value}"
-                yield Finding(
-                    Check.MISSING_FILE,
-                    Severity.ERROR,
-                    path,
-                    f"the {what} {instant.time} names this file, and it is gone",
-                    f"bring it back from a copy or a version of the store; {_without(instant, path)}",
-                )
-
-
-def _without(instant: Instant, path: str) -> str:
-    """What a savepoint or plan is worth without a file, and what gives the file up."""
-    if instant.action is Action.SAVEPOINT:
-        return "without it the savepoint cannot be restored"
-    lost = f" --lost {path}" if instant.action is Action.COMPACTION else ""
-    return f"if it is lost for good, hudictl rollback BASE {instant.time}{lost} --yes ends what waits for it"
 
 
 def wrong_sizes(seen: Examined) -> Iterator[Finding]:
@@ -193,38 +148,3 @@ def _unnamed(path: str, instant: str, what: str) -> Finding:
         f"a {what} of {instant}, which completed and does not name it: readers see its rows beside those of the commit",
         "look for rows that come twice (--keys); a stray attempt of a task wrote it after its commit",
     )
-
-
-def _newest_bases(seen: Examined) -> dict[Group, str]:
-    """The newest base instant of each group: a stat's, or a visible file's where the commit is archived."""
-    floors: dict[Group, str] = {}
-    known = [((b.partition, b.file_id), b.instant) for b in seen.bases() if seen.visible(b.instant)]
-    for _, stat in seen.stats():
-        found = parse_base_file(stat.path.rpartition("/")[2])
-        if found is not None:
-            known.append(((stat.partition_path, stat.file_id), found.instant))
-    for group, instant in known:
-        floors[group] = max(floors.get(group, ""), comparable_time(instant))
-    return floors
-
-
-def _held_by(seen: Examined, instant: Instant) -> list[str]:
-    """Files that a savepoint or a pending plan names. What cannot be read is another check's finding."""
-    try:
-        if instant.action is Action.SAVEPOINT and instant.completed:
-            kept = next(found for found in savepoints(seen.ctx, seen.before) if found.instant == instant.time)
-            return [join(partition, name) for partition, names in kept.files.items() for name in names]
-        if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION) and not instant.completed:
-            slices = planned_slices(seen.ctx, instant)
-        elif instant.action is Action.REPLACE_COMMIT and not instant.completed:
-            plan = planned_clustering(seen.ctx, instant) if _requested(seen, instant) else None
-            slices = [] if plan is None else list(plan.slices)
-        else:
-            return []
-        return [p for item in slices for p in (item.base_path, *item.log_paths) if p is not None]
-    except (CorruptTableError, KeyError, TypeError):
-        return []
-
-
-def _requested(seen: Examined, instant: Instant) -> bool:
-    return instant.with_state(State.REQUESTED).file_name in seen.before.files

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.findings import Check, Finding, Severity
-from hudi_table.services.doctor import files, places, timeline
+from hudi_table.services.doctor import files, missing, places, timeline
+from hudi_table.services.doctor.data import damaged, damaged_data
 from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.keys import duplicate_keys, wrong_keys
 from hudi_table.services.doctor.logs import damaged_logs
@@ -26,10 +28,15 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 @logged("doctor")
 @relists
 def examine(
-    ctx: TableContext, *, keys: bool = False, max_memory: int, progress: ProgressFunction | None = None
+    ctx: TableContext,
+    *,
+    keys: bool = False,
+    data: bool = False,
+    max_memory: int,
+    progress: ProgressFunction | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with a table, the worst first; nothing is changed. `keys`: every key is read too, to find those that come
-    twice or are not those of their rows, in about `max_memory` bytes.
+    twice or are not those of their rows. `data`: every row of the newest slices is read. Both in about `max_memory` bytes.
 
     Writers may go on meanwhile. A check that damage keeps from its end says so as a finding. Raises InvalidOptionError, and what
     storage raises.
@@ -43,7 +50,7 @@ def examine(
         return (*findings, _incomplete("examination", error))
     checks: tuple[Callable[[Examined], Iterable[Finding]], ...] = (
         timeline.unreadable_instants,
-        files.missing_files,
+        missing.missing_files,
         files.wrong_sizes,
         damaged_logs,
         files.invalid_footers,
@@ -58,33 +65,53 @@ def examine(
     work: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         (check.__name__, partial(check, seen)) for check in checks
     ]
+    if data:
+        work.append((damaged_data.__name__, partial(damaged_data, seen, max_memory, progress)))
     if keys:
         work += [(read.__name__, partial(read, seen, max_memory)) for read in (duplicate_keys, wrong_keys)]
     engine = reporting(LocalEngine(1), "doctor", progress)
     findings += [finding for some in engine.map(lambda item: _carried_out(item[1], item[0]), work) for finding in some]
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+    return tuple(sorted(_each_once(findings), key=lambda finding: _ORDER[finding.severity]))
 
 
-def checked(ctx: TableContext, *, keys: bool) -> str:
+def checked(ctx: TableContext, *, keys: bool, data: bool = False) -> str:
     """What an examination looks at, in one line."""
     try:
         timeline = load_timeline(ctx)
     except (CorruptTableError, UnsupportedTableError):
         return "checked: what could be read of a damaged timeline"
     commits, waiting = len(timeline.commits), len(timeline.pending)
+    rows = "every row of the newest slices" if data else "no row (--data reads them)"
     read = "every record key" if keys else "no record key (--keys reads them)"
     return (
         f"checked: properties, {commits:,} commits and {waiting:,} pending instants of the active timeline, names, sizes and footers of "
-        f"the files that count, files that do not, partition metadata, leftovers, the metadata table; {read}"
+        f"the files that count, files that do not, partition metadata, leftovers, the metadata table; {rows}; {read}"
     )
 
 
+def _each_once(findings: list[Finding]) -> list[Finding]:
+    """Without damaged rows of files that are known to be damaged: several checks may end at the same file."""
+    known = {f.path for f in findings if f.check in (Check.INVALID_PARQUET, Check.DAMAGED_LOG)}
+    found = []
+    for finding in findings:
+        if finding.check is Check.DAMAGED_DATA:
+            if finding.path in known:
+                continue
+            known.add(finding.path)
+        found.append(finding)
+    return found
+
+
 def _carried_out(check: Callable[[], Iterable[Finding]], name: str) -> list[Finding]:
-    """What a check finds, as far as it comes."""
+    """What a check finds, as far as it comes. The file at whose damage it ends is a finding of its own."""
     found: list[Finding] = []
     try:
         found.extend(check())
     except (CorruptTableError, UnsupportedTableError) as error:
+        name_of_file = (error.path or "").rpartition("/")[2]
+        is_data = parse_base_file(name_of_file) is not None or parse_log_file(name_of_file) is not None
+        if error.path and is_data and isinstance(error, CorruptTableError):
+            found.append(damaged(error.path, error.message))
         found.append(_incomplete(f"check {name}", error))
     return found
 

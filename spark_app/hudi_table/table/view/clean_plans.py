@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import join
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.timeline.active import body
+from hudi_table.table.timeline.archived import archived_entries, instant_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
@@ -135,19 +137,32 @@ def read_record(ctx: TableContext, instant: Instant) -> CleanRecord:
     """What a completed clean recorded. Raises CorruptTableError."""
     try:
         (record,) = decode_records(body(ctx, instant))
-        partitions = record["partitionMetadata"]
-        return CleanRecord(
-            instant.time,
-            record["earliestCommitToRetain"] or "",
-            record["lastCompletedCommitTimestamp"] or "",
-            {p: tuple(_name(path) for path in partitions[p]["successDeleteFiles"]) for p in partitions},
-            {p: tuple(_name(path) for path in partitions[p]["failedDeleteFiles"]) for p in partitions},
-            record.get("extraMetadata") or {},
-        )
+        return _record(instant.time, record)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CorruptTableError(
             f"{instant.file_name} is no clean metadata: {error}", base_path=ctx.base_path, path=instant.file_name
         ) from error
+
+
+def archived_cleans(ctx: TableContext) -> Iterator[CleanRecord]:
+    """The records of completed cleans in the archive, those of the newest file first. Raises CorruptTableError."""
+    for entries in archived_entries(ctx):
+        for entry in entries:
+            instant, record = instant_of(entry), entry.get("hoodieCleanMetadata")
+            if instant is not None and instant.completed and instant.action is Action.CLEAN and record:
+                yield _record(instant.time, record)
+
+
+def _record(time: str, record: Mapping[str, Any]) -> CleanRecord:
+    partitions = record["partitionMetadata"]
+    return CleanRecord(
+        time,
+        record["earliestCommitToRetain"] or "",
+        record["lastCompletedCommitTimestamp"] or "",
+        {p: tuple(_name(path) for path in partitions[p]["successDeleteFiles"]) for p in partitions},
+        {p: tuple(_name(path) for path in partitions[p]["failedDeleteFiles"]) for p in partitions},
+        record.get("extraMetadata") or {},
+    )
 
 
 def completed_cleans(ctx: TableContext, timeline: Timeline) -> Iterator[CleanRecord]:
