@@ -19,6 +19,7 @@ from hudi_table.codec.log.rows import delete_block
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.progress import Progress
 from hudi_table.model.service.findings import Check, Severity
 from hudi_table.model.timeline.instants import Action, State
 from hudi_table.model.timeline.seals import sealed, unsealed
@@ -292,7 +293,7 @@ def test_damage_within_a_page_is_found_by_reading_data():
     path = base_of(table).path
     cut_page(table, path)
     assert found(table) == []
-    seen = []
+    seen: list[Progress] = []
     (finding,) = found(table, data=True, progress=seen.append)
     assert (finding.check, finding.severity, finding.path) == (Check.DAMAGED_DATA, Severity.ERROR, path)
     counted = [step for step in seen if step.operation == "doctor --data"]
@@ -317,6 +318,7 @@ def test_reading_keys_that_ends_at_damage_tells_the_damage_once_and_what_it_kept
     data = bytearray(table.context.storage.get(path))
     with table.context.storage.open_read(path) as source:
         metadata = read_footer(source).metadata
+    assert metadata is not None
     column = metadata.row_group(0).column(metadata.schema.names.index("_hoodie_record_key"))
     place = column.data_page_offset + column.total_compressed_size - 1
     data[place] ^= 0xFF
