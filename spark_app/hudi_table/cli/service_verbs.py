@@ -50,6 +50,13 @@ def _clean(parser: argparse.ArgumentParser) -> None:
     _option(parser, "hoodie.clean.commits.retained=3")
 
 
+def _ttl(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--days", metavar="N", type=int, help="drop the partitions that no write reached for so long")
+    parser.add_argument("--yes", action="store_true", help="drop them; without this, only say which")
+    parser.add_argument("--plan", metavar="DIGEST", default="", help="exactly the plan that a dry run showed")
+    _option(parser, "hoodie.partition.ttl.management.strategy.type=KEEP_BY_CREATION_TIME")
+
+
 def _savepoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create", metavar="INSTANT", nargs="?", const="newest", help="keep this commit (the newest)")
     parser.add_argument("--comment", metavar="TEXT", default="", help="why")
@@ -143,6 +150,7 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     ),
     "resize": ServiceVerb("rewrites it into another number of buckets", _resize, ("resize",)),
     "clean": ServiceVerb("deletes old versions of its files, which nothing needs", _clean, ("cleaning",)),
+    "ttl": ServiceVerb("drops partitions that have outlived their time", _ttl, ("partition_ttl",)),
     "archive": ServiceVerb(
         "moves its oldest instants to the archived timeline, where that is due", _archive, ("archiving",)
     ),

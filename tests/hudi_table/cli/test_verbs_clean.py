@@ -1,8 +1,9 @@
-"""`hudictl clean` and `hudictl savepoint`: a dry run until --yes, an approved plan, what is kept."""
+"""`hudictl clean`, `hudictl savepoint` and `hudictl ttl`: a dry run until --yes, an approved plan, what is kept."""
 
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 
 from hudi_table import create_table, open_table, write_hudi
 from hudi_table.cli import main
+from hudi_table.services.cleaning import ttl
+from hudi_table.table.timeline.instants import local_now
 from tests.hudi_table.cli.test_verbs import ROWS, run
 
 KEEP = ("--option", "hoodie.clean.commits.retained=1")
@@ -75,3 +78,22 @@ def test_what_excludes_each_other_is_refused(rewritten: Path, capsys: pytest.Cap
     assert main(["savepoint", str(rewritten), "--comment", "x"]) == 2
     assert main(["savepoint", str(rewritten), "--writers-stopped"]) == 2
     assert "belongs to --create" in capsys.readouterr().err
+
+
+def test_partitions_that_outlived_their_time_are_shown_and_dropped_on_yes(
+    rewritten: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["ttl", str(rewritten), "--days", "2"]) == 0
+    assert "no partition has expired" in capsys.readouterr().err
+    monkeypatch.setattr(ttl, "local_now", lambda ctx: local_now(ctx) + timedelta(days=3))
+    assert main(["ttl", str(rewritten), "--days", "2", "-o", "json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["items"] == [{"partition": "ny"}]
+    assert "1 partition(s) older than 2 days: 1 file group(s)" in printed.err
+    digest = printed.err.split("--plan ")[1].split()[0]
+    assert open_table(str(rewritten)).scan().count() == 1
+    assert main(["partition-ttl", str(rewritten), "--days", "3", "--option", f"{ttl.DAYS}=2"]) == 2
+    assert "--days says 3" in capsys.readouterr().err
+    (done,) = json.loads(run(capsys, "ttl", rewritten, "--days", "2", "--yes", "--plan", digest, "-o", "json"))["items"]
+    assert done["partitions"] == 1
+    assert open_table(str(rewritten)).scan().count() == 0

@@ -23,7 +23,7 @@ TYPES = (
 )  # fmt: skip
 INDEXES = ("column_stats", "bloom_filters", "record_index", "partitioned_record_index")
 VERBS = {
-    "status": "the tables: health, freshness, what they owe, what is at work",
+    "status": "the tables: health, freshness, their debt, what is at work",
     "timeline": "what was done to a table",
     "plan": "what a service would do, and what it costs; without TYPE, the plans that wait",
     "approve": "lets a plan be run: exactly the one that was shown",

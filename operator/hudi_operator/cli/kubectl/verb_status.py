@@ -1,4 +1,4 @@
-"""the tables: health, freshness, what they owe, what is at work
+"""the tables: health, freshness, their debt, what is at work
 
 One row a HudiTable. With `-w` it goes on, a row for each change, as `kubectl get -w` does.
 """

@@ -179,7 +179,7 @@ class PartitionTtlService(Unplanned):
             return None
         return ServicePlan(
             ServiceType.PARTITION_TTL,
-            f"{len(names)} partitions older than {options.days} days",
+            f"{len(names)} partition(s) older than {options.days} days",
             file_groups=len(slices),
             files_before=sum((item.base is not None) + len(item.logs) for item in slices),
             bytes_freed=sum(item.size for item in slices),
