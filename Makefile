@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
+# What Python compiles is kept, also where the environment says otherwise: a run of the tests starts hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(CURDIR)/.cache/pyc
 # A Java is looked for, and where possible installed, only by the targets that start one.
 WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
 
