@@ -158,7 +158,13 @@ def _matching(ctx: TableContext, plan: ScanPlan, bound: Bound, file: BaseFile) -
 
         def read(schema: pa.Schema, group: int, rows: int) -> Iterator[pa.RecordBatch]:
             for raw in read_batches(
-                source, schema.names, path=file.path, batch_rows=rows, row_groups=[group], metadata=metadata
+                source,
+                schema.names,
+                path=file.path,
+                batch_rows=rows,
+                row_groups=[group],
+                metadata=metadata,
+                dictionary_columns=None,
             ):
                 yield _conformed(raw, schema, file)
 
@@ -233,7 +239,9 @@ def _of_base(
             footer = read_footer(source, path=file.path)
             groups = matching_row_groups(plan.bound, footer.schema, footer.metadata, schema)
         names = [name for name in stored.values() if name is not None]
-        for raw in read_batches(source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups):
+        for raw in read_batches(
+            source, names, path=file.path, batch_rows=BATCH_ROWS, row_groups=groups, dictionary_columns=None
+        ):
             yield _conformed(_today(raw, stored) if renamed else raw, schema, file)
 
 
