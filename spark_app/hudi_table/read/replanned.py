@@ -52,8 +52,8 @@ class Replanned(Generic[PlanT]):
                 self._plan = self._make()
             return self._plan
 
-    def batches(self, read: Callable[[PlanT], Generator[pa.RecordBatch, None, None]]) -> Iterator[pa.RecordBatch]:
-        """What `read` gives of the plan. Raises ExpiredError if files of it go after the first batch was given."""
+    def batches(self, read: Callable[[PlanT], Generator[T, None, None]]) -> Iterator[T]:
+        """What `read` gives of the plan, batch by batch. Raises ExpiredError if files of it go after the first batch was given."""
         listings = Listings(self._ctx)
         while True:
             plan = self.plan

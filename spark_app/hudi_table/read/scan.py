@@ -67,7 +67,8 @@ class Scan(ArrowResult):
         return stream(self._context, plan, self._request.limit)
 
     def to_polars(self) -> pl.LazyFrame:
-        """A Polars lazy frame over this scan: it hands down columns, filter and number of rows."""
+        """A Polars lazy frame over this scan: it hands down columns, filter and number of rows. Base files on local disk that have no logs Polars
+        reads itself."""
         extra("polars", "polars")
         from hudi_table.read.output.polars_source import lazy_frame
 

@@ -2,13 +2,13 @@
 
 What we understand of Polars' predicate prunes files and rows; Polars' own predicate then decides on each batch, so that
 a part which we do not understand, or a change of its serialised form, costs time and never rows. Comparisons of
-floats stay with Polars, for which NaN is the greatest number.
+floats stay with Polars, for which NaN is the greatest number. Base files that Polars may read it reads itself, see `polars_files`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.read.files import stream
 from hudi_table.read.filter.predicates import Filter
 from hudi_table.read.filter.text import Column, Literal, Logic, Operand, Predicate, Test
+from hudi_table.read.output.polars_files import frames
 from hudi_table.read.plan import ScanPlan, narrow
 from hudi_table.read.replanned import Replanned
 from hudi_table.table.timeline.context import TableContext
@@ -37,6 +38,7 @@ class _UnknownError(ValueError):
 def lazy_frame(context: TableContext, planned: Replanned[ScanPlan], limit: int | None) -> pl.LazyFrame:
     """A lazy frame over the rows of the plan, of which there are at most `limit`."""
     schema = planned.plan.schema
+    kinds = _frame(schema.empty_table()).schema
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None
@@ -46,15 +48,31 @@ def lazy_frame(context: TableContext, planned: Replanned[ScanPlan], limit: int |
         # A limit counts the rows before Polars filters them.
         more = None if limit is not None else _understood(predicate, schema)
         names = list(dict.fromkeys(needed))
-        for batch in planned.batches(lambda plan: stream(context, narrow(context, plan, names, more), limit)):
-            frame = _frame(batch)
-            found = (frame if predicate is None else frame.filter(predicate)).select(wanted)
+
+        def finish(frame: pl.LazyFrame) -> pl.LazyFrame:
+            kept = (frame if predicate is None else frame.filter(predicate)).select(wanted)
+            return kept if rows is None else kept.head(rows)
+
+        def streamed(plan: ScanPlan) -> Generator[pl.DataFrame, None, None]:
+            for batch in stream(context, plan, limit):
+                frame = _frame(batch)
+                yield (frame if predicate is None else frame.filter(predicate)).select(wanted)
+
+        def of(plan: ScanPlan) -> Generator[pl.DataFrame, None, None]:
+            narrowed = narrow(context, plan, names, more)
+            if limit is not None or plan.bound is not None:
+                yield from streamed(narrowed)
+                return
+            like = pl.Schema({name: kinds[name] for name in names})
+            yield from frames(context, narrowed, like, finish, streamed)
+
+        for found in planned.batches(of):
             yield found if rows is None else found.head(rows)
             rows = None if rows is None else rows - found.height
             if rows is not None and rows <= 0:
                 return
 
-    return register_io_source(read, schema=_frame(schema.empty_table()).schema, is_pure=True)
+    return register_io_source(read, schema=kinds, is_pure=True)
 
 
 def _frame(data: pa.RecordBatch | pa.Table) -> pl.DataFrame:
