@@ -4,11 +4,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
-# What Python compiles is kept, also where the environment says otherwise: a run of the tests starts hundreds of processes.
-unexport PYTHONDONTWRITEBYTECODE
-export PYTHONPYCACHEPREFIX = $(CURDIR)/.cache/pyc
 # A Java is looked for, and where possible installed, only by the targets that start one.
 WITH_JAVA = JAVA_HOME="$$(scripts/ensure-java)"; export JAVA_HOME;
+# A run of the tests starts hundreds of processes: what they compile is kept, also where the environment says otherwise.
+COMPILED = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.cache/pyc"
 
 ##@ Use
 .PHONY: help setup demo
@@ -24,14 +23,14 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 ##@ Develop
 .PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env setup-k8s setup-vale
 test: setup interop-env setup-k8s setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
-	@$(WITH_JAVA) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
 test-one: setup ## Run some tests with no other set-up (TESTS="tests/hudi_table/read -k pruning"): what one lacks, it names
 	@test -n "$(TESTS)" || { echo 'Say which: make test-one TESTS="tests/hudi_table/read -k pruning"'; exit 2; }
-	@$(BIN)/pytest $(TESTS)
+	@$(COMPILED) $(BIN)/pytest $(TESTS)
 
 test-full: setup interop-env setup-k8s ## Run the long version in shards of at most 10 minutes; goes on where it stopped
-	@$(WITH_JAVA) $(BIN)/python scripts/test_full.py $(SHARDS)
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/python scripts/test_full.py $(SHARDS)
 
 check: setup setup-vale ## Lint, format, types, layers, tidiness, prose: all of them, then the verdict
 	@failed=; \

@@ -224,7 +224,7 @@ def test_random_steps_agree_with_a_dictionary(
     case: Case, partitioned: bool, figure: Callable[[int, str], None]
 ) -> None:
     walk = _Walk(Case(case.subject, case.type, partitioned), random.Random(f"{case}-{partitioned}"))
-    steps = scaled(25) if scale() > 1 else 8 if case.subject.costly else 15
+    steps = scaled(25) if scale() > 1 else 6 if case.subject.costly else 10
     for number in range(steps):
         done = walk.step()
         found, expected = read(walk.store), frozenset(walk.model.values())
