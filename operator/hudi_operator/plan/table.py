@@ -28,7 +28,7 @@ from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, W
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
 from hudi_operator.plan.status import conditions, debts, events, report
-from hudi_operator.plan.status.conditions import Finding, waiting_of
+from hudi_operator.plan.status.conditions import Finding, empty_sources, waiting_of
 from hudi_table.errors import AccessDeniedError
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
@@ -285,4 +285,6 @@ def _ready(judgement: _Judgement) -> Finding:
     where = spec.location if spec is not None else "this location"
     if judgement.busy is not None:
         return Finding("Ready", "False", *judgement.busy)
-    return Finding("Ready", "False", "NoTable", f"no table at {where} yet; the first rows make it")
+    empty = empty_sources(spec, table, observed.sources) if spec is not None else ()
+    but = f", and there are no files at {', '.join(empty)}" if empty else ""
+    return Finding("Ready", "False", "NoTable", f"no table at {where} yet; the first rows make it{but}")

@@ -57,8 +57,9 @@ def check_retained(view: FileSystemView) -> None:
         )
     clean = _missing(ctx, timeline, view)
     if clean is not None:
+        did = "deleted" if any(i.time == clean for i in timeline.completed) else "is pending, and deletes"
         raise ExpiredError(
-            f"as_of {as_of} cannot be read: the clean {clean} deleted files that were current then; choose a later "
+            f"as_of {as_of} cannot be read: the clean {clean} {did} files that were current then; choose a later "
             f"instant (hudictl timeline shows them)",
             base_path=ctx.base_path,
             instant=as_of,

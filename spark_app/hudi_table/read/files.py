@@ -274,7 +274,11 @@ def gone(ctx: TableContext, partition: str, path: str) -> HudiError:
                 base_path=ctx.base_path,
                 path=path,
             )
-    by = "was cleaned, or taken back with its write," if clean is None else f"was cleaned by the clean {clean}"
+    by = (
+        "was taken back with its write, or deleted by something else,"
+        if clean is None
+        else f"was cleaned by the clean {clean}"
+    )
     return ExpiredError(
         f"{path} {by} while it was read: begin the read anew (of Spark with a new load), as of a later instant if it named one, or "
         "retain more commits (hoodie.clean.commits.retained)",

@@ -68,8 +68,9 @@ def duckdb_rows(sql: str, tables: Mapping[str, QueriedTable]) -> Iterator[pa.Rec
         connection = duckdb.connect(":memory:", config={"temp_directory": scratch})
         try:
             opened = _opened(tables)
-            for name, source in opened.items():
-                connection.register(name, source)
+            with _plain_errors(opened):
+                for name, source in opened.items():
+                    connection.register(name, source)
             for setting in _LOCKED:
                 connection.execute(setting)
             with _plain_errors(opened):

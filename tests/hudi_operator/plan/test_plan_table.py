@@ -49,6 +49,18 @@ class TestWaitingFiles:
             "Archived": ("True", "TimelineShort"),
         }
 
+    def test_at_a_place_where_none_ever_were_are_reported_with_the_place(self) -> None:
+        spec = desired().spec
+        assert spec is not None
+        place = spec.ingest[0].source.path
+        effects = plan_table(desired(), Observed(sources=(SourceObservation("feed"),)), NOW)
+        assert conditions(effects)["Fresh"] == ("Unknown", "NoFiles")
+        assert conditions(effects)["Ready"] == ("False", "NoTable")
+        assert all(
+            f"no files at {place}" in c.message for c in status_of(effects).conditions if c.type in ("Fresh", "Ready")
+        )
+        assert conditions(plan_table(desired(), seen(table(*FILES), ()), NOW))["Fresh"] == ("True", "AllConsumed")
+
     def test_that_are_new_start_an_ingest_while_the_table_stays_ready(self) -> None:
         effects = plan_table(desired(), seen(table(FILES[0])), NOW)
         assert of(Launch, effects)[0].run.batch == batch_id("feed", FILES[1:])

@@ -161,7 +161,8 @@ def test_a_file_that_was_cleaned_while_it_was_read(base: Path) -> None:
     Path(path).unlink()
     assert scan.count() == 50, "no row of it was given yet: it is planned anew"
     with pytest.raises(
-        ExpiredError, match="was cleaned, or taken back with its write, while it was read: begin the read anew"
+        ExpiredError,
+        match="was taken back with its write, or deleted by something else, while it was read: begin the read anew",
     ):
         given.to_arrow()
 

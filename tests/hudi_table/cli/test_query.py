@@ -59,6 +59,26 @@ def test_one_table_has_its_own_name_and_is_this_table(lake: Path, capsys: pytest
     assert asked(capsys, lake / "my-carriers", "select count(*) n from this_table") == [{"n": 2}]
 
 
+def test_a_moment_that_was_cleaned_ends_with_the_name_of_that_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = create_table(str(tmp_path / "flights"), FLIGHTS.schema, record_key="id")
+    first = table.upsert(FLIGHTS).instant
+    for _ in range(3):
+        table.upsert(FLIGHTS)
+    (cleaned,) = table.clean({"hoodie.clean.commits.retained": "1"}, force=True)
+    for verb in (["query", table.context.base_path, "select * from flights"], ["read", table.context.base_path]):
+        assert main([*verb, "--as-of", first]) == 1
+        assert (
+            f"error: Expired: as_of {first} cannot be read: the clean {cleaned.instant} deleted"
+            in capsys.readouterr().err
+        )
+    done = tmp_path / "flights" / ".hoodie" / f"{cleaned.instant}.clean"
+    done.unlink()
+    assert main(["read", table.context.base_path, "--as-of", first]) == 1
+    assert f"the clean {cleaned.instant} is pending, and deletes files" in capsys.readouterr().err
+
+
 def test_several_tables_have_the_names_that_they_are_given(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     query = "select name, count(*) n from f join c using (carrier) group by 1 order by 1"
     tables = ["--table", f"f={lake}/flights", "--table", f"c={lake}/my-carriers"]

@@ -65,6 +65,11 @@ def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[So
     if total:
         names = ", ".join(name for name, files in left.items() if files)
         return Finding("Fresh", "False", "FilesWaiting", f"{count(total, 'file')} of {names} not in the table yet")
+    empty = empty_sources(spec, table, sources)
+    if empty:
+        return Finding(
+            "Fresh", "Unknown", "NoFiles", f"no files at {', '.join(empty)}: files that are put there are taken in"
+        )
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
 
 
@@ -112,6 +117,15 @@ def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
 def as_before(previous: Iterable[Condition], kind: str) -> tuple[Finding, ...]:
     """The finding of the last reconcile, where this one saw no table."""
     return tuple(Finding(c.type, c.status, c.reason, c.message) for c in previous if c.type == kind)
+
+
+def empty_sources(
+    spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...]
+) -> tuple[str, ...]:
+    """Locations of sources that hold no file and of which the table has taken none: such a path may be misspelt."""
+    taken = table.checkpoints if table is not None else {}
+    seen = {s.ingest for s in sources if s.problem is None and not s.files and s.ingest not in taken}
+    return tuple(ingest.source.path or "" for ingest in spec.ingest if ingest.name in seen)
 
 
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:

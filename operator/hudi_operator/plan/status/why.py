@@ -237,6 +237,8 @@ def _debts(table: Document, services: Sequence[Document]) -> Iterator[Cause]:
     idle = not any(documents.running_of(each) for each in (table, *services))
     if fresh.get("status") == "False" and idle:
         yield Cause(Level.DEBT, "files wait to be taken", str(fresh.get("message")), _get(table, "-o yaml"))
+    elif fresh.get("reason") == "NoFiles":
+        yield Cause(Level.WAITS, "a source holds no files", str(fresh.get("message")), _get(table, "-o yaml"))
     elif fresh.get("status") == "Unknown":
         next_ = f"hudictl explain {fresh.get('reason')}" if fresh.get("reason") != "SourceNotSeen" else ""
         yield Cause(Level.BLOCKS, "a source cannot be seen", str(fresh.get("message")), next_ or _get(table, "-o yaml"))

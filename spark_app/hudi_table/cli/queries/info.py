@@ -88,7 +88,11 @@ def run(args: argparse.Namespace) -> int:
     plans = tuple(f".{action.value}." for action in PLANNED_ACTIONS)
     writes = [name for name in facts["pending"] if not any(plan in name for plan in plans)]
     if args.fail_on == "pending" and writes:
-        note(f"{len(writes)} instant(s) are pending: the next writer finishes or rolls back what is dead")
+        seconds = table.context.settings.suspect_after_seconds
+        what = "1 instant is" if len(writes) == 1 else f"{len(writes)} instants are"
+        note(
+            f"{what} pending: the next writer finishes or rolls back those whose writer shows no sign of life for {seconds:,.0f} s"
+        )
         return exits.FINDINGS
     return exits.GOOD
 

@@ -38,8 +38,12 @@ class HudiDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no type infor
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are."""
-        return self._planned.plan.schema
+        """The columns that there are. DuckDB asks for them as soon as it is told of the data set: that makes the plan."""
+        try:
+            return self._planned.plan.schema
+        except HudiError as error:
+            self.failure = error
+            raise
 
     def scanner(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object  # noqa: A002
