@@ -142,7 +142,12 @@ def memory_record(load: Workload, costs: Mapping[str, Cost]) -> dict[str, Any]:
 
 def markdown(record: Mapping[str, Any]) -> str:
     """The record as tables."""
-    lines = ["# Bench", "", "Written by `make bench`; what the figures mean: [performance](../explanation/performance.md).", ""]
+    lines = [
+        "# Bench",
+        "",
+        "Written by `make bench`; what the figures mean: [performance](../explanation/performance.md).",
+        "",
+    ]
     if "race" in record:
         lines += _race_lines(record["race"])
     if "logs" in record:
