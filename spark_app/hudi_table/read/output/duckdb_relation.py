@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _FILES = "select * from read_parquet(?, can_have_nan = true, hive_partitioning = false, union_by_name = false)"
+_KNOWN_TYPES: dict[pa.Schema, tuple[str, ...]] = {}
+_KNOWN_MAX = 64
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -34,10 +36,11 @@ def relation(
     plan = planned.plan
     files, left = split(context, plan)
     try:
-        parts = [_read_by_duckdb(connection, some, streamed) for some in files]
+        types = _types(connection, plan.schema) if files else ()
+        parts = [_read_by_duckdb(connection, some, plan.schema, types) for some in files]
     except extra("duckdb", "query").Error:
         return streamed
-    if not parts or any(part.types != streamed.types for part in parts) or not planned.bind(plan):
+    if not parts or any(tuple(map(str, part.types)) != types for part in parts) or not planned.bind(plan):
         return streamed
     if left.slices:
         parts.append(connection.from_arrow(HudiDataset(context, Replanned.of(context, left))))
@@ -45,16 +48,26 @@ def relation(
 
 
 def _read_by_duckdb(
-    connection: duckdb.DuckDBPyConnection, files: EngineFiles, like: duckdb.DuckDBPyRelation
+    connection: duckdb.DuckDBPyConnection, files: EngineFiles, schema: pa.Schema, types: tuple[str, ...]
 ) -> duckdb.DuckDBPyRelation:
     paths = [_PATTERN.sub(lambda found: f"[{found[0]}]", path) for path in files.paths]
     columns = [
-        _column(name, str(kind), stored)
-        for name, kind, stored in zip(like.columns, like.types, files.stored, strict=True)
+        _column(name, kind, stored) for name, kind, stored in zip(schema.names, types, files.stored, strict=True)
     ]
     found = connection.sql(_FILES, params=[paths])
     assert found is not None
     return found.project(", ".join(columns))
+
+
+def _types(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> tuple[str, ...]:
+    """What DuckDB calls the types of a stream with this schema. Asking it costs as much as a small query."""
+    found = _KNOWN_TYPES.get(schema)
+    if found is None:
+        found = tuple(map(str, connection.from_arrow(schema.empty_table()).types))
+        if len(_KNOWN_TYPES) >= _KNOWN_MAX:
+            _KNOWN_TYPES.clear()
+        _KNOWN_TYPES[schema] = found
+    return found
 
 
 def _column(name: str, kind: str, stored: pa.DataType | None) -> str:

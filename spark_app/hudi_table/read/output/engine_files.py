@@ -38,10 +38,13 @@ def split(ctx: TableContext, plan: ScanPlan) -> tuple[list[EngineFiles], ScanPla
     if not plan.schema.names or _names_clash(plan.schema.names):
         return [], plan
     groups: dict[pa.Schema, list[str]] = {}
+    unfit: set[pa.Schema] = set()
     left: list[FileSlice] = []
     for item in plan.slices:
         schema = None if item.logs or item.base is None else _schema_of(ctx, item.base)
-        if item.base is None or schema is None or not _fits(schema, plan.schema):
+        if schema is not None and schema not in groups and not _fits(schema, plan.schema):
+            unfit.add(schema)
+        if item.base is None or schema is None or schema in unfit:
             left.append(item)
         else:
             groups.setdefault(schema, []).append(f"{ctx.base_path}/{item.base.path}")
