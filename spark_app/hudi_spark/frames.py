@@ -36,12 +36,21 @@ def register(spark: SparkSession) -> str:
     (`catalog_rules`). A Hudi jar on the class path claims the same names, and a source of the JVM goes before one of Python.
     """
     for source in (HudiDataSource, LongNamedSource):
-        spark.dataSource.register(source)
+        if not _is_found(spark, source.name()):
+            spark.dataSource.register(source)
     hand_over_modes(_writer_class(spark))
     refuse_idle_statements(spark)
     if _has_hudi_jar(spark):
         return "a Hudi jar is on the class path: format('hudi') is the jar's; use hudi_spark.read for this library"
     return "format('hudi') is this library's"
+
+
+def _is_found(spark: SparkSession, name: str) -> bool:
+    """Whether Spark has found a source in Python of this name: to register it again makes Spark print a warning."""
+    try:
+        return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(name))
+    except Py4JError:
+        return False
 
 
 def read(
