@@ -217,7 +217,7 @@ PAGES = {
     "reference/commands.md": commands,
     "reference/fields.md": fields,
     "reference/modules.md": modules,
-    "../config/vale/Hudi/Terms.yml": vale_terms,
+    "../tests/prose/Hudi/Terms.yml": vale_terms,
 }
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def test_vale_finds_nothing_on_the_pages_and_finds_what_its_rules_name(tmp_path:
     sentence = " ".join(["some", "words"] * 16)
     page = tmp_path / "README.md"
     page.write_text(f"# Utilize the journal\n\n{sentence}.\n\n- It is is an item.\n")
-    shutil.copytree(ROOT / "config/vale", tmp_path / "config/vale")
+    shutil.copytree(ROOT / "tests/prose/Hudi", tmp_path / "tests/prose/Hudi")
     shutil.copy(ROOT / ".vale.ini", tmp_path)
     rules = {line.split(":")[3] for line in found_by_vale(tmp_path)}
     assert rules == {"Hudi.Plain", "Hudi.Terms", "Hudi.Sentences", "Hudi.Repetition"}

@@ -349,5 +349,6 @@ def test_a_published_plan_is_executed_by_the_next_look(place: Place) -> None:
     plan = table.schedule_compaction(force=True)
     assert plan is not None
     done = place.apply(place.table(**changes))
-    assert done["status"]["runs"][0]["instants"] == [plan.instant]
+    # An ingest that found nothing may have begun in the same second.
+    assert [run["instants"] for run in done["status"]["runs"] if run["work"] == "Compaction"] == [[plan.instant]]
     assert done["status"]["timeline"]["pending"] == []

@@ -219,6 +219,7 @@ def test_nanoseconds_are_shown_whole_in_a_process_without_pandas(lake: Path, kin
         "make_timestamp_ns(1)", "'10:00:00.000000001'::time_ns", "[make_timestamp_ns(1)]", "{'at': make_timestamp_ns(1)}",
         "map {'at': make_timestamp_ns(1)}", "[make_timestamp_ns(1), null]::timestamp_ns[2]",
     )  # fmt: skip
-    done = hudictl("query", str(lake / "flights"), f"select {', '.join(values)}", "--format", kind)
+    selected = ", ".join(f"{value} as c{n}" for n, value in enumerate(values))
+    done = hudictl("query", str(lake / "flights"), f"select {selected}", "--format", kind)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].count(".000000001") == len(values)

@@ -61,7 +61,7 @@ SERVICE_CALLS: dict[str, Callable[[HudiTable, Options], object]] = {
 DRY, DONE = (), ("--yes",)
 VERBS = {
     "compact": (("--schedule",), ()), "cluster": (DRY, DONE), "resize": (("3",), ("3", "--yes")), "clean": (DRY, DONE), "archive": (DRY, DONE),
-    "metadata": (("--build",), ("--build", "--yes")),
+    "metadata": (("--build",), ("--build", "--yes")), "ttl": (DRY, DONE),
 }  # fmt: skip
 
 
