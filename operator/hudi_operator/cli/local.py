@@ -13,6 +13,7 @@ from typing import Any
 
 from hudi_operator.runtime.local.loop import LocalRuntime
 from hudi_operator.runtime.local.printing import render, value_at
+from hudi_table.cli.output import shown
 from hudi_table.errors import HudiError
 from hudi_table.table.store.clock import SystemClock
 
@@ -30,14 +31,14 @@ def main(arguments: Sequence[str]) -> int:
     start = clock.boot_seconds()
 
     def say(line: str) -> None:
-        sys.stderr.write(f"[{clock.boot_seconds() - start:6.1f}s] {line}\n")
+        sys.stderr.write(f"[{clock.boot_seconds() - start:6.1f}s] {shown(line)}\n")
         sys.stderr.flush()
 
     runtime = LocalRuntime(parsed.files, parsed.state, clock, say, watch=parsed.watch)
     try:
         documents = runtime.run()
     except HudiError as error:
-        sys.stderr.write(f"error: {error.name()}: {error}\nhudictl explain {error.name()} says more\n")
+        sys.stderr.write(f"error: {error.name()}: {shown(str(error))}\nhudictl explain {error.name()} says more\n")
         return FAILED
     sys.stdout.write(render(parsed.output, documents, clock.now()) + "\n")
     return _verdict(documents)

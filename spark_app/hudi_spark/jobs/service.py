@@ -119,7 +119,7 @@ def _idle(service: Service) -> str:
 
 def _nothing(spec: JobSpec, work: _Work, said: str = "") -> JobResult:
     reason = "no plan waits for its execution" if work.mode == "Execute" else "there is nothing to do"
-    return JobResult(spec.attempt, "NothingToDo", message=said or f"{work.kind.value}: {reason}")
+    return JobResult(spec.attempt, "NothingToDo", message=said or reason)
 
 
 def _planned(spec: JobSpec, plan: ServicePlan, seconds: float) -> JobResult:

@@ -58,7 +58,7 @@ def _encode(column: pa.Array) -> pa.Array:
 
 def _dumped(column: pa.Array) -> pa.Array:
     values = shown_column(column).to_pylist(maps_as_pydicts="lossy")
-    return pa.array([None if v is None else json.dumps(_plain(v), ensure_ascii=False) for v in values], pa.string())
+    return pa.array([None if v is None else json.dumps(plain(v), ensure_ascii=False) for v in values], pa.string())
 
 
 def _quoted(column: pa.Array) -> pa.Array:
@@ -68,11 +68,12 @@ def _quoted(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', escaped, '"', "")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A nested value as JSON has it."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):

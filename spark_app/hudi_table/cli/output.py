@@ -11,11 +11,14 @@ import io
 import json
 import os
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "markdown")
+_GAP = "   "
+_LEAST = 12
 API_VERSION = "hudi.lakeops.dev/v1alpha1"
 
 
@@ -49,23 +52,27 @@ class Document:
     single: bool = False
     data: bool = False
 
-    def render(self, form: str, *, bold: bool = False) -> str:
-        """The document as text that ends with a newline (or empty text, where there is nothing to say)."""
+    def render(self, form: str, *, bold: bool = False, width: int | None = None) -> str:
+        """The document as text that ends with a newline (or empty text, where there is nothing to say). `width`: the characters of a
+        line; long cells are cut to fit, where that is possible."""
         if form in ("json", "yaml"):
             return self._structured(form)
         if form == "csv":
             return self._csv()
         if form == "name":
-            return "".join(f"{row[self.columns[0].key]}\n" for row in self.rows)
-        shown = [c for c in self.columns if form == "wide" or not c.wide]
+            return "".join(f"{shown(str(row[self.columns[0].key]))}\n" for row in self.rows)
+        wanted = [c for c in self.columns if form == "wide" or not c.wide]
         if self.single:
-            cells = [[c.title, c.show(self.rows[0].get(c.key))] for c in shown]
+            cells = [[c.title, shown(c.show(self.rows[0].get(c.key)))] for c in wanted]
             heads, right = ["FIELD", "VALUE"], [False, False]
         else:
-            cells = [[c.show(row.get(c.key)) for c in shown] for row in self.rows]
-            heads, right = [c.title if self.data else c.title.upper() for c in shown], [c.right for c in shown]
+            cells = [[shown(c.show(row.get(c.key))) for c in wanted] for row in self.rows]
+            heads = [shown(c.title) if self.data else c.title.upper() for c in wanted]
+            right = [c.right for c in wanted]
         if form == "markdown":
             return _markdown(heads, cells, right)
+        if width is not None and cells:
+            cells = _cut(heads, cells, width)
         return _aligned(heads, cells, right, header=not self.single, bold=bold)
 
     def _structured(self, form: str) -> str:
@@ -103,8 +110,16 @@ def styled(stream: TextIO) -> bool:
 
 
 def note(text: str) -> None:
-    """A remark, on stderr."""
-    sys.stderr.write(f"{text}\n")
+    """A remark, on stderr. Its lines stay lines."""
+    sys.stderr.write("".join(f"{shown(line)}\n" for line in text.split("\n")))
+
+
+def shown(text: str) -> str:
+    """Text on one line, as a terminal may show it: what it would obey, not show, is written as an escape. Names of files, values of
+    rows and what other libraries say of both may hold anything."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _raw(value: Any) -> Any:
@@ -118,7 +133,7 @@ def _aligned(heads: list[str], cells: list[list[str]], right: list[bool], *, hea
 
     def line(values: list[str]) -> str:
         padded = [v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right, strict=True)]
-        return "   ".join(padded).rstrip()
+        return _GAP.join(padded).rstrip()
 
     if header:
         top = line(heads)
@@ -126,6 +141,23 @@ def _aligned(heads: list[str], cells: list[list[str]], right: list[bool], *, hea
     else:
         lines = [f"\x1b[1m{c[0].ljust(widths[0])}\x1b[0m   {c[1]}".rstrip() if bold else line(c) for c in cells]
     return "\n".join(lines) + "\n"
+
+
+def _cut(heads: list[str], cells: list[list[str]], width: int) -> list[list[str]]:
+    """Cells that fit a line: the longest columns give way first, none below its heading or `_LEAST` characters."""
+    least = [max(len(head), _LEAST) for head in heads]
+    full = [max(len(head), *(len(line[i]) for line in cells)) for i, head in enumerate(heads)]
+    room = width - len(_GAP) * (len(heads) - 1)
+
+    def within(most: int) -> list[int]:
+        return [min(found, max(most, small)) for found, small in zip(full, least, strict=True)]
+
+    fits = bisect_left(range(max(full)), True, key=lambda most: sum(within(most + 1)) > room)
+    widths = within(fits)
+    return [
+        [text if len(text) <= most else f"{text[: most - 1]}…" for text, most in zip(line, widths, strict=True)]
+        for line in cells
+    ]
 
 
 def _markdown(heads: list[str], cells: list[list[str]], right: list[bool]) -> str:

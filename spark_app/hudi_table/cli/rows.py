@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from hudi_table.cli.json_lines import json_lines
+from hudi_table.cli.json_lines import json_lines, plain
 from hudi_table.cli.nanoseconds import shown_rows
 from hudi_table.cli.output import API_VERSION, Column, Document, note, styled
 from hudi_table.errors import InvalidOptionError
@@ -74,7 +76,9 @@ def _table(rows: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
     shown = rows.slice(0, TABLE_ROWS) if cut else rows
     columns = tuple(Column(f.name, f.name, _cell, right=any(is_a(f.type) for is_a in _NUMBERS)) for f in rows.schema)
     document = Document("RowList", columns, shown_rows(shown).to_pylist(), data=True)
-    sink.write(document.render("table", bold=sink is sys.stdout.buffer and styled(sys.stdout)).encode())
+    seen = sink is sys.stdout.buffer and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if seen else None
+    sink.write(document.render("table", bold=seen and styled(sys.stdout), width=width).encode())
     if not shown.num_rows:
         note("no row to show")
     if rows.num_rows > shown.num_rows:
@@ -82,11 +86,14 @@ def _table(rows: pa.Table, sink: BinaryIO, *, cut: bool) -> None:
 
 
 def _cell(value: Any) -> str:
-    """A value on one line."""
+    """A value as people read it: null, texts as they are, nested values as JSON."""
     if value is None:
-        return "-"
-    text = value.hex() if isinstance(value, bytes) else str(value)
-    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        return "NULL"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(plain(value), ensure_ascii=False)
+    return str(value)
 
 
 def _parquet(rows: pa.RecordBatchReader, sink: BinaryIO) -> None:

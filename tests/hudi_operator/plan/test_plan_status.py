@@ -43,6 +43,12 @@ class TestTheStatus:
         third = plan_table(desired(of(SetStatus, second)[0].status), seen(runs=(failed,)), NOW)
         assert not of(Emit, third)
 
+    def test_tells_what_failed_on_one_line_without_what_a_terminal_obeys(self) -> None:
+        first = plan_table(desired(), seen(), NOW)
+        failed = run_after(first, "Failed", reason="InvalidData", message="in file a\n\x1b[2J\u202eb")
+        (told,) = of(Emit, plan_table(desired(of(SetStatus, first)[0].status), seen(runs=(failed,)), NOW))
+        assert told.message.endswith("in file a\\n\\x1b[2J\\u202eb")
+
     def test_counts_small_files_by_the_limit_of_the_manifest(self) -> None:
         small = tuple(FileFact(f"p{i}", 1 << 20, 10) for i in range(10))
         effects = plan_table(desired(), seen(table(*FILES, files=small)), NOW)

@@ -165,7 +165,7 @@ def test_nothing_to_do_starts_no_jvm_and_claims_nothing(table: HudiTable, tmp_pa
     done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=_environment())
     assert json.loads(done.stdout.splitlines()[-1]) == [0, [], []]
     result = JobResult.from_json((tmp_path / "result.json").read_text())
-    assert (result.outcome, result.message) == ("NothingToDo", "Compaction: there is nothing to do")
+    assert (result.outcome, result.message) == ("NothingToDo", "there is nothing to do")
     assert sorted(path.name for path in (tmp_path / "lake" / ".hoodie").rglob("*")) == before
     assert open_table(str(tmp_path / "lake")).scan().count() == 8
 

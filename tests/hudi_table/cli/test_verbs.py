@@ -224,7 +224,7 @@ class TestRead:
         }
         assert text.count(b"\n") == 1
         assert main(["read", str(tmp_path / "t"), "--columns", "text,none,raw"]) == 0
-        assert capsysbinary.readouterr().out.decode().splitlines()[1].split("   ")[0] == "line\\x0abreak \\x01 é 😀"
+        assert capsysbinary.readouterr().out.decode().splitlines()[1].split("   ")[0] == "line\\nbreak \\x01 é 😀"
 
     def test_no_row_is_said_on_stderr(self, base: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert main(["read", str(base), "--filter", "n > 1000"]) == 0

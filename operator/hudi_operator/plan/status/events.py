@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hudi_operator.api.status import Condition, RunStatus
+from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition, RunStatus
+from hudi_operator.api.words import one_line
 from hudi_operator.plan.effects import Emit, EventType
 from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status.conditions import METADATA_TABLE
@@ -18,12 +19,14 @@ def changes(
     for run in runs:
         if phases.get(run.name) == run.phase:
             continue
+        # Texts of files and stores are in it, and terminals obey control characters.
+        said = one_line(f"{run.work}: {run.message or run.name}", CONDITION_LENGTH_MAX)
         if run.phase == "Running":
             events.append(Emit(EventType.NORMAL, "Started", f"{run.work}: attempt {run.attempt} as {run.name}"))
         elif run.phase in DONE:
-            events.append(Emit(EventType.NORMAL, run.phase, f"{run.work}: {run.message or run.name}"))
+            events.append(Emit(EventType.NORMAL, run.phase, said))
         else:
-            events.append(Emit(EventType.WARNING, run.reason or "Failed", f"{run.work}: {run.message or run.name}"))
+            events.append(Emit(EventType.WARNING, run.reason or "Failed", said))
     messages = {emit.message for emit in events}
     old = {c.type: (c.reason, c.message) for c in before}
     for condition in after:
