@@ -82,10 +82,10 @@ def test_advice_appears_in_status_and_one_event_and_goes_when_it_was_followed(
             lambda: server.get("tsvc", "clean", "-n", namespace).get("status", {}).get("runs"), "it does not run"
         )
         index = becomes(lambda found: bool(found.get("index")), "nothing is measured")["index"]
-        assert "the bloom filters of 1 of 1 files are too full" in index["advice"][0]
+        assert "the bloom filters of 1 of 1 file are too full" in index["advice"][0]
         assert (index["type"], index["instant"]) == ("Bloom", status()["timeline"]["lastInstant"])
         described = server.kubectl("describe", "ht", "flights", "-n", namespace).stdout
-        assert "the bloom filters of 1 of 1 files are too full" in described
+        assert "the bloom filters of 1 of 1 file are too full" in described
         (event,) = told()
         assert (event["type"], event["regarding"]["kind"], event["note"]) == ("Normal", "HudiTable", index["advice"][0])
         why = shell.good("why", "flights")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -139,6 +140,35 @@ def test_no_note_is_left_for_later() -> None:
         if note.search(line)
     ]
     assert not found, "do it now or open an issue:\n" + "\n".join(found)
+
+
+PLURAL = re.compile(
+    r" (?:[\w-]+ ){0,2}(?:row|file|group|key|instant|commit|partition|write|plan|attempt|slice|bucket|log|column|record|table)s\b"
+)
+
+
+def bare_plurals(tree: ast.AST) -> list[int]:
+    """Lines of f-strings in which a plural follows a count: `1 rows`."""
+    found = []
+    for text in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
+        for value, after in pairwise(text.values):
+            if not isinstance(value, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                continue
+            length = isinstance(value.value, ast.Call) and ast.unparse(value.value.func) == "len"
+            marked = value.format_spec is not None and ast.unparse(value.format_spec) == "f','"
+            if (length or marked) and PLURAL.match(str(after.value)):
+                found.append(value.lineno)
+    return found
+
+
+def test_counts_in_sentences_are_singular_where_one_thing_is_counted() -> None:
+    """What is counted goes through `counted`. What codecs say of damaged bytes is left as it is."""
+    sources = [source for source in production_sources() if "/codec/" not in source.path]
+    found = {source.path: bare_plurals(source.tree) for source in sources}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+    assert bare_plurals(
+        ast.parse("f'{len(x)} file groups'; f'{n:,} rows'; f'{n} rows'; f'{counted(n, noun)} rows'")
+    ) == [1, 1]
 
 
 def imported_modules(source: Source) -> Iterator[str]:

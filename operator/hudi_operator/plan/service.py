@@ -28,6 +28,7 @@ from hudi_operator.plan.schedule.runs import RetryPolicy, merged, rfc3339, run_l
 from hudi_operator.plan.status import progress, service_status
 from hudi_operator.plan.status.progress import Progress
 from hudi_operator.plan.status.service_status import Outcome
+from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
 
 DEFAULT_POLICY = RetryPolicy()
@@ -264,7 +265,7 @@ class _Judgement:
         wanted = self.desired.spec
         if wanted is not None and wanted.active_deadline is not None:
             self.requeues.append(RequeueAfter(seconds_of(wanted.active_deadline), "activeDeadline"))
-        size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
+        size = f": {counted(due.file_groups, 'file group')}, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
         self.outcome.busy = ("Running", f"{launch.run.work} is started, {due.why}{size}")
 
     def _appointment(self, cron: Cron | None) -> None:

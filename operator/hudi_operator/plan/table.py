@@ -30,6 +30,7 @@ from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339,
 from hudi_operator.plan.status import conditions, debts, events, report
 from hudi_operator.plan.status.conditions import Finding, empty_sources, waiting_of
 from hudi_table.errors import AccessDeniedError
+from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
 
@@ -175,7 +176,7 @@ class _Judgement:
             config = self.observed.table.config if self.observed.table is not None else None
             return self._measuring(ingest_job(self.desired.identity.key.name, spec, ingest, attempt, size, config))
 
-        doing = ("Ingesting", f"{work} takes {len(files)} files, {human_bytes(size)}")
+        doing = ("Ingesting", f"{work} takes {counted(len(files), 'file')}, {human_bytes(size)}")
         self._start(spec, work, batch_id(ingest.name, files), doing, job)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
@@ -207,7 +208,7 @@ class _Judgement:
             return self._measuring(service_job(name, spec, due.work, attempt, due.bytes_read, config))
 
         kind = due.work.type.value
-        size = f": {due.file_groups} file groups, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
+        size = f": {counted(due.file_groups, 'file group')}, {human_bytes(due.bytes_read)}" if due.bytes_read else ""
         verb = due.why if due.why.startswith("executes") else f"is due, {due.why}"
         self._start(spec, kind, due.batch, (debts.DOING[due.work.type], f"{kind} {verb}{size}"), job)
 

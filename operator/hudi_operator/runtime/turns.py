@@ -14,6 +14,7 @@ from hudi_operator.api.resources import Key
 from hudi_operator.api.status import RunStatus
 from hudi_operator.plan.deletion import WORK as PURGE
 from hudi_operator.runtime.ports import Cluster
+from hudi_table.model.counts import counted
 
 FORGOTTEN_SECONDS = 90.0
 """Who waits and has not asked for so long waits no more: its resource is gone, suspended, or wants nothing."""
@@ -96,8 +97,10 @@ class Turns:
     def _why(self, key: Key, at_work: dict[str, str]) -> str:
         here, most = _count(at_work.values(), key.namespace), self.policies.of(key.namespace).max_attempts
         if most is not None and here >= most:
-            return f"{here} attempts are at work in namespace {key.namespace}, {most} may be; it waits for its turn"
-        return f"{len(at_work)} attempts are at work, {self.policies.max_attempts} may be; it waits for its turn"
+            return (
+                f"{counted(here, 'attempt')} at work in namespace {key.namespace}, {most} may be; it waits for its turn"
+            )
+        return f"{counted(len(at_work), 'attempt')} at work, {self.policies.max_attempts} may be; it waits for its turn"
 
 
 def _count(namespaces: Iterable[str], wanted: str) -> int:

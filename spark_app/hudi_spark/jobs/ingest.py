@@ -11,6 +11,7 @@ from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table, storage_options, target_of
 from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.table.store.clock import SystemClock
@@ -25,7 +26,7 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
     batch = next_batch(spec, table)
     if batch is None:
         return JobResult(spec.attempt, "NothingToDo", message="every file of the source is in the table")
-    progress.say(f"reading {len(batch.files)} files, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
+    progress.say(f"reading {counted(len(batch.files), 'file')}, {batch.size / 2**20:.1f} MiB, {_names(batch.files)}")
     if spec.engine == "Local":
         if batch.sql is not None:
             raise InvalidRequestError("a transform is SQL and needs engine Spark")
@@ -66,8 +67,8 @@ def _result(spec: JobSpec, batch: Batch, commit: CommitResult, seconds: float) -
         "seconds": round(seconds, 3),
     }
     message = (
-        f"{commit.rows_inserted:,} rows inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "
-        f"from {len(batch.files)} files in {seconds:.1f} s"
+        f"{counted(commit.rows_inserted, 'row')} inserted, {commit.rows_updated:,} updated, {commit.rows_deleted:,} deleted "
+        f"from {counted(len(batch.files), 'file')} in {seconds:.1f} s"
     )
     return JobResult(
         spec.attempt,

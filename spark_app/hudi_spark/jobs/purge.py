@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import storage_options
+from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.services.purging import purge
 from hudi_table.table.store.opening import open_storage
@@ -16,4 +17,4 @@ def run_purge(spec: JobSpec, progress: Progress) -> JobResult:
     if not found.files:
         return JobResult(spec.attempt, "NothingToDo", message=f"nothing lies at {location}")
     figures = {"filesDeleted": float(found.files), "bytesDeleted": float(found.bytes)}
-    return JobResult(spec.attempt, "Succeeded", message=f"{found.files} files are deleted", figures=figures)
+    return JobResult(spec.attempt, "Succeeded", message=f"{counted(found.files, 'file')} deleted", figures=figures)

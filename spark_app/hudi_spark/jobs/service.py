@@ -13,6 +13,7 @@ from typing import Any
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.target import find_table
 from hudi_table.errors import InvalidRequestError, TableNotFoundError
+from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.services.base import ScheduledService, Service, Unplanned
@@ -128,7 +129,7 @@ def _planned(spec: JobSpec, plan: ServicePlan, seconds: float) -> JobResult:
     return JobResult(
         spec.attempt,
         "Succeeded",
-        message=f"{plan.service.value} {verb}: {plan.file_groups} file groups, {plan.why}",
+        message=f"{plan.service.value} {verb}: {counted(plan.file_groups, 'file group')}, {plan.why}",
         instants=(plan.instant,) if plan.instant else (),
         figures={"fileGroups": float(plan.file_groups), "seconds": round(seconds, 3)},
         plan=document_of(plan),

@@ -17,6 +17,7 @@ from hudi_spark.routing.insert_duplicates import unstored
 from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import FileSearch, Index, Slot, UniformBuckets
+from hudi_table.model.counts import counted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import DuplicatePolicy, Operation
 from hudi_table.model.table.config import TableConfig
@@ -90,7 +91,7 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
     if unsound:
         # Their paths come here as other texts, by which no row would be found again.
         raise InvalidDataError(
-            f"record key or partition path holds text that is not UTF-8 in {unsound} rows: correct it, or drop the rows"
+            f"record key or partition path holds text that is not UTF-8 in {counted(unsound, 'row')}: correct it, or drop the rows"
         )
     _refuse(
         sum(row["missing"] for row in partition_counts),
@@ -112,12 +113,12 @@ def profile(df: DataFrame, config: TableConfig, prepared: Prepared) -> Profile:
 def _refuse(missing: int, unordered: int, config: TableConfig, ordering: str | None) -> None:
     if missing:
         raise InvalidDataError(
-            f"record key {', '.join(repr(name) for name in config.record_key)} is null or empty in {missing} rows; "
+            f"record key {', '.join(repr(name) for name in config.record_key)} is null or empty in {counted(missing, 'row')}; "
             "fill the key or drop the rows"
         )
     if unordered:
         raise InvalidDataError(
-            f"ordering column '{ordering}' is null in {unordered} rows: which row of a key is newer cannot be told; "
+            f"ordering column '{ordering}' is null in {counted(unordered, 'row')}: which row of a key is newer cannot be told; "
             "fill the column or drop the rows"
         )
 

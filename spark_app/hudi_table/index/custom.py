@@ -18,6 +18,7 @@ import numpy.typing as npt
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, InvariantError
 from hudi_table.index.base import InTasks, Keys, Lookup, Routed, Slot
 from hudi_table.index.lookup import LookedUp
+from hudi_table.model.counts import counted
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.table.view.file_system_view import FileSlice
 
@@ -124,7 +125,7 @@ def routed_fault(routed: Any, keys: Keys, groups: Mapping[Slot, FileSlice]) -> s
     if strange:
         return f"names {strange[0]}, which is no file group of the snapshot"
     if len(routed.codes) != rows:
-        return f"routed {len(routed.codes)} rows of {rows}"
+        return f"routed {counted(len(routed.codes), 'row')} of {rows}"
     pairs = ((routed.deletes, routed.delete_codes, "deletes"), (routed.copies, routed.copy_codes, "copies"))
     for places, codes, what in pairs:
         if len(places) != len(codes) or _beyond(places, rows, 0) or _beyond(codes, len(slots), 0):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import IndexSpec
 from hudi_table.model.timeline.instants import comparable_time
@@ -232,4 +233,4 @@ def index_text(index: IndexSpec | None) -> str:
         return "not recorded"
     if index.class_name:
         return f"{index.type.value}, {index.class_name}"
-    return f"{index.type.value}, {index.buckets} buckets" if index.buckets else index.type.value
+    return f"{index.type.value}, {counted(index.buckets, 'bucket')}" if index.buckets else index.type.value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_table.model.counts import counted
 from hudi_table.read.files import count_rows, stream
 from hudi_table.read.footer_stats import with_footers
 from hudi_table.read.output.exports import ArrowResult, extra
@@ -156,4 +157,4 @@ class Scan(ArrowResult):
             ("files", f"{number(len(plan.slices))} of {number(plan.slices_total)}, {size(data)}"),
             *([("log files", number(logs))] if logs else []),
         ]
-        return facts if request.limit is None else [*facts, ("limit", f"{number(request.limit)} rows")]
+        return facts if request.limit is None else [*facts, ("limit", counted(request.limit, "row"))]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store import retry
@@ -52,7 +53,7 @@ def purge(storage: Storage, attempt: str, say: Callable[[str], None]) -> Purged:
         workers.map(lambda info: retry.delete(storage, info.path), found)
         files += len(found)
         size += sum(info.size for info in found)
-        say(f"{files} files are deleted")
+        say(f"{counted(files, 'file')} deleted")
     retry.delete(storage, MARK)
     return Purged(files, size)
 

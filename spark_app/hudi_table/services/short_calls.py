@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.findings import Finding
 from hudi_table.model.service.services import ServicePlan, ServiceResult
@@ -146,7 +147,7 @@ class ShortCalls(TableReader):
 
     def _resized(self, buckets: int) -> InvalidRequestError:
         return InvalidRequestError(
-            f"table {self.context.config.name!r} has {buckets} buckets already; give another number",
+            f"table {self.context.config.name!r} has {counted(buckets, 'bucket')} already; give another number",
             base_path=self.context.base_path,
         )
 

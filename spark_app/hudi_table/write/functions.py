@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import IS_DELETED
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.config import TableConfig
@@ -75,7 +76,7 @@ class Merger:
         """The rows to store, in the schema of `stored`, and whether each is deleted. Raises InvalidDataError."""
         result = self.function(stored, incoming)
         if not isinstance(result, pa.Table) or len(result) != len(stored):
-            shown = f"{len(result)} rows" if isinstance(result, pa.Table) else type(result).__name__
+            shown = counted(len(result), "row") if isinstance(result, pa.Table) else type(result).__name__
             raise InvalidDataError(
                 f"merger {self.name!r} returned {shown} for {len(stored)}: return a table of as many rows"
             )

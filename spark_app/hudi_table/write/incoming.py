@@ -19,6 +19,7 @@ import pyarrow as pa
 from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import Codes, Index, Keys, Lookup, Positions, Routed, Slot, route_by_partition
+from hudi_table.model.counts import counted
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation
 from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
@@ -295,7 +296,7 @@ def _ordering_of(rows: pa.RecordBatch, prepared: Prepared) -> pa.Array | None:
     values = rows.column(name)
     if values.null_count:
         raise InvalidDataError(
-            f"ordering column '{name}' is null in {values.null_count} rows: which row of a key is newer cannot be told; "
+            f"ordering column '{name}' is null in {counted(values.null_count, 'row')}: which row of a key is newer cannot be told; "
             "fill the column or drop the rows"
         )
     return values

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidDataError
 from hudi_table.index.base import Index, Keys, Lookup, Routed, Slot, VirtualKeys
+from hudi_table.model.counts import counted
 from hudi_table.model.options.write_options import DUPLICATE_POLICY, DuplicatePolicy
 from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.store.ports import Storage
@@ -31,7 +32,7 @@ from hudi_table.write.keygen.table_keys import TableKeys
 
 def duplicates_error(key: str, count: int) -> InvalidDataError:
     """What a write raises whose policy is `fail`, for one of the `count` keys that are stored."""
-    many = "" if count == 1 else f", as are {count - 1} more keys of the data"
+    many = "" if count == 1 else f", as are {counted(count - 1, 'more key')} of the data"
     return InvalidDataError(
         f"record key {key!r} is stored already{many}, and {DUPLICATE_POLICY}=fail; leave such rows out, drop them with "
         f"{DUPLICATE_POLICY}=drop, or write them with operation upsert"

@@ -159,13 +159,13 @@ class TestClustering:
         [
             ({}, "set maintenance.clustering.mode to Auto, or make a TableService"),
             ({"maintenance": AUTO, "suspend": True}, "it waits for the table, which is suspended"),
-            ({"maintenance": AUTO}, "it waits: Clustering is due, 10 of 10 files are small"),
+            ({"maintenance": AUTO}, "it waits: Clustering is due, 10 small files among 10"),
         ],
     )
     def test_says_what_keeps_it(self, changes: dict[str, Any], words: str) -> None:
         small = replace(after(5, clustering=4), files=SMALL)
         assert words in message(small, "WellSized", **changes)
-        assert "Clustering is due: 10 of 10 files are small" in message(small, "WellSized", **changes)
+        assert "Clustering is due: 10 small files among 10" in message(small, "WellSized", **changes)
 
 
 class TestCompaction:
@@ -192,6 +192,6 @@ class TestBuckets:
     def test_tell_what_it_costs(self) -> None:
         effects = plan_table(desired(index={"type": "Bucket", "buckets": 8}), seen(table(*FILES)), NOW)
         (said,) = [c for c in status_of(effects).conditions if c.type == "ResizeNeedsApproval"]
-        assert "1 file groups of 1 partition would be rewritten into 8, 200.0 MiB read" in said.message
+        assert "1 file group of 1 partition would be rewritten into 8, 200.0 MiB read" in said.message
         assert "about 20 s" in said.message
         assert "or put 4 back" in said.message

@@ -109,9 +109,7 @@ def test_files_become_a_table_and_new_files_the_next_batch(place: Place) -> None
     assert third["status"]["data"]["records"] == 4
     assert third["status"]["ingest"][0]["consumedFiles"] == 2
     assert [run["figures"]["filesConsumed"] for run in third["status"]["runs"]] == [1, 1]
-    assert "flights: Succeeded: Ingest/feed: 1 rows inserted, 1 updated, 0 deleted from 1 files" in "\n".join(
-        place.lines
-    )
+    assert "flights: Succeeded: Ingest/feed: 1 row inserted, 1 updated, 0 deleted from 1 file" in "\n".join(place.lines)
 
 
 def test_a_state_that_was_lost_is_found_again_in_the_timeline(place: Place) -> None:

@@ -54,7 +54,7 @@ def test_without_a_limit_nobody_waits() -> None:
 def test_no_more_than_so_many_are_at_work_and_who_waits_is_told_why() -> None:
     world = World(most=2)
     assert [world.asks("a", str(n)) for n in range(2)] == ["", ""]
-    assert world.asks("a", "2") == "2 attempts are at work, 2 may be; it waits for its turn"
+    assert world.asks("a", "2") == "2 attempts at work, 2 may be; it waits for its turn"
     world.ends("a", "0")
     assert world.asks("a", "2") == ""
 
@@ -62,7 +62,7 @@ def test_no_more_than_so_many_are_at_work_and_who_waits_is_told_why() -> None:
 def test_no_more_than_so_many_of_one_namespace() -> None:
     world = World(each=1)
     assert (world.asks("a", "0"), world.asks("b", "0")) == ("", "")
-    assert world.asks("a", "1") == "1 attempts are at work in namespace a, 1 may be; it waits for its turn"
+    assert world.asks("a", "1") == "1 attempt at work in namespace a, 1 may be; it waits for its turn"
 
 
 def test_a_namespace_with_many_tables_takes_no_turn_of_another() -> None:

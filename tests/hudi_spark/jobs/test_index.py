@@ -71,7 +71,7 @@ def test_filters_that_are_too_full_are_told_as_of_the_write_of_the_job(tmp_path:
     code, result = Folder(tmp_path, **BLOOM).run(1)
     assert (code, result.outcome) == (0, "Succeeded")
     (sentence,) = result.index.pop("advice")
-    assert "the bloom filters of 1 of 1 files are too full" in sentence
+    assert "the bloom filters of 1 of 1 file are too full" in sentence
     assert result.index == {"type": "Bloom", "better": None, "instant": result.instants[0]}
 
 

@@ -89,7 +89,7 @@ def test_partitions_that_outlived_their_time_are_shown_and_dropped_on_yes(
     assert main(["ttl", str(rewritten), "--days", "2", "-o", "json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["items"] == [{"partition": "ny"}]
-    assert "1 partition(s) older than 2 days: 1 file group(s)" in printed.err
+    assert "1 partition older than 2 days: 1 file group," in printed.err
     digest = printed.err.split("--plan ")[1].split()[0]
     assert open_table(str(rewritten)).scan().count() == 1
     assert main(["partition-ttl", str(rewritten), "--days", "3", "--option", f"{ttl.DAYS}=2"]) == 2

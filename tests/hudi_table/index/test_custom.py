@@ -155,7 +155,7 @@ def test_a_global_index_does_not_go_with_merge_on_read_by_event_time(package: Pa
     [
         ("raises", "failed: KeyError: 'the index lost its way'"),
         ("nothing", "returned NoneType"),
-        ("short", "routed 1 rows of 2"),
+        ("short", "routed 1 row of 2"),
         ("outside", "codes outside"),
         ("group", "no file group of the snapshot"),
         ("partition", "sends a row of partition 'x' to partition 'elsewhere'"),

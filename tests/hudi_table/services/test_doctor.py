@@ -180,7 +180,7 @@ def test_a_key_in_two_files_of_a_partition_is_found_by_reading_keys():
     assert found(table) == []
     (finding,) = found(table, keys=True)
     assert (finding.check, finding.path) == (Check.DUPLICATE_KEY, "x")
-    assert "1 keys of partition 'x'" in finding.message
+    assert "1 key of partition 'x'" in finding.message
     assert "'a' (2 times" in finding.message
 
 

@@ -125,7 +125,7 @@ def test_what_is_given_up_must_be_named_exactly() -> None:
 def test_nobody_executes_the_new_plan_before_the_quarantine_has_passed() -> None:
     table, time = scheduled()
     gone = lose(table, time, 1)
-    assert "can be executed without them in" in table.rollback(time, lost=gone).message
+    assert "gives up 1 file; what is left of it can be executed in" in table.rollback(time, lost=gone).message
     with pytest.raises(InvalidRequestError, match="were given up"):
         table.run_compaction(time)
     assert table.compact(force=True) == []
@@ -206,8 +206,8 @@ def test_hudictl_gives_lost_files_up_as_the_doctor_advises(tmp_path: Path, capsy
     assert f"hudictl rollback BASE {time} --lost {path} --yes" in found.advice
     assert main(["rollback", uri, time, "--lost", path, "-o", "json"]) == 0
     printed = capsys.readouterr()
-    assert "1 rows of " in json.loads(printed.out)["details"][0]
+    assert "1 row of " in json.loads(printed.out)["details"][0]
     assert "nothing was changed" in printed.err
     assert main(["rollback", uri, time, "--lost", path, "--yes", "--writers-stopped"]) == 0
-    assert "executed without them" in capsys.readouterr().out
+    assert "what is left of it is executed" in capsys.readouterr().out
     assert contents(open_table(uri)) == [("a", "x", 1), BESIDE, ("d", "x", 12)]

@@ -36,7 +36,7 @@ def test_a_purge_leaves_nothing() -> None:
 def test_a_purge_tells_how_far_it_is() -> None:
     said: list[str] = []
     found = purge(prepared(LAYOUT), "attempt", said.append)
-    assert said == [f"{found.files} files are deleted"]
+    assert said == [f"{found.files} files deleted"]
     assert found.bytes > 0
 
 

@@ -130,7 +130,7 @@ def test_the_verbs_say_what_would_go_and_take_it_back_on_yes(tmp_path, capsys):
     saved = keep(table)
     table.upsert(rows(("a", "x", 9)))
     assert main(["rollback", base, newest(table)]) == 0
-    assert f"commit {newest(table)}: upsert, 0 rows inserted, 1 updated, 0 deleted, 1 files" in capsys.readouterr().out
+    assert f"commit {newest(table)}: upsert, 0 rows inserted, 1 updated, 0 deleted, 1 file" in capsys.readouterr().out
     assert ("a", "x", 9) in contents(table)
     assert main(["rollback", base, newest(table), "--yes"]) == 1
     assert "--writers-stopped" in capsys.readouterr().err

@@ -243,7 +243,7 @@ def test_a_dry_run_says_what_would_go_and_its_approval_does_exactly_that():
     plan = table.services.rollback(newest(table)).plan()
     assert plan is not None
     assert actions(table) == before
-    assert plan.details == (f"commit {newest(table)}: upsert, 1 rows inserted, 1 updated, 0 deleted, 1 files",)
+    assert plan.details == (f"commit {newest(table)}: upsert, 1 row inserted, 1 updated, 0 deleted, 1 file",)
     assert plan.bytes_freed == sum(item.size for item in slices(table) if item.instant == newest(table))
     table.services.rollback(newest(table), writers_stopped=True).execute(plan)
     assert contents(table) == FIRST

@@ -68,7 +68,7 @@ BAD_WRITES: dict[str, tuple[type[HudiError], str, Callable[[Any], object]]] = {
         InvalidSchemaError, "'span'", lambda t: t.upsert(GOOD.append_column("span", pa.array([1], pa.duration("s")))),
     ),
     "null key": (InvalidDataError, "'id'", lambda t: t.upsert(nulled("id"))),
-    "null ordering value": (InvalidDataError, "'ts' is null in 1 rows", lambda t: t.upsert(nulled("ts"))),
+    "null ordering value": (InvalidDataError, "'ts' is null in 1 row:", lambda t: t.upsert(nulled("ts"))),
     "no rows at all": (InvalidRequestError, "needs rows", lambda t: t.upsert(None)),
     "rows that are no Arrow data": (InvalidRequestError, "list does not export Arrow data", lambda t: t.upsert([{"id": "a"}])),
     "partitions where they mean nothing": (

@@ -28,7 +28,8 @@ from hudi_operator.plan.status.why import Cause, Facts
 from hudi_table.cli import exits
 from hudi_table.cli.output import API_VERSION, Column
 from hudi_table.cli.output import Document as Shown
-from hudi_table.read.output.human import age, number, size
+from hudi_table.model.counts import counted
+from hudi_table.read.output.human import age, size
 from hudi_table.table.store.clock import SystemClock
 
 EVENTS_MAX = 20
@@ -108,7 +109,7 @@ def _sections(page: dict[str, Any], table: Document, causes: list[Cause], now: d
     fields = (
         ("health", row["health"]), ("location", row["location"]), ("type", row["type"]),
         ("last commit", f"{row['lastInstant'] or '-'}, {age(row['lastCommitSeconds'])} ago"),
-        ("data", f"{number(row['records'])} records, {number(row['files'])} files, {size(row['bytes'])}, {size(row['logBytes'])} of logs"),
+        ("data", f"{counted(row['records'], 'record')}, {counted(row['files'], 'file')}, {size(row['bytes'])}, {size(row['logBytes'])} of logs"),
         ("debt", ", ".join(row["debts"]) or "-"),
     )  # fmt: skip
     yield "".join(f"{name:<12} {value}\n" for name, value in fields)

@@ -19,6 +19,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.output import Column, emit, note, styled
 from hudi_table.cli.output import Document as Shown
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.counts import counted
 from hudi_table.read.output.human import age, number, size
 from hudi_table.table.store.clock import SystemClock
 
@@ -42,7 +43,7 @@ def columns(*, everywhere: bool) -> tuple[Column, ...]:
         Column("name", "Table"),
         Column("health", "Health"),
         Column("lastCommitSeconds", "Last commit", age, right=True),
-        Column("waitingFiles", "Waiting", lambda count: f"{count} files" if count != 1 else "1 file"),
+        Column("waitingFiles", "Waiting", lambda count: counted(count, "file")),
         Column("records", "Records", number, right=True),
         Column("bytes", "Size", size, right=True),
         Column("debts", "Debt"),

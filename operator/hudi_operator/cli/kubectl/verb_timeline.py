@@ -19,6 +19,7 @@ from hudi_table.cli import exits
 from hudi_table.cli import main as hudictl
 from hudi_table.cli.output import Column, emit, note
 from hudi_table.cli.output import Document as Shown
+from hudi_table.model.counts import counted
 from hudi_table.model.timeline.instants import parse_instant_time
 from hudi_table.read.output.human import age
 from hudi_table.table.store.clock import SystemClock
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     commits = (documents.status_of(table).get("timeline") or {}).get("commits", 0)
     if args.output in ("table", "wide"):
         note(
-            f"as the status tells it; {commits} writes are in the active timeline: --storage reads all of it at {_location(table)}"
+            f"as the status tells it; the active timeline has {counted(commits, 'write')}: --storage reads all of it at {_location(table)}"
         )
     return exits.GOOD
 

@@ -13,6 +13,7 @@ from hudi_operator.manifests.attempts import attempt_name
 from hudi_operator.plan.effects import Launch
 from hudi_operator.plan.observed import Problem
 from hudi_operator.plan.schedule.runs import RetryPolicy, rfc3339, verdict
+from hudi_table.model.counts import counted
 from hudi_table.model.job.jobspec import JobSpec
 
 QUEUED = "Queued"
@@ -75,7 +76,7 @@ def next_attempt(
         return Stalled(Problem(*found.stalled))
     if found.wait_seconds > 0:
         wait = f"next attempt after {policy.wait_seconds(found.failures):.0f} s"
-        return Waits(found.wait_seconds, f"{work} failed {found.failures} times; {wait}")
+        return Waits(found.wait_seconds, f"{work} failed {counted(found.failures, 'time')}; {wait}")
     if work in unlaunchable:
         problem = unlaunchable[work]
         return Waits(QUEUE_SECONDS, problem.message, problem.reason) if problem.retryable else Unlaunchable(problem)

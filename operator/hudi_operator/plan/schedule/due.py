@@ -13,6 +13,7 @@ from hudi_operator.manifests.quantities import bytes_of, human_bytes
 from hudi_operator.manifests.services import ServiceWork
 from hudi_operator.plan.figures import Figures
 from hudi_operator.plan.observed import TableObservation
+from hudi_table.model.counts import counted
 from hudi_table.model.digits import whole
 from hudi_table.model.service.services import ServiceType
 
@@ -86,18 +87,20 @@ def _rule(work: ServiceWork, table: TableObservation, options: Mapping[str, str]
             figures = Figures.of(table, work, options)
             enough = trace.commits_since >= _number(merged, CLUSTER_EVERY, CLUSTER_EVERY_DEFAULT)
             return (
-                f"{figures.small_files} of {len(table.files)} files are small"
+                f"{counted(figures.small_files, 'small file')} among {len(table.files)}"
                 if enough and not figures.well_sized
                 else None
             )
         case ServiceType.CLEANING:
             kept = _number(merged, "hoodie.clean.commits.retained", 10)
             enough = trace.commits_since >= _number(merged, CLEAN_EVERY, CLEAN_EVERY_DEFAULT)
-            return f"{commits} commits, {kept} are kept" if commits > kept and enough else None
+            return f"{counted(commits, 'commit')}, of which {kept} stay" if commits > kept and enough else None
         case ServiceType.ARCHIVING:
             debt = table.archiving
             due = debt is not None and debt.due
-            return f"{debt.writes} commits in the active timeline, {debt.most} may be" if debt and due else None
+            return (
+                f"{counted(debt.writes, 'commit')} in the active timeline, {debt.most} may be" if debt and due else None
+            )
         case _:
             return None
 

@@ -15,6 +15,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
+from hudi_table.model.counts import counted
 
 RETRYABLE = frozenset(
     error.name() for error in (CommitStateUnknownError, UnavailableError, WriteAbortedError, WriteConflictError)
@@ -118,7 +119,7 @@ def verdict(
     if reason not in RETRYABLE and reason != JOB_LOST:
         return Verdict(number, stalled=(reason, message), failures=failures)
     if failures >= policy.attempts_max:
-        return Verdict(number, stalled=(reason, f"{message} ({failures} attempts)"), failures=failures)
+        return Verdict(number, stalled=(reason, f"{message} ({counted(failures, 'attempt')})"), failures=failures)
     wait = policy.wait_seconds(failures)
     due = _moment(last.finished or last.started, now) + timedelta(seconds=wait)
     return Verdict(number, wait_seconds=max(0.0, (due - now).total_seconds()), failures=failures)

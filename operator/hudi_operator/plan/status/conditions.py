@@ -15,6 +15,7 @@ from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
 from hudi_operator.plan.schedule.runs import rfc3339
+from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, waiting
 from hudi_table.model.table.properties import METADATA_DROPPED
 
@@ -64,7 +65,7 @@ def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[So
     total = sum(len(files) for files in left.values())
     if total:
         names = ", ".join(name for name, files in left.items() if files)
-        return Finding("Fresh", "False", "FilesWaiting", f"{count(total, 'file')} of {names} not in the table yet")
+        return Finding("Fresh", "False", "FilesWaiting", f"{counted(total, 'file')} of {names} not in the table yet")
     empty = empty_sources(spec, table, sources)
     if empty:
         return Finding(
@@ -104,7 +105,9 @@ def foreign_writers(table: TableObservation | None) -> tuple[Finding, ...]:
         return ()
     found = []
     if table.foreign:
-        made = f"{count(len(table.foreign), 'recent commit')} of other engines, the last at {table.foreign[-1].time}; "
+        made = (
+            f"{counted(len(table.foreign), 'recent commit')} of other engines, the last at {table.foreign[-1].time}; "
+        )
         message = made + "beside them a row that both write at once can be lost: docs/explanation/foreign-writers.md"
         found.append(Finding(FOREIGN_WRITERS, "True", "Seen", message))
     if table.lost:
@@ -132,8 +135,3 @@ def waiting_of(source: SourceObservation, table: TableObservation | None) -> tup
     """Files of a source that the table does not hold yet."""
     held = table.checkpoints.get(source.ingest) if table is not None else None
     return waiting(source.files, held.checkpoint if held is not None else None)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

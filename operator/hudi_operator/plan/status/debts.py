@@ -15,7 +15,8 @@ from hudi_operator.plan.figures import SMALL_FILE_COUNT_MIN, SMALL_FILE_RATIO_MA
 from hudi_operator.plan.observed import Observed, TableObservation
 from hudi_operator.plan.schedule.due import due_now
 from hudi_operator.plan.status import predict
-from hudi_operator.plan.status.conditions import Finding, count
+from hudi_operator.plan.status.conditions import Finding
+from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableType
 
@@ -108,7 +109,7 @@ def _well_sized(spec: HudiTableSpec, table: TableObservation | None, debts: _Deb
         return Finding("WellSized", "True", "Empty", "no base files")
     small, total = small_files(spec, table), len(table.files)
     size = human_bytes(table.base_bytes // total)
-    message = f"{small} of {count(total, 'base file')} below {spec.files.small_file_limit}, {size} on average"
+    message = f"{small} of {counted(total, 'base file')} below {spec.files.small_file_limit}, {size} on average"
     if total < SMALL_FILE_COUNT_MIN or small / total <= SMALL_FILE_RATIO_MAX:
         return Finding("WellSized", "True", "WellSized", message)
     if spec.index is not None and spec.index.type.has_fixed_buckets:
@@ -131,7 +132,7 @@ def _clean(table: TableObservation | None, debts: _Debts) -> Finding:
 def _archived(table: TableObservation | None, debts: _Debts) -> Finding:
     if table is None:
         return Finding("Archived", "True", "Empty", "no timeline")
-    message = f"{count(len(table.commits), 'commit')} in {count(table.timeline_files, 'timeline file')}"
+    message = f"{counted(len(table.commits), 'commit')} in {counted(table.timeline_files, 'timeline file')}"
     due_text = debts.due_text(ServiceType.ARCHIVING)
     if table.timeline_files >= TIMELINE_FILES_WARN:
         return Finding(
@@ -154,8 +155,8 @@ def _resize(spec: HudiTableSpec, table: TableObservation | None, runs: Sequence[
     seconds = predict.seconds_for(2 * size, predict.throughput(ServiceType.RESIZE, runs))
     partitions = len({f.partition for f in table.files})
     message = (
-        f"index.buckets is {wanted[1]}, the table has {wanted[0]} and is written with them: {len(table.files)} file groups of "
-        f"{count(partitions, 'partition')} would be rewritten into {partitions * wanted[1]}, {human_bytes(size)} read and "
+        f"index.buckets is {wanted[1]}, the table has {wanted[0]} and is written with them: {counted(len(table.files), 'file group')} of "
+        f"{counted(partitions, 'partition')} would be rewritten into {partitions * wanted[1]}, {human_bytes(size)} read and "
         f"as much written, about {seconds:g} s; make a TableService of type Resize in mode Plan and approve its plan, or put "
         f"{wanted[0]} back"
     )

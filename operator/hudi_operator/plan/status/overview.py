@@ -9,6 +9,7 @@ from typing import Any
 from hudi_operator.api import documents
 from hudi_operator.api.documents import Document
 from hudi_operator.manifests.quantities import human_bytes
+from hudi_table.model.counts import counted
 
 
 def row(table: Document, services: Sequence[Document], now: datetime) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def debts(table: Document) -> Iterator[str]:
         yield "failed writes" if reasons["Clean"] == "FailedWrites" else "old slices"
     if "Archived" in reasons:
         files = (documents.status_of(table).get("timeline") or {}).get("files")
-        yield f"{files} timeline files"
+        yield counted(files, "timeline file")
     if "MetadataTable" in reasons:
         yield "no metadata table"
     if documents.is_true(table, "ResizeNeedsApproval"):

@@ -21,6 +21,7 @@ from hudi_operator.plan.figures import small_files
 from hudi_operator.plan.observed import Observed, TableObservation
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.conditions import waiting_of
+from hudi_table.model.counts import counted
 from hudi_table.model.options.write_options import COLON_RULE
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
@@ -123,9 +124,9 @@ def human_duration(span: timedelta) -> str:
 def summary(table: TableObservation) -> str:
     """One line about a readable table."""
     records = records_of(table)
-    count = "an unknown number of" if records is None else f"{records:,}"
+    held = "an unknown number of records" if records is None else counted(records, "record")
     size = human_bytes(sum(f.size for f in table.files))
-    return f"{count} records in {len(table.files)} files, {size}, as of {table.commits[-1].time}"
+    return f"{held} in {counted(len(table.files), 'file')}, {size}, as of {table.commits[-1].time}"
 
 
 def notes(spec: HudiTableSpec | None, table: TableObservation | None) -> tuple[Note, ...]:

@@ -16,6 +16,7 @@ from hudi_operator.plan.schedule.runs import DONE
 from hudi_operator.plan.status import events
 from hudi_operator.plan.status.conditions import Finding, conditions_of
 from hudi_operator.plan.status.progress import Progress, approval
+from hudi_table.model.counts import counted
 
 
 @dataclass(slots=True)
@@ -128,7 +129,9 @@ def _line(plan: PlanStatus) -> str:
     moved = f"reads {human_bytes(plan.bytes_read)}, writes {human_bytes(plan.bytes_written)}"
     freed = f", frees {human_bytes(plan.bytes_freed)}" if plan.bytes_freed else ""
     files = (
-        f"{plan.files_before} files become {plan.files_after}" if plan.files_before else f"{plan.file_groups} groups"
+        f"{counted(plan.files_before, 'file')} into {plan.files_after}"
+        if plan.files_before
+        else counted(plan.file_groups, "file group")
     )
     time = f", about {plan.predicted_seconds:g} s" if plan.predicted_seconds is not None else ""
     return f"plan {plan.digest}: {files}, {moved}{freed}{time}"

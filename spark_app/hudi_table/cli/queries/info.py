@@ -9,6 +9,7 @@ from hudi_table.api import HudiTable
 from hudi_table.cli import exits
 from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.counts import counted
 from hudi_table.model.table.config import PartitionField, PartitionType, TableType
 from hudi_table.model.table.properties import generator_class
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
@@ -28,14 +29,14 @@ from hudi_table.table.view.file_system_view import FileSlice, FileSystemView
 def _lookups_text(cost: dict[str, int] | None) -> str:
     if cost is None:
         return "-"
-    rows, files = (f"{number(cost[key])} {word}" for key, word in (("rows", "row(s)"), ("filesOpened", "file(s)")))
+    rows, files = (counted(cost[key], noun) for key, noun in (("rows", "row"), ("filesOpened", "file")))
     return f"a write of {rows} opens {files} and reads {size(cost['bytesRead'])}"
 
 
 def _foreign_text(counts: dict[str, Any] | None) -> str:
     if counts is None:
         return "-"
-    return f"{counts['commits']} of the newest {counts['among']} commits, the last at {counts['last']}"
+    return f"{counts['commits']} of the newest {counted(counts['among'], 'commit')}, the last at {counts['last']}"
 
 
 _COLUMNS = (
@@ -83,13 +84,15 @@ def run(args: argparse.Namespace) -> int:
     logged = table.context.config.type is TableType.MERGE_ON_READ
     emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
     if facts["timelineFiles"] >= TIMELINE_FILES_WARN:
-        note(f"the timeline has {facts['timelineFiles']} files; archive it before it reaches {TIMELINE_FILES_MAX}")
+        note(
+            f"the timeline has {counted(facts['timelineFiles'], 'file')}; archive it before it reaches {TIMELINE_FILES_MAX}"
+        )
     # A plan of a table service is not a write that is not done; it waits for its execution.
     plans = tuple(f".{action.value}." for action in PLANNED_ACTIONS)
     writes = [name for name in facts["pending"] if not any(plan in name for plan in plans)]
     if args.fail_on == "pending" and writes:
         seconds = table.context.settings.suspect_after_seconds
-        what = "1 instant is" if len(writes) == 1 else f"{len(writes)} instants are"
+        what = f"{counted(len(writes), 'instant')} {'is' if len(writes) == 1 else 'are'}"
         note(
             f"{what} pending: the next writer finishes or rolls back those whose writer shows no sign of life for {seconds:,.0f} s"
         )
@@ -165,7 +168,7 @@ def _logs(view: FileSystemView, slices: list[FileSlice]) -> dict[str, Any]:
     return {
         "logFiles": sum(len(found.logs) for found in slices),
         "logBytes": sum(log.size for found in slices for log in found.logs),
-        "compaction": f"{state}: {debt.file_groups} file groups, reads {size(debt.bytes_read)}"
+        "compaction": f"{state}: {counted(debt.file_groups, 'file group')}, reads {size(debt.bytes_read)}"
         if debt.due
         else "not due",
     }

@@ -8,6 +8,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServiceResult
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.service import CleaningService
@@ -50,7 +51,7 @@ def _dry_run(service: CleaningService, args: argparse.Namespace) -> int:
     else:
         files = plan.files_before - plan.files_after
         note(
-            f"{files:,} files would be deleted and {size(plan.bytes_freed)} freed ({plan.why}); --yes deletes what is due "
+            f"{counted(files, 'file')} would be deleted and {size(plan.bytes_freed)} freed ({plan.why}); --yes deletes what is due "
             f"then, --yes --plan {plan.digest} with the same options exactly these"
         )
     return exits.GOOD

@@ -7,6 +7,7 @@ import argparse
 from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.model.counts import counted
 from hudi_table.read.output.human import number
 from hudi_table.services.index.key_store import rebuild_store, store_state
 
@@ -35,11 +36,13 @@ def run(args: argparse.Namespace) -> int:
     emit(Document("KeyStoreList", _COLUMNS, [found]), args.output)
     for (partition, file_id), count in (state.missing or {}).items():
         note(
-            f"{count} keys of file group {file_id} of partition {partition!r} are missing; writes would insert them again"
+            f"{counted(count, 'key')} of file group {file_id} of partition {partition!r} missing; writes would insert what is missing again"
         )
     if missing:
         note("stop the writers, type --rebuild --yes, and look for keys that came twice: hudictl doctor --keys")
         return exits.FINDINGS
     if args.rebuild and not args.yes:
-        note(f"nothing was changed; --yes forgets {state.keys} keys and reads those of {state.file_groups} file groups")
+        note(
+            f"nothing was changed; --yes forgets {counted(state.keys, 'key')} and reads those of {counted(state.file_groups, 'file group')}"
+        )
     return exits.GOOD

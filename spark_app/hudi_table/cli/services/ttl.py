@@ -8,6 +8,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened, option_arguments
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.counts import counted
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.ttl import DAYS
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         note(service.nothing)
     else:
         note(
-            f"{plan.why}: {plan.file_groups:,} file group(s), {size(plan.bytes_freed)}, would be dropped; --yes drops what is due "
+            f"{plan.why}: {counted(plan.file_groups, 'file group')}, {size(plan.bytes_freed)}, would be dropped; --yes drops what is due "
             f"then, --yes --plan {plan.digest} with the same options exactly these"
         )
     return exits.GOOD

@@ -21,6 +21,7 @@ from hudi_table.index.base import Codes, InTasks, Keys, Lookup, Routed, Slot
 from hudi_table.index.bucket_signs import SAMPLED, refuse_rings
 from hudi_table.index.hashing.base import HashIndex
 from hudi_table.index.hashing.hash_fields import hash_fields
+from hudi_table.model.counts import counted
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.model.table.partition_buckets import Rules, buckets_in, render_rules
@@ -123,7 +124,7 @@ class BucketIndex(HashIndex):
         expected = self.buckets_of(pa.array([footer.min_key, footer.max_key], pa.string()), item.partition).tolist()
         if any(number != bucket_of_file_id(item.file_id) for number in expected):
             raise InvalidOptionError(
-                f"the options name {self.buckets_in(item.partition)} buckets over {', '.join(self.hash_fields)}, which put key "
+                f"the options name {counted(self.buckets_in(item.partition), 'bucket')} over {', '.join(self.hash_fields)}, which put key "
                 f"{footer.min_key!r} into bucket {expected[0]}, but it lies in file group {item.file_id}; give the number of "
                 "buckets and the hash fields that the table was written with",
                 base_path=ctx.base_path,
@@ -139,7 +140,7 @@ class BucketIndex(HashIndex):
             count = self.buckets_in(item.partition)
             if bucket is None or bucket >= count:
                 raise CorruptTableError(
-                    f"file group {item.file_id} in {where} belongs to none of the {count} buckets of the "
+                    f"file group {item.file_id} in {where} belongs to none of the {counted(count, 'bucket')} of the "
                     "table's bucket index; another writer used another index, rewrite the table to change it"
                 )
             slot = Slot(item.partition, bucket=bucket)

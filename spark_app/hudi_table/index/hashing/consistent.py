@@ -21,6 +21,7 @@ from hudi_table.index.bucket_signs import SAMPLED
 from hudi_table.index.hashing.base import HashIndex
 from hudi_table.index.hashing.hash_fields import hash_fields
 from hudi_table.index.hashing.ring_write import rings_of_write
+from hudi_table.model.counts import counted
 from hudi_table.model.table.config import IndexSpec, TableConfig
 from hudi_table.model.table.rings import Ring
 from hudi_table.table.commit.transaction import Transaction
@@ -98,7 +99,7 @@ class ConsistentIndex(HashIndex):
             ring = self.rings.ring(item.partition)
             if ring.position(item.file_id) is None:
                 raise InvalidOptionError(
-                    f"the options name consistent hashing with {self.rings.buckets} buckets, and file group {item.file_id} of partition "
+                    f"the options name consistent hashing with {counted(self.rings.buckets, 'bucket')}, and file group {item.file_id} of partition "
                     f"{item.partition!r} belongs to none of the {len(ring.nodes)} nodes of its ring; give the index that the table was written with",
                     base_path=ctx.base_path,
                 )

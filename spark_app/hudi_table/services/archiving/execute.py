@@ -22,6 +22,7 @@ from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.metadata.table import MetadataTable
+from hudi_table.model.counts import counted
 from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
@@ -243,7 +244,7 @@ def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> Service
         "chainEntriesTrimmed": float(trimmed),
         "archiveFilesMerged": float(merged),
     }
-    message = f"{len(done.instants)} instants archived"
+    message = f"{counted(len(done.instants), 'instant')} archived"
     if leaving.held_by:
         message += f"; {leaving.held_by}"
     return ServiceResult(ServiceType.ARCHIVING, "", message, figures)
@@ -251,5 +252,5 @@ def _result(done: _Done, trimmed: int, merged: int, leaving: Leaving) -> Service
 
 def _why(leaving: Leaving) -> str:
     others = len(leaving.instants) - leaving.writes
-    text = f"{leaving.writes} writes, {others} cleans and rollbacks may leave the timeline"
+    text = f"{counted(leaving.writes, 'write')} and {counted(others, 'other instant')} may leave the timeline"
     return f"{text}; {leaving.held_by}" if leaving.held_by else text

@@ -23,6 +23,7 @@ from hudi_table.errors import (
 )
 from hudi_table.metadata.delta.clean import record_clean
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
+from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
@@ -159,7 +160,9 @@ def _result(ctx: TableContext, instant: str, freed: int, *, replayed: bool = Fal
     """The figures of a recorded clean; bytes are known to who deleted them."""
     record = read_record(ctx, Instant(instant, Action.CLEAN, State.COMPLETED))
     deleted, failed = (sum(map(len, files.values())) for files in (record.deleted, record.failed))
-    message = f"{number(deleted)} files deleted, {size(freed)} freed" if freed else f"{number(deleted)} files deleted"
+    message = (
+        f"{counted(deleted, 'file')} deleted, {size(freed)} freed" if freed else f"{counted(deleted, 'file')} deleted"
+    )
     if failed:
         first = next(join(p, names[0]) for p, names in record.failed.items() if names)
         message += f"; {number(failed)} could not be or are needed again, such as {first}: clean again"

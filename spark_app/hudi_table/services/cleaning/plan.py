@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.counts import counted
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import PARTITION_METADATA
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
@@ -176,7 +177,7 @@ _BACK_MAX = 20
 
 
 def _files_text(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return counted(count, "file")
 
 
 def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo]) -> _Swept:
@@ -227,7 +228,7 @@ def _due(timeline: Timeline, options: CleanOptions, last: CleanRecord | None) ->
     commits = sum(1 for i in timeline.commits if comparable_time(i.time) > since)
     if commits < options.trigger:
         return None
-    return f"{commits} commits since {last.last_commit if last else 'the first'}, {options}"
+    return f"{counted(commits, 'commit')} since {last.last_commit if last else 'the first'}, {options}"
 
 
 def _changed_partitions(

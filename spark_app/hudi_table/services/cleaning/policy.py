@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from hudi_table.model.counts import counted
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
@@ -74,11 +75,11 @@ class CleanOptions:
     def __str__(self) -> str:
         match self.policy:
             case CleanPolicy.KEEP_LATEST_COMMITS:
-                return f"keep the newest {self.commits} commits"
+                return f"keep the newest {counted(self.commits, 'commit')}"
             case CleanPolicy.KEEP_LATEST_BY_HOURS:
-                return f"keep the newest {self.hours} hours"
+                return f"keep the newest {counted(self.hours, 'hour')}"
             case _:
-                return f"keep {self.versions} versions of each file group"
+                return f"keep {counted(self.versions, 'version')} of each file group"
 
 
 def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) -> Instant | None:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import ClassVar, Self
 
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, ObjectNotFoundError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, renamed, whole_option
 from hudi_table.model.options.write_options import OPERATION, PARTITIONS_TO_DELETE
@@ -179,7 +180,7 @@ class PartitionTtlService(Unplanned):
             return None
         return ServicePlan(
             ServiceType.PARTITION_TTL,
-            f"{len(names)} partition(s) older than {options.days} days",
+            f"{counted(len(names), 'partition')} older than {counted(options.days, 'day')}",
             file_groups=len(slices),
             files_before=sum((item.base is not None) + len(item.logs) for item in slices),
             bytes_freed=sum(item.size for item in slices),
@@ -192,5 +193,5 @@ class PartitionTtlService(Unplanned):
         if done is None:
             return None
         figures = {"partitions": float(len(done.partitions)), "fileGroups": float(done.groups_replaced)}
-        message = f"{len(done.partitions)} partitions dropped; a clean frees their files"
+        message = f"{counted(len(done.partitions), 'partition')} dropped; a clean frees their files"
         return ServiceResult(ServiceType.PARTITION_TTL, done.instant, message, figures)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
+from hudi_table.model.counts import counted
 from hudi_table.model.names import new_file_id
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
@@ -171,5 +172,5 @@ def _result(
     """The figures of a committed clustering; zeros if it has been archived meanwhile."""
     figures = rewrite_figures(commit_of(ctx, load_timeline(ctx), instant), plan)
     groups, files, rows = (int(figures[name]) for name in ("fileGroups", "filesAfter", "rowsWritten"))
-    message = f"{groups} file groups clustered into {files}, {rows:,} rows"
+    message = f"{counted(groups, 'file group')} clustered into {files}, {counted(rows, 'row')}"
     return ServiceResult(ServiceType.CLUSTERING, instant, message, {**figures, **(more or {})}, replayed)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.options.known import check_options
 from hudi_table.model.options.write_options import WriteOptions
@@ -182,9 +183,7 @@ def _draft(
 
 def _line(group: SliceGroup) -> str:
     size = sum(item.size for item in group.slices)
-    return (
-        f"{group.slices[0].partition or '.'}: {len(group.slices)} file groups, {size:,} bytes, become {group.outputs}"
-    )
+    return f"{group.slices[0].partition or '.'}: {counted(len(group.slices), 'file group')}, {size:,} bytes, into {group.outputs}"
 
 
 def _due(ctx: TableContext, timeline: Timeline, trigger: Trigger, *, force: bool) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hudi_table.model.counts import counted
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.timeline.active import commit_metadata
@@ -58,7 +59,9 @@ class Trigger:
         count = len(since) - (not last and bool(since) and _is_first_empty_commit(ctx, since[0]))
         if count < self.commits:
             return None
-        return f"{count} commits since {last or 'the first'}" if self.commits else "a commit, and no plan waits"
+        return (
+            f"{counted(count, 'commit')} since {last or 'the first'}" if self.commits else "a commit, and no plan waits"
+        )
 
 
 def is_clustering(ctx: TableContext, instant: Instant) -> bool:

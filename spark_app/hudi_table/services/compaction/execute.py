@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
+from hudi_table.model.counts import counted
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
@@ -123,6 +124,6 @@ def _result(ctx: TableContext, plan: Instant, *, replayed: bool = False) -> Serv
         "rowsWritten": float(sum(stat.num_writes for stat in stats)),
         "bytesWritten": float(sum(stat.total_write_bytes for stat in stats)),
     }
-    message = f"{len(stats)} file groups compacted, {int(figures['rowsWritten']):,} rows"
+    message = f"{counted(len(stats), 'file group')} compacted, {counted(int(figures['rowsWritten']), 'row')}"
     service = ServiceType.LOG_COMPACTION if plan.action is Action.LOG_COMPACTION else ServiceType.COMPACTION
     return ServiceResult(service, plan.time, message, figures, replayed)

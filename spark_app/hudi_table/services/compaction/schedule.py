@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
+from hudi_table.model.counts import counted
 from hudi_table.model.options.known import check_options, whole_option
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.table.config import TableType
@@ -69,7 +70,7 @@ def log_compaction_choice(ctx: TableContext, options: Mapping[str, str], *, forc
         return [candidate for candidate in free_candidates(view, options) if len(candidate.slice.logs) >= least]
 
     def due(_: Timeline) -> str:
-        return f"slices with at least {least} logs"
+        return f"slices with at least {counted(least, 'log')}"
 
     return _choice(ctx, _Service(ServiceType.LOG_COMPACTION, Action.LOG_COMPACTION, due, chosen, _LOG_EXECUTOR))
 
@@ -137,4 +138,4 @@ def _said(service: ServiceType, why: str, chosen: list[Candidate]) -> ServicePla
 
 def _line(candidate: Candidate) -> str:
     found = candidate.slice
-    return f"{found.partition or '.'} {found.file_id}: {len(found.logs)} logs, {candidate.log_bytes:,} bytes"
+    return f"{found.partition or '.'} {found.file_id}: {counted(len(found.logs), 'log')}, {candidate.log_bytes:,} bytes"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hudi_table.codec.parquet import BaseFileFooter, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join, parse_log_file
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
@@ -135,7 +136,7 @@ def _came_back(seen: Examined, times: list[str]) -> Finding:
         Severity.ERROR,
         timeline_path(start.file_name),
         f"{start.action.value} {start.time} is on the timeline although instants that follow it are archived: readers see no row of their "
-        f"{len(times):,} files, of {times[0]} to {times[-1]}",
+        f"{counted(len(times), 'file')}, of {times[0]} to {times[-1]}",
         "hudictl archive --now --yes takes it off the timeline; let nothing write before",
     )
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.model.table.config import KeyEncoding
@@ -50,7 +51,7 @@ def duplicate_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
             Check.DUPLICATE_KEY,
             Severity.ERROR,
             place,
-            f"{counts[place]:,} keys of {where} come several times, such as {'; '.join(samples[place])}",
+            f"{counted(counts[place], 'key')} of {where} with several rows, such as {'; '.join(samples[place])}",
             "delete these keys and write each once; concurrent writers without key conflicts, or stray files, make them",
         )
 
@@ -89,7 +90,7 @@ def wrong_keys(seen: Examined, max_memory: int) -> Iterator[Finding]:
             Check.WRONG_KEY,
             Severity.ERROR,
             "",
-            f"{wrong[best]:,} rows have another record key than a write makes of their fields, such as {'; '.join(samples[best])}",
+            f"{counted(wrong[best], 'row')} with another record key than a write makes of their fields, such as {'; '.join(samples[best])}",
             "an upsert adds such rows a second time: delete them by the writer that made them, and write them again; "
             "releases and options of Hudi differ in the text of complex keys of one field and of timestamps",
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hudi_table.errors import HudiError
 from hudi_table.metadata.validate import differences
+from hudi_table.model.counts import counted
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
@@ -31,7 +32,7 @@ def metadata_table(seen: Examined) -> Iterator[Finding]:
     for item in found[:FINDINGS_MAX]:
         yield _finding(item.path, f"{item.path or 'the table'} {item.what}")
     if len(found) > FINDINGS_MAX:
-        yield _finding(METADATA_TABLE, f"{len(found) - FINDINGS_MAX} more files and partitions differ")
+        yield _finding(METADATA_TABLE, f"{counted(len(found) - FINDINGS_MAX, 'more difference')}")
 
 
 def switch_off(ctx: TableContext, findings: Iterable[Finding]) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi_table.codec.parquet import BaseFileFooter
 from hudi_table.errors import CorruptTableError, InvalidRequestError, UnsupportedTableError
 from hudi_table.index.base import Index, Keys, Slot
+from hudi_table.model.counts import counted
 from hudi_table.model.names import bucket_of_file_id
 from hudi_table.model.service.findings import Check, Finding, Severity
 from hudi_table.services.doctor.examined import Examined
@@ -116,7 +117,7 @@ def _bucket_groups(seen: Examined, places: Places) -> Iterator[Finding]:
                 Check.WRONG_BUCKET,
                 Severity.ERROR,
                 base.path,
-                f"file group {base.file_id} belongs to none of the {len(slots)} buckets of its partition",
+                f"file group {base.file_id} belongs to none of the {counted(len(slots), 'bucket')} of its partition",
                 f"another writer used another index or number of buckets; {_OVERWRITE}",
             )
         else:
@@ -127,7 +128,7 @@ def _bucket_groups(seen: Examined, places: Places) -> Iterator[Finding]:
                 Check.DUPLICATE_BUCKET,
                 Severity.ERROR,
                 ids[max(ids)],
-                f"bucket {slot.bucket} of partition {slot.partition!r} has {len(ids)} file groups: {', '.join(sorted(ids))}",
+                f"bucket {slot.bucket} of partition {slot.partition!r} has {counted(len(ids), 'file group')}: {', '.join(sorted(ids))}",
                 "writers refuse the partition; rewrite it with insert_overwrite from what a scan of it returns",
             )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError, UnsupportedTableError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.findings import Check, Finding, Severity
@@ -84,7 +85,7 @@ def checked(ctx: TableContext, *, keys: bool, data: bool = False) -> str:
     rows = "every row of the newest slices" if data else "no row (--data reads them)"
     read = "every record key" if keys else "no record key (--keys reads them)"
     return (
-        f"checked: properties, {commits:,} commits and {waiting:,} pending instants of the active timeline, names, sizes and footers of "
+        f"checked: properties, {counted(commits, 'commit')} and {counted(waiting, 'pending instant')} of the active timeline, names, sizes and footers of "
         f"the files that count, files that do not, partition metadata, leftovers, the metadata table; {rows}; {read}"
     )
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+from hudi_table.model.counts import counted
 from hudi_table.model.metadata_table import ShardLimits
 from hudi_table.model.service.index_facts import FileFact, IndexAdvice, IndexFacts, LookupCost
 from hudi_table.model.table.config import IndexType
@@ -130,24 +131,24 @@ class _Usual:
     def why_other(self, other: IndexType) -> str:
         if other.metadata_partition is not None:
             return (
-                f"a write opens {number(self.searched)} files to find keys in {number(round(self.updated))} of them, where the record "
+                f"a write opens {counted(self.searched, 'file')} to find keys in {number(round(self.updated))} of them, where the record "
                 "index knows each key's file; commits then write it too"
             )
         if self.facts.index.metadata_partition is not None and not other.needs_filters:
-            return f"the key ranges of {number(round(self.met))} of {number(self.searched)} files meet a write: little is read of the files"
+            return f"the key ranges of {number(round(self.met))} of {counted(self.searched, 'file')} meet a write: little is read of the files"
         if other.needs_filters:
             return (
-                f"the key ranges of {number(round(self.met))} of {number(self.searched)} files meet a write, which finds keys "
+                f"the key ranges of {number(round(self.met))} of {counted(self.searched, 'file')} meet a write, which finds keys "
                 f"in {number(round(self.updated))} of them: filters spare the reading of the others"
             )
         return (
-            f"a write finds keys in {number(round(self.updated))} of {number(self.searched)} files, or their ranges tell it "
+            f"a write finds keys in {number(round(self.updated))} of {counted(self.searched, 'file')}, or their ranges tell it "
             "already: the filters are read and rule little out"
         )
 
     def why_bucket(self) -> str:
         return (
-            f"a write finds keys in {number(round(self.updated))} of {number(self.searched)} files, so that their keys have to be "
+            f"a write finds keys in {number(round(self.updated))} of {counted(self.searched, 'file')}, so that their keys have to be "
             "read in any case; buckets need no lookup, but the table has to be written anew"
         )
 
@@ -196,13 +197,13 @@ def _filter_warnings(facts: IndexFacts) -> Iterator[str]:
     if full:
         worst = max(full, key=lambda fact: fact.error)
         yield (
-            f"the bloom filters of {len(full)} of {len(facts.seen)} files are too full: one lets {worst.error:.1%} of the keys "
-            f"pass that it does not hold ({worst.rows:,} rows, {max(worst.fills):.0%} of its bits set); write with "
+            f"the bloom filters of {len(full)} of {counted(len(facts.seen), 'file')} are too full: one lets {worst.error:.1%} of the keys "
+            f"pass that it does not hold ({counted(worst.rows, 'row')}, {max(worst.fills):.0%} of its bits set); write with "
             f"hoodie.index.bloom.num_entries={_rounded(worst.rows)}, which takes effect as files are written anew"
         )
     without = sum(not fact.has_filter for fact in facts.seen)
     if without:
-        yield f"{without} of {len(facts.seen)} files have no bloom filter and are read in full, until they are written anew"
+        yield f"files without a bloom filter: {without} of {len(facts.seen)}; each is read in full, until it is written anew"
 
 
 def _bucket_warnings(facts: IndexFacts) -> Iterator[str]:
@@ -219,7 +220,7 @@ def _bucket_warnings(facts: IndexFacts) -> Iterator[str]:
         yield f"the largest bucket has {size(largest)}, and files should have {size(facts.target_bytes)}: more buckets (a resize) help"
     elif len(sizes) > facts.partitions and largest <= _TINY * facts.target_bytes:
         yield (
-            f"the largest of {number(len(sizes))} buckets has {size(largest)}, and files should have "
+            f"the largest of {counted(len(sizes), 'bucket')} has {size(largest)}, and files should have "
             f"{size(facts.target_bytes)}: fewer buckets (a resize) help"
         )
 

@@ -13,6 +13,7 @@ from math import gcd
 from hudi_table.errors import InvalidRequestError
 from hudi_table.index.hashing.bucket import BucketIndex
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
+from hudi_table.model.counts import counted
 from hudi_table.model.names import bucket_file_id, bucket_of_file_id
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.resizes import CHANGE, Resize, parse_change
@@ -152,6 +153,8 @@ def _result(
     metadata = commit_of(ctx, timeline, instant)
     figures = rewrite_figures(metadata, plan)
     resize = parse_change(instant, metadata.extra_metadata.get(CHANGE)) if metadata else None
-    numbers = f"{resize.before} buckets became {resize.after}: " if resize else ""
-    message = f"{numbers}{int(figures['fileGroups'])} file groups, {int(figures['rowsWritten']):,} rows"
+    numbers = f"from {resize.before} to {counted(resize.after, 'bucket')}: " if resize else ""
+    message = (
+        f"{numbers}{counted(int(figures['fileGroups']), 'file group')}, {counted(int(figures['rowsWritten']), 'row')}"
+    )
     return ServiceResult(ServiceType.RESIZE, instant, message, {**figures, **(more or {})}, replayed)

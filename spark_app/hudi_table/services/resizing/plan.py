@@ -16,6 +16,7 @@ from math import gcd
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteConflictError
 from hudi_table.index.hashing.bucket import BucketIndex
+from hudi_table.model.counts import counted
 from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, STRATEGY, Resize, parse_change
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
@@ -65,7 +66,7 @@ def resize_choice(ctx: TableContext, buckets: int, *, dry: bool = False) -> Choo
             ClusteringGroup(tuple(map(PlannedSlice.of, group)), buckets // gcd(before, buckets)) for group in found
         )
         plan = ClusteringPlan(groups, STRATEGY, {}, {CHANGE: f"{before}:{buckets}"})
-        return _draft(ctx, plan, found, f"{before} buckets become {buckets}")
+        return _draft(ctx, plan, found, f"from {before} to {counted(buckets, 'bucket')}")
 
     return choose
 
@@ -83,13 +84,13 @@ def approved_choice(ctx: TableContext, data: bytes) -> Choose:
         before = _buckets_of(ctx, view.timeline)
         if before != resize.before:
             raise WriteConflictError(
-                f"the table has {before} buckets, not the {resize.before} of the plan; make a new plan and approve that",
+                f"the table has {counted(before, 'bucket')}, not the {resize.before} of the plan; make a new plan and approve that",
                 base_path=ctx.base_path,
             )
         _check_free(ctx, view.timeline)
         found = _groups(ctx, view, resize.before, resize.after)
         check_same(ctx, plan, [item for group in found for item in group])
-        return _draft(ctx, plan, found, f"approved, {resize.before} buckets become {resize.after}", data)
+        return _draft(ctx, plan, found, f"approved, from {resize.before} to {counted(resize.after, 'bucket')}", data)
 
     return choose
 
@@ -189,7 +190,7 @@ def _draft(
     for item in slices:
         partitions.setdefault(item.partition, []).append(item)
     lines = [
-        f"{name or '.'}: {len(items)} file groups, {sum(item.size for item in items):,} bytes, become up to {resize.after}"
+        f"{name or '.'}: {counted(len(items), 'file group')}, {sum(item.size for item in items):,} bytes, into up to {resize.after}"
         for name, items in sorted(partitions.items())
     ]
     said = ServicePlan(

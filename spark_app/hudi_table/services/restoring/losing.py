@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.service.services import ServicePlan, ServiceResult, ServiceType
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.table.commit.lost_files import compaction_at, lost_files, plan_again
@@ -25,11 +26,11 @@ def give_up(ctx: TableContext, time: str, paths: Iterable[str], *, writers_stopp
     stands = plan_again(ctx, compaction_at(time), lost)
     if stands and not writers_stopped:
         wait = ctx.settings.quarantine_seconds
-        message = f"{len(lost)} files of compaction {time} are given up; it can be executed without them in {wait:,.0f} s (hudictl compact)"
+        message = f"compaction {time} gives up {counted(len(lost), 'file')}; what is left of it can be executed in {wait:,.0f} s (hudictl compact)"
         return ServiceResult(ServiceType.ROLLBACK, time, message, figures)
     if stands:
         run_compaction(ctx, time, LocalEngine(), max_memory=DEFAULT_MEMORY, writers_stopped=True)
-    message = f"{len(lost)} files of compaction {time} are given up, and it is executed without them"
+    message = f"compaction {time} gives up {counted(len(lost), 'file')}, and what is left of it is executed"
     return ServiceResult(ServiceType.ROLLBACK, time, message, figures, replayed=not stands)
 
 
@@ -42,7 +43,7 @@ def preview_giving_up(ctx: TableContext, time: str, paths: Iterable[str]) -> Ser
     lost_files(ctx, timeline, instant, lost, tail.sequence)
     stats = {stat.path: (i, stat) for i in timeline.commits for stat in commit_metadata(ctx, i).stats}
     details = [
-        f"{path}: {stats[path][1].num_writes:,} rows of {stats[path][0].time}"
+        f"{path}: {counted(stats[path][1].num_writes, 'row')} of {stats[path][0].time}"
         if path in stats
         else f"{path}: rows unknown"
         for path in lost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hudi_table.errors import InvalidRequestError
+from hudi_table.model.counts import counted
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
@@ -89,14 +90,11 @@ def _described(ctx: TableContext, service: ServiceType, targets: Iterable[Instan
         groups |= {(stat.partition_path, stat.file_id) for stat in stats}
         files += len(metadata.paths)
         freed += sum(stat.file_size_in_bytes for stat in stats)
-        counts = (
-            sum(s.num_inserts for s in stats),
-            sum(s.num_update_writes for s in stats),
-            sum(s.num_deletes for s in stats),
-        )
-        rows = "{:,} rows inserted, {:,} updated, {:,} deleted".format(*counts)
+        inserted = sum(s.num_inserts for s in stats)
+        updated, deleted = sum(s.num_update_writes for s in stats), sum(s.num_deletes for s in stats)
+        rows = f"{counted(inserted, 'row')} inserted, {updated:,} updated, {deleted:,} deleted"
         lines.append(
-            f"{target.action.value} {target.time}: {metadata.operation_type.lower()}, {rows}, {len(metadata.paths)} files"
+            f"{target.action.value} {target.time}: {metadata.operation_type.lower()}, {rows}, {counted(len(metadata.paths), 'file')}"
         )
     return ServicePlan(
         service,

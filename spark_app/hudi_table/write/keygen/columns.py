@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvariantError, UnsupportedTableError
+from hudi_table.model.counts import counted
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
 from hudi_table.model.table.config import KeyEncoding, PartitionField, PartitionType, TableConfig
 from hudi_table.model.table.properties import PARTITION_TYPES, generator_class, one_complex_field
@@ -115,9 +116,9 @@ def _refuse_empty_keys(lengths: pa.Array, config: TableConfig) -> None:
         return
     positions = pc.indices_nonzero(empty)
     columns = ", ".join(f"'{name}'" for name in config.record_key)
-    what = f"record key column {columns}" if len(config.record_key) == 1 else f"all record key columns {columns}"
+    what = f"record key column {columns}" if len(config.record_key) == 1 else f"every record key column of {columns}"
     raise InvalidDataError(
-        f"{len(positions)} rows have null or '' in {what}, the first at row {positions[0].as_py()}: "
+        f"{what} has null or '' in {counted(len(positions), 'row')}, the first at row {positions[0].as_py()}: "
         "every row needs a key; filter them out or fill them in"
     )
 
@@ -163,8 +164,8 @@ def path_problem(path: str) -> str | None:
 def _refuse_path(path: str, problem: str, rows: Any, config: TableConfig) -> None:
     shown = path if len(path) <= 100 else f"{path[:100]}…"
     raise InvalidDataError(
-        f"{len(rows)} rows, the first at row {int(rows[0])}, have the partition path {shown!r} "
-        f"(from {', '.join(config.partition_fields)}), which cannot be written: {problem}"
+        f"partition path {shown!r} (from {', '.join(config.partition_fields)}) of {counted(len(rows), 'row')}, the first at row "
+        f"{int(rows[0])}, cannot be written: {problem}"
     )
 
 

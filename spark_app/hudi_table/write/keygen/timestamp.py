@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types as pt
 
 from hudi_table.errors import InvalidDataError, InvalidOptionError
+from hudi_table.model.counts import counted
 from hudi_table.model.table.config import PartitionField
 from hudi_table.write.keygen.java_text import refuse_type
 
@@ -262,7 +263,7 @@ def _parse(texts: pa.Array, field: PartitionField) -> tuple[pa.Array, pa.Array |
         example = distinct[bad[0].as_py()].as_py()
         rows = pc.indices_nonzero(pc.is_in(encoded.indices, bad.cast(encoded.indices.type)))
         raise InvalidDataError(
-            f"{len(rows)} rows have text in partition field '{field.field}' that does not fit {field.input_format!r}, "
+            f"partition field '{field.field}' has text that does not fit {field.input_format!r} in {counted(len(rows), 'row')}, "
             f"the first at row {rows[0].as_py()}: {example!r}"
         )
     filled = pc.fill_null(instants.take(encoded.indices), 0)

@@ -130,7 +130,7 @@ def test_a_filter_too_full_is_told_with_the_capacity_that_it_should_have() -> No
 
 def test_files_that_have_no_filter_are_told_to_a_bloom_index_alone() -> None:
     advice = advise(facts(IndexType.BLOOM, seen=(RANDOM, FILTERED)))
-    assert ["1 of 2 files have no bloom filter" in words for words in advice.warnings] == [True]
+    assert ["without a bloom filter: 1 of 2" in words for words in advice.warnings] == [True]
 
 
 @pytest.mark.parametrize(
@@ -230,5 +230,5 @@ def test_info_shows_what_lookups_cost_and_what_would_be_better(
     assert "too full" in told["indexAdvice"][0]
     assert main(["info", str(tmp_path / "t")]) == 0
     shown = capsys.readouterr().out
-    assert "a write of 50 row(s) opens 1 file(s)" in shown
+    assert "a write of 50 rows opens 1 file" in shown
     assert "too full" in shown

@@ -93,7 +93,7 @@ def test_a_table_with_keys_of_both_kinds_is_refused_and_the_doctor_counts_them()
     with pytest.raises(UnsupportedTableError, match="two encodings, 'a' and 'id:a'"):
         table.upsert(rows("a"))
     (found,) = [finding for finding in table.doctor(keys=True) if finding.check is Check.WRONG_KEY]
-    assert found.message.startswith("1 rows have another record key")
+    assert found.message.startswith("1 row with another record key")
     assert "'id:a' for 'a'" in found.message
 
 
