@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hudi_table.api import HudiTable
 from hudi_table.codec.avro.schema import with_meta
-from hudi_table.codec.parquet import BaseFileWriter
+from hudi_table.codec.parquet_writer import BaseFileWriter
 from hudi_table.model.names import (
     FILE_NAME,
     BaseFileName,

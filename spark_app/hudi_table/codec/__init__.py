@@ -2,5 +2,5 @@
 
 Pure functions of their arguments. Nothing here knows a table, a timeline or a store.
 
-Begin with `parquet.py` for base files and `log/blocks.py` for logs.
+Begin with `parquet.py` and `parquet_writer.py` for base files, and `log/blocks.py` for logs.
 """

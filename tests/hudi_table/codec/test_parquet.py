@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from hudi_table.codec.avro.schema import arrow_to_avro, avro_to_arrow, meta_fields, with_meta, with_meta_text
 from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.codec.conform import conform
-from hudi_table.codec.parquet import BaseFileFooter, BaseFileWriter, constant_column, read_batches, read_footer
+from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
+from hudi_table.codec.parquet_writer import BaseFileWriter, constant_column
 from hudi_table.errors import CorruptTableError, InvalidOptionError, InvariantError
 from tests.support.arrow_types import tables
 from tests.support.golden import COPY_ON_WRITE, MERGE_ON_READ, unpack

@@ -41,7 +41,7 @@ from hudi_table.codec.log.blocks import (
     unreadable,
 )
 from hudi_table.codec.log.hfile import read_hfile
-from hudi_table.codec.parquet import BaseFileWriter
+from hudi_table.codec.parquet_writer import BaseFileWriter
 from hudi_table.errors import InvariantError, UnsupportedTableError
 
 CONTENT_VERSION = 3

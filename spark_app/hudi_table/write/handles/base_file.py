@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.codec.conform import conform
-from hudi_table.codec.parquet import BaseFileFooter, BaseFileWriter, constant_column, read_batches, read_footer
+from hudi_table.codec.parquet import BaseFileFooter, read_batches, read_footer
+from hudi_table.codec.parquet_writer import BaseFileWriter, constant_column
 from hudi_table.errors import CorruptTableError, UnsupportedTableError
 from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY, BaseFileName, MarkerType, join
 from hudi_table.model.table.cdc import INSERT
