@@ -97,7 +97,9 @@ class _Parser:
         if issubclass(hint, StrEnum):
             known = [member.value for member in hint]
             if raw not in known:
-                self.errors.append(FieldError(path, f"is {_shown(raw)}, must be one of {', '.join(known)}"))
+                meant = next((name for name in known if name.lower() == str(raw).lower()), None)
+                hint = f"did you mean {meant}?" if meant else f"must be one of {', '.join(known)}"
+                self.errors.append(FieldError(path, f"is {_shown(raw)}, {hint}"))
                 return None
             return hint(raw)
         if not _is_a(hint, raw):
@@ -106,7 +108,8 @@ class _Parser:
 
     def _list(self, item: Any, raw: object, path: str, prop: Prop) -> tuple[Any, ...]:
         if not isinstance(raw, list | tuple):
-            self.errors.append(FieldError(path, f"must be a list, not {_shown(raw)}"))
+            one = f": write [{raw}]" if isinstance(raw, str) and raw.isidentifier() else ""
+            self.errors.append(FieldError(path, f"must be a list, not {_shown(raw)}{one}"))
             return ()
         inner = Prop(prop.doc, max_length=prop.item_max_length)
         values = tuple(self._value(item, value, f"{path}[{i}]", inner) for i, value in enumerate(raw))

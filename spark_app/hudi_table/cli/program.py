@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,6 +38,17 @@ VERBS = {
 }
 NOUNS = {alias: name for name, verb in SERVICE_VERBS.items() for alias in verb.aliases(name)}
 """Services whose noun is another word than their verb."""
+OTHER_WORDS = {
+    **dict.fromkeys(("history", "log", "commits"), "timeline"),
+    **dict.fromkeys(("show", "describe", "schema", "stat"), "info"),
+    **dict.fromkeys(("head", "cat", "scan"), "read"),
+    **dict.fromkeys(("select", "sql"), "query"),
+    **dict.fromkeys(("vacuum", "expire"), "clean"),
+    "ls": "files",
+    "optimize": "cluster",
+    "undo": "rollback",
+}
+"""What other tools call the same."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,6 +100,10 @@ def _run(arguments: list[str]) -> int:
         brings = VERBS_ELSEWHERE[arguments[0]]
         raise InvalidRequestError(f"hudictl {arguments[0]} is not installed here: pip install '{brings}' brings it")
     parser = _parser(added)
+    if arguments and not known and not arguments[0].startswith("-") and arguments[0] not in added:
+        raise InvalidOptionError(
+            f"hudictl has no verb {arguments[0]!r}, hudictl --help lists them: {_meant(arguments[0], added)}"
+        )
     try:
         parsed = parser.parse_args(arguments)
         if parsed.verb is None:
@@ -101,6 +117,13 @@ def _run(arguments: list[str]) -> int:
     name = f"hudi_table.cli.{folder}.{verb_name}"
     run: Callable[[argparse.Namespace], int] = import_module(name).run
     return run(parsed)
+
+
+def _meant(word: str, added: dict[str, AddedVerb]) -> str:
+    """The verb that is likely meant by a word that is none."""
+    known = [*VERBS, *NOUNS, *added]
+    near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.6)), "")
+    return f"did you mean {near}?" if near else f"there are {', '.join(VERBS)}"
 
 
 class _Help(argparse.HelpFormatter):

@@ -52,6 +52,15 @@ def test_a_wrong_value_is_shown_with_what_is_taken() -> None:
     assert errors_of(type="COW") == {"spec.type": "is 'COW', must be one of CopyOnWrite, MergeOnRead"}
 
 
+def test_a_value_in_another_case_names_the_right_word() -> None:
+    assert errors_of(type="mergeOnRead") == {"spec.type": "is 'mergeOnRead', did you mean MergeOnRead?"}
+    assert errors_of(index={"type": "bucket", "buckets": 2}) == {"spec.index.type": "is 'bucket', did you mean Bucket?"}
+
+
+def test_one_word_in_the_place_of_a_list_is_shown_as_a_list() -> None:
+    assert errors_of(recordKey="id") == {"spec.recordKey": "must be a list, not 'id': write [id]"}
+
+
 def test_a_wrong_type_is_shown() -> None:
     assert errors_of(suspend="yes") == {"spec.suspend": "must be true or false, not 'yes'"}
     assert errors_of(index={"type": "Bucket", "buckets": True}) == {

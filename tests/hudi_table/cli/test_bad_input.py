@@ -67,6 +67,11 @@ def test_an_empty_location(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert not (tmp_path / "nothing").exists()
 
 
+def test_a_location_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    check(tmp_path / "rows.parquet", TableNotFoundError, "it is a file; a table is a folder", capsys)
+
+
 def test_a_location_that_holds_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(ROWS, tmp_path / "rows.parquet")
     (tmp_path / "sf").mkdir()

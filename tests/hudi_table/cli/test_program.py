@@ -87,6 +87,14 @@ class TestExitCodes:
         assert captured.err.startswith("error: TableNotFound: there is no Hudi table at ")
         assert captured.err.endswith("\nhudictl explain TableNotFound says more\n")
 
+    @pytest.mark.parametrize(("word", "verb"), [("history", "timeline"), ("inof", "info"), ("compat", "compact")])
+    def test_2_and_the_nearest_verb_for_a_word_that_is_none(
+        self, word: str, verb: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main([word, "lake/flights"]) == 2
+        said = f"hudictl has no verb '{word}', hudictl --help lists them: did you mean {verb}?"
+        assert said in capsys.readouterr().err
+
     @pytest.mark.parametrize(
         "arguments",
         [

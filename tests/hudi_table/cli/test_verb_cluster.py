@@ -29,12 +29,23 @@ def items(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[s
 def test_it_tells_what_would_be_done_and_changes_nothing(scattered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(scattered.rglob("*"))
     assert main(["cluster", str(scattered)]) == 0
-    assert "no clustering waits or is due; --now" in capsys.readouterr().err
+    assert "no clustering waits, and none is due; --now" in capsys.readouterr().err
     (told,) = items(capsys, scattered, "--now")
     assert (told["fileGroups"], told["filesBefore"], told["filesAfter"]) == (3, 3, 1)
     assert told["bytesRead"]
     assert "3 file groups" in str(told["details"])
     assert sorted(scattered.rglob("*")) == before
+
+
+def test_now_is_not_advised_to_who_gave_it(scattered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", str(scattered), "--now", "--yes"]) == 0
+    capsys.readouterr()
+    for verb, said in (
+        ("cluster", "no clustering waits, and nothing is left to cluster\n"),
+        ("archive", "nothing may leave yet\n"),
+    ):
+        assert main([verb, str(scattered), "--now"]) == 0
+        assert capsys.readouterr().err.endswith(said)
 
 
 def test_a_plan_is_made_and_executed_apart(scattered: Path, capsys: pytest.CaptureFixture[str]) -> None:

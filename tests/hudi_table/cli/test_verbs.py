@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from hudi_table import create_table, errors, open_table, write_hudi
+from hudi_table import create_table, open_table, write_hudi
 from hudi_table.cli import main
 from hudi_table.cli.output import FORMATS, Column, Document
+from hudi_table.cli.queries import info
 from hudi_table.read.output.human import age, number, size
 from tests.support import golden
 from tests.support.s3 import ACCESS, running_s3
@@ -61,6 +62,14 @@ def test_info_says_what_the_table_is(base: Path, capsys: pytest.CaptureFixture[s
     assert raw["apiVersion"] == "hudi.lakeops.dev/v1alpha1"
     assert (raw["kind"], raw["rows"], raw["partitions"], raw["fileGroups"]) == ("TableInfo", 151, 2, 4)
     assert raw["ageSeconds"] < 3600
+
+
+def test_every_line_of_info_is_explained() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
+    section = page.partition("## What `hudictl info` shows")[2].partition("\n## ")[0]
+    titles = [column.title for column in (*info._COLUMNS, *info._LOG_COLUMNS)]
+    assert len(titles) > 30
+    assert [title for title in titles if title not in section] == []
 
 
 def test_timeline_lists_instants_newest_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,39 +263,6 @@ def test_a_table_on_s3_is_read_by_arguments_and_by_environment(
         )
 
 
-class TestExplain:
-    """`hudictl explain`: a page for every error."""
-
-    def test_a_page_is_found_whatever_its_spelling(self, capsys: pytest.CaptureFixture[str]) -> None:
-        texts = {run(capsys, "explain", name) for name in ("WriteConflict", "writeconflict", "WriteConflictError")}
-        (text,) = texts
-        assert text.startswith("# WriteConflict\n")
-
-    def test_without_a_name_all_are_listed(self, capsys: pytest.CaptureFixture[str]) -> None:
-        listed = run(capsys, "explain", "-o", "name").split()
-        assert errors.WriteConflictError.name() in listed
-        assert listed == sorted(listed)
-        index = (Path(__file__).parents[3] / "docs" / "errors" / "README.md").read_text()
-        assert [name for name in listed if f"pages/{name}.md)" not in index] == []
-
-    def test_an_unknown_name_suggests_the_nearest(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["explain", "CorruptTabel"]) == 2
-        assert "no page explains 'CorruptTabel': did you mean CorruptTable?" in capsys.readouterr().err
-        assert main(["explain", "zzz"]) == 2
-        assert "there are AccessDenied, CommitStateUnknown" in capsys.readouterr().err
-
-    def test_every_page_says_why_and_what_to_do(self, capsys: pytest.CaptureFixture[str]) -> None:
-        for name in run(capsys, "explain", "-o", "name").split():
-            text = run(capsys, "explain", name)
-            assert text.startswith(f"# {name}\n\n")
-            for heading in ("## Why", "## What to do", "## Example"):
-                assert heading in text, name
-
-    def test_a_page_can_be_had_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = json.loads(run(capsys, "explain", "invariant", "-o", "json"))
-        assert (found["kind"], found["name"]) == ("Error", "Invariant")
-
-
 class TestHumanNumbers:
     """Sizes, ages and counts as people read them."""
 
@@ -362,7 +338,7 @@ class TestCompact:
 
     def test_nothing_is_done_before_it_is_due(self, logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["compact", str(logged)]) == 0
-        assert "no compaction waits or is due; --now" in capsys.readouterr().err
+        assert "no compaction waits, and none is due; --now" in capsys.readouterr().err
 
     def test_a_plan_is_made_and_executed_apart(self, logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (planned,) = json.loads(run(capsys, "compact", logged, "--now", "--schedule", "-o", "json"))["items"]

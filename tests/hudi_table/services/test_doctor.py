@@ -16,6 +16,7 @@ from hudi_table.cli import main
 from hudi_table.codec.log.rows import delete_block
 from hudi_table.errors import InvalidOptionError
 from hudi_table.metadata.port import open_context
+from hudi_table.model.counts import counted
 from hudi_table.model.service.findings import Check, Severity
 from hudi_table.model.timeline.instants import Action
 from hudi_table.model.timeline.seals import sealed, unsealed
@@ -210,7 +211,7 @@ def test_keys_that_are_not_stored_are_computed(tmp_path):
     store.put(base.path.replace(base.file_id, f"{base.file_id[:-3]}f-0"), store.get(base.path))
     doubled = table.scan().count() - count
     (finding,) = found(table, Check.DUPLICATE_KEY, keys=True)
-    assert finding.message.startswith(f"{doubled} keys of partition")
+    assert finding.message.startswith(f"{counted(doubled, 'key')} of partition")
 
 
 @pytest.mark.parametrize("state", ["commit", "requested"])

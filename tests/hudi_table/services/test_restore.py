@@ -134,7 +134,13 @@ def test_the_verbs_say_what_would_go_and_take_it_back_on_yes(tmp_path, capsys):
     assert ("a", "x", 9) in contents(table)
     assert main(["rollback", base, newest(table), "--yes"]) == 1
     assert "--writers-stopped" in capsys.readouterr().err
-    assert main(["rollback", base, newest(table), "--yes", "--writers-stopped"]) == 0
+    assert main(["rollback", base, newest(table)]) == 0
+    assert "less than 3,600 s ago it also needs --writers-stopped" in capsys.readouterr().err
+    taken = newest(table)
+    assert main(["rollback", base, taken, "--yes", "--writers-stopped"]) == 0
+    printed = capsys.readouterr().out
+    assert f"commit {taken}: upsert, 0 rows inserted, 1 updated, 0 deleted, 1 file" in printed
+    assert "Freed      -" not in printed
     assert contents(table) == FIRST
     table.upsert(rows(("a", "x", 8)))
     assert main(["restore", base, saved]) == 0

@@ -133,7 +133,8 @@ def access(args: argparse.Namespace) -> Access:
     except config.ConfigException as error:
         said = " ".join(str(error).split()).rstrip(".")
         raise InvalidOptionError(
-            f"no cluster to ask: {said}; give --kubeconfig FILE and --context NAME, as kubectl"
+            f"no cluster to ask: {said}; give --kubeconfig FILE and --context NAME, as kubectl; without a cluster "
+            "`hudictl local FILE` applies manifests, and `hudictl compact`, `cluster` and `clean` work on a table's folder"
         ) from None
     return Access(Rest(ApiClient(known)), args.namespace or namespace)
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from hudi_table.cli import exits, guarded
 from hudi_table.cli import main as hudictl
 
+CALLED = "kubectl hudi"
 FORMATS = ("table", "wide", "json", "yaml")
 TIMEOUT_SECONDS = 600
 TYPES = (
@@ -55,9 +56,9 @@ def _is_about_a_path(arguments: list[str]) -> bool:
     return arguments[0] == "timeline" and any("/" in each for each in arguments[1:2] if not each.startswith("-"))
 
 
-def run(arguments: list[str]) -> int:
-    """Run one verb. Raises HudiError, which the rim of the program tells."""
-    parser = _parser()
+def run(arguments: list[str], called: str = CALLED) -> int:
+    """Run one verb of the program that is `called` so. Raises HudiError, which the rim of the program tells."""
+    parser = _parser(called)
     try:
         parsed = parser.parse_args(arguments)
         if parsed.verb is None:
@@ -76,9 +77,9 @@ class _Help(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=32, width=110)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(called: str = CALLED) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="kubectl hudi",
+        prog=called,
         description="HudiTables and TableServices of a cluster. Every other verb is one of hudictl: kubectl hudi explain NAME.",
         epilog=exits.EPILOG,
         allow_abbrev=False,

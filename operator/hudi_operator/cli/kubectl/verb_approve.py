@@ -21,7 +21,7 @@ from hudi_table.errors import InvalidRequestError, ObjectExistsError, WriteConfl
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["approve", *arguments])
+    return program.run(["approve", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

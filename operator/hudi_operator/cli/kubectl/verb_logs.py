@@ -23,7 +23,7 @@ from hudi_table.errors import InvalidRequestError, ObjectNotFoundError
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["logs", *arguments])
+    return program.run(["logs", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from hudi_table.cli.output import emit, note
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["plan", *arguments])
+    return program.run(["plan", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

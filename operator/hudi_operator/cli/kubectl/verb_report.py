@@ -38,7 +38,7 @@ _HIDDEN_METADATA = ("managedFields", "annotations")
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["report", *arguments])
+    return program.run(["report", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ _COLUMNS = (
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["run", *arguments])
+    return program.run(["run", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

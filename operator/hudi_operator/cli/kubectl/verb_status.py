@@ -29,7 +29,7 @@ _WELL = frozenset({"Ready", "Empty", "Suspended", "Starting"})
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["status", *arguments])
+    return program.run(["status", *arguments], "hudictl")
 
 
 def _running(runs: Iterable[Mapping[str, Any]]) -> str:

@@ -30,7 +30,7 @@ _FINDINGS = (Level.BLOCKS, Level.FAILED, Level.WAITS)
 
 def main(arguments: list[str]) -> int:
     """The verb, as an entry point of `hudictl`."""
-    return program.run(["why", *arguments])
+    return program.run(["why", *arguments], "hudictl")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -180,11 +180,11 @@ def _partition_text(item: PartitionField) -> str:
 
 def _rows(table: HudiTable, timeline: Timeline, paths: set[str]) -> int | None:
     """Rows by the write stats of the files that a snapshot reads; None if a stat of one is archived."""
-    counted: dict[str, int] = {}
+    written: dict[str, int] = {}
     for instant in reversed(timeline.commits):
-        if len(counted) == len(paths):
+        if len(written) == len(paths):
             break
         for stat in commit_metadata(table.context, instant).stats:
             if stat.path in paths:
-                counted.setdefault(stat.path, stat.num_writes)
-    return sum(counted.values()) if len(counted) == len(paths) else None
+                written.setdefault(stat.path, stat.num_writes)
+    return sum(written.values()) if len(written) == len(paths) else None

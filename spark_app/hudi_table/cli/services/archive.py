@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         found = [] if plan is None else [_planned(plan)]
     emit(Document("ArchivingList", _DONE if args.yes else _PLANNED, found), args.output)
     if not found:
-        note("nothing is due to be archived; --now takes whatever may leave")
+        note("nothing may leave yet" if args.now else "nothing is due to be archived; --now takes whatever may leave")
     elif not args.yes:
         note("nothing was changed; --yes does it")
     return exits.GOOD

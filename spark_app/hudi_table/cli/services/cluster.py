@@ -31,7 +31,12 @@ def run(args: argparse.Namespace) -> int:
     for line in (line for item in rows for line in item.get("details", ())):
         note(line)
     if not rows:
-        note("no clustering waits or is due; --now plans one for all small files that there are")
+        left = (
+            "nothing is left to cluster"
+            if args.now
+            else "none is due; --now plans one for all small files that there are"
+        )
+        note(f"no clustering waits, and {left}")
     elif not args.yes:
         note("nothing was changed; --yes does it")
     return exits.GOOD

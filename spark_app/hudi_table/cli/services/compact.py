@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
             found = [_executed(result) for result in service.run(progress=progress)]
     emit(Document("CompactionList", _COLUMNS, found), args.output)
     if not found:
-        note("no compaction waits or is due; --now plans one for all logs that there are")
+        left = "nothing is left to compact" if args.now else "none is due; --now plans one for all logs that there are"
+        note(f"no compaction waits, and {left}")
     return exits.GOOD
 
 

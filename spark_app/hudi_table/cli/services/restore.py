@@ -10,5 +10,6 @@ from hudi_table.cli.services.going_back import TAKEN_BACK, undo
 
 def run(args: argparse.Namespace) -> int:
     """Print what would go, or what went."""
-    service = opened(args).services.restore(args.savepoint, writers_stopped=args.writers_stopped)
-    return undo(args, service, TAKEN_BACK)
+    table = opened(args)
+    service = table.services.restore(args.savepoint, writers_stopped=args.writers_stopped)
+    return undo(args, table, service, TAKEN_BACK)

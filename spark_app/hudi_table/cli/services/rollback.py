@@ -11,6 +11,6 @@ from hudi_table.cli.services.going_back import TAKEN_BACK, undo
 
 def run(args: argparse.Namespace) -> int:
     """Print what would go, or what went."""
-    rollback = opened(args).services.rollback
-    service = rollback(args.instant, writers_stopped=args.writers_stopped, lost=args.lost)
-    return undo(args, service, "gives these files and their rows up for ever" if args.lost else TAKEN_BACK)
+    table = opened(args)
+    service = table.services.rollback(args.instant, writers_stopped=args.writers_stopped, lost=args.lost)
+    return undo(args, table, service, "gives these files and their rows up for ever" if args.lost else TAKEN_BACK)

@@ -64,6 +64,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_SQL = ": a filter compares columns with values and knows no functions and no arithmetic; `hudictl query` and DuckDB do (`where lower(city) = 'sf'`)"
+_ARITHMETIC = frozenset("+-*/%|")
 _KEYWORDS = frozenset(["and", "or", "not", "in", "between", "is", "null", "like", "true", "false"])
 
 
@@ -78,7 +80,7 @@ class Parser:
         while text[at:].strip():
             match = _TOKEN.match(text, at)
             if match is None:
-                raise self.error(at, "cannot be read here")
+                raise self.error(at, f"cannot be read here{_SQL if text[at:].lstrip()[:1] in _ARITHMETIC else ''}")
             kind = str(match.lastgroup)
             value, start = match[kind], match.start(kind)
             if kind == "word" and value.lower() in _KEYWORDS:
@@ -91,6 +93,11 @@ class Parser:
     def error(self, at: int, why: str) -> InvalidOptionError:
         shown = repr(self.text[at : at + 20].strip()) if self.text[at:].strip() else "the end"
         return InvalidOptionError(f"filter {self.text!r}: {shown} at character {at + 1} {why}")
+
+    def _hint(self) -> str:
+        """What to do about a call of a function: the word before a parenthesis."""
+        called = self.next > 0 and self.tokens[self.next - 1][0] == "word" and self.tokens[self.next][1] == "("
+        return _SQL if called else ""
 
     def take(self, *values: str) -> str | None:
         kind, value, _ = self.tokens[self.next]
@@ -106,7 +113,7 @@ class Parser:
     def parse(self) -> Predicate:
         predicate = self.chain("or")
         if self.tokens[self.next][0] != "end":
-            raise self.error(self.tokens[self.next][2], "is left over")
+            raise self.error(self.tokens[self.next][2], f"is left over{self._hint()}")
         return predicate
 
     def chain(self, op: str) -> Predicate:

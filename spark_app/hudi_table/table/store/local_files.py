@@ -97,6 +97,11 @@ def delete_file(path: str, *, root: str, fsync: bool) -> None:
         folder = os.path.dirname(folder)
 
 
+def is_file(location: str) -> bool:
+    """Whether a location is a file of this machine, which holds no table."""
+    return os.path.isfile(location)
+
+
 def make_folder(path: str, *, fsync: bool) -> str:
     """The folder of a file, made with its parents; each new folder's name is synced in its parent."""
     folder = os.path.dirname(path)

@@ -26,6 +26,7 @@ from hudi_table.model.timeline.instants import parse_instant
 from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.local_files import is_file
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
@@ -175,6 +176,8 @@ def _has_timeline(storage: Storage) -> bool:
 def _what_is_there(storage: Storage) -> str:
     folders, files = storage.list_dir("")
     names = [f"{name}/" for name in folders] + [info.path for info in files]
+    if is_file(storage.base_path):
+        return f"there is no Hudi table at {storage.base_path}: it is a file; a table is a folder"
     if not names:
         return f"there is no Hudi table at {storage.base_path}: the location is empty or does not exist"
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -30,7 +30,7 @@ def index_of(index: str | Mapping[str, Any] | IndexSpec) -> IndexSpec:
         )
     if spec.type.hashes and (not isinstance(spec.buckets, int) or spec.buckets < 1):
         raise InvalidRequestError(
-            f"a {spec.type.value} index needs a number of buckets from 1, not {spec.buckets!r}; give index.buckets"
+            f"a {spec.type.value} index needs a number of buckets from 1, not {spec.buckets!r}; give index={{'type': '{spec.type.value}', 'buckets': 8}}"
         )
     if not spec.type.hashes and (spec.buckets is not None or spec.hash_fields):
         raise InvalidRequestError(
