@@ -122,3 +122,32 @@ def test_a_small_file_is_read_by_one_request_and_of_a_large_one_first_the_end(st
     ranges = [(request.wave, request.key.rpartition(" ")[2]) for request in found.sent if ".parquet" in request.key]
     assert ranges[0] == (4, "bytes=-65536"), found
     assert found.in_sequence == 5, found
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "buckets", "total", "in_sequence"),
+    [
+        ("MergeOnRead", 4, 2, 30, 12),
+        ("CopyOnWrite", 4, 2, 38, 13),
+        ("MergeOnRead", 16, 4, 98, 13),
+        ("CopyOnWrite", 16, 4, 162, 15),
+    ],
+)
+def test_an_upsert(
+    store: Store, kind: TableTypeName, partitions: int, buckets: int, total: int, in_sequence: int
+) -> None:
+    """Of 64 file groups 32 are under way at once: two waves of logs, of base files four."""
+    uri = store.table(kind, partitions=partitions, buckets=buckets)
+    new = rows(UPDATED, version=1, partitions=partitions)
+    found = store.counted(uri, lambda table: table.upsert(new))
+    assert (found.total, found.in_sequence) == (total, in_sequence), found
+    assert found.by_method()["PUT"] == partitions * buckets + 6, "claim, inflight, two of markers, decision, commit"
+    table = store.opened(uri)
+    assert table.scan(columns=["id"]).to_arrow().num_rows == ROWS
+    assert table.scan(filter="ts = 1").count() == UPDATED
+
+
+def test_an_upsert_beside_older_commits_waits_no_more(store: Store, logged: str) -> None:
+    """That the timeline was whole is confirmed while its commits and partitions are read."""
+    found = store.counted(logged, lambda table: table.upsert(rows(UPDATED, version=4)))
+    assert (found.total, found.in_sequence) == (30 + 2, 12), found

@@ -85,10 +85,10 @@ class Clusterer(Planner):
         yield from prove(store, at[1], at[2], self.without, held=("file", *at[1:]), lost=at, gone=gone)
 
     def at_file(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, known, plan, seen, number, _ = at
+        _, instant, known, plan, seen, number, kind = at
         after: Location = ("decide", instant, known, seen)
         if number + 1 < len(self.outputs):
-            after = ("prove", instant, known, plan, seen, number + 1)
+            after = ("file", instant, known, plan, seen, number + 1, kind)
         file = ("d", self.outputs[number], instant, 0)
         yield Step(f"PUT {file}", after, ((file, plan[1] & self.parts[number]),))
         yield from expired(at, ("prove", *at[1:-1]))

@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant("completion time in entry", "K12", "I8"),
     Mutant("not waiting for others", "K10s", "L"),
     Mutant("renewed right", "K15", "I2"),
-    Mutant("proof before each file", "K19", "I4"),
+    Mutant("proof for each file", "K19", "I4"),
     Mutant("chain in proof", "K15", "I2"),
     Mutant("commit in proof", "K17", "I3", long=True),
     Mutant("lost proof is none", "K15", "I2"),

@@ -215,8 +215,9 @@ class Writer(ChainProcess):
             return
         after: Location = ("decide", instant, known, files, completed, 0)
         if number + 1 < len(files):
-            after = ("prove", instant, known, bases, completed, number + 1)
-            if self.without & {"renewed right", "proof before each file"}:
+            # The same proof serves; it ends at any moment, and with it the permission: `expired`.
+            after = ("file", instant, known, bases, completed, number + 1, kind)
+            if self.without & {"renewed right", "proof for each file"}:
                 after = ("file", instant, known, bases, completed, number + 1, 0)
         elif "decision before publish" in self.without:
             after = ("early", instant, known, files, completed, 0)

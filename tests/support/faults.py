@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, BinaryIO, TypeVar
@@ -141,6 +141,11 @@ class FaultyStorage:
 
     def delete(self, path: str) -> None:
         self._call("delete", path, lambda: self.inner.delete(path))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """A store may have done any part of it, so each deletion is a call."""
+        for path in paths:
+            self.delete(path)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:

@@ -9,7 +9,7 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 
-CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "open_read"])
+CALLS = frozenset(["get", "head", "list", "list_dir", "put", "put_if_absent", "delete", "delete_all", "open_read"])
 
 
 class Sleeper(SystemClock):

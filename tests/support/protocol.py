@@ -199,14 +199,15 @@ class ProtocolMonitor:
                 attempt.cleared = True
             return
         attempt = self._own(known, instant, step)
-        marker = parse_marker(rest)
-        _require(marker is not None, step, "a marker names a data file")
+        # The first line of the other file of a batch says in which form markers are.
+        is_batch = rest.startswith("MARKERS")
+        names = [line for line in step.keys if line != "TIMELINE_SERVER_BASED"] if is_batch else [rest]
+        marked = [marker[0] for marker in map(parse_marker, names) if marker is not None]
+        _require(len(marked) == len(names), step, "a marker names a data file")
         _require(attempt.inflight, step, "the inflight file comes before the first marker (step 4)")
         _require(not attempt.decided, step, "no file after the decision")
-        first = marker is not None and marker[0] not in attempt.markers
-        _require(attempt.proofs >= len(attempt.markers) + first, step, "the right is proved before each file (2.7)")
-        if marker is not None and first:
-            attempt.markers.append(marker[0])
+        _require(attempt.proofs > 0, step, "the right is proved before files (2.7)")
+        attempt.markers += [path for path in marked if path not in attempt.markers]
 
     def _file(self, known: Knowledge, step: Step) -> None:
         name = parse_base_file(step.key.rpartition("/")[2])

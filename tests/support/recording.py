@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeVar
 
 from hudi_table.errors import HudiError
+from hudi_table.model.names import TEMP
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class RecordingStorage:
         return self._note("open_read", path, lambda: self.inner.open_read(path), lambda file: {})
 
     def put(self, path: str, data: bytes) -> None:
-        self._note("put", path, lambda: self.inner.put(path, data), lambda _: {"size": len(data)})
+        self._note("put", path, lambda: self.inner.put(path, data), lambda _: _of_put(path, data))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._note(
@@ -110,6 +111,10 @@ class RecordingStorage:
 
     def delete(self, path: str) -> None:
         self._note("delete", path, lambda: self.inner.delete(path), lambda _: {})
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:
@@ -148,3 +153,9 @@ class RecordingStorage:
             raise
         self.trace.add(Step(self.process, call, key, condition, **details(result)))
         return result
+
+
+def _of_put(path: str, data: bytes) -> dict[str, Any]:
+    """Of a batch of markers, `keys` are its lines."""
+    is_batch = path.startswith(f"{TEMP}/") and ".marker." not in path
+    return {"size": len(data)} | ({"keys": tuple(data.decode().splitlines())} if is_batch else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, BinaryIO
@@ -70,6 +70,10 @@ class SimulatedStorage:
         self.inner.delete(path)
         if self.infos.pop(path, None) is not None:
             del self._names[bisect_left(self._names, path)]
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:

@@ -17,6 +17,9 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 
+LISTED_WITHIN_SECONDS = 5.0
+"""So long after a listing without it nobody asks for it. One that somebody builds after that is found by the decision, as one built a
+moment later would be."""
 KEPT = frozenset(MetadataPartition)
 """The partitions that commits of this release write to."""
 OF_KEYS = frozenset({MetadataPartition.BLOOM_FILTERS, MetadataPartition.RECORD_INDEX})
@@ -74,6 +77,8 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
 
 
 def _is_there(ctx: TableContext) -> bool:
+    if ctx.no_metadata_at is not None and ctx.clock.boot_seconds() - ctx.no_metadata_at <= LISTED_WITHIN_SECONDS:
+        return False
     try:
         ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")
     except ObjectNotFoundError:

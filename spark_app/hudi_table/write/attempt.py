@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 
 import pyarrow as pa
@@ -96,11 +97,17 @@ class Attempt:
         return max(1, math.ceil(rows * size / self.prepared.options.target_file_size - SIZE_SLACK))
 
     def plan(
-        self, slots: Sequence[Slot], rows: Sequence[int], arrow_bytes: int, dropped: Sequence[str] = ()
+        self,
+        slots: Sequence[Slot],
+        rows: Sequence[int],
+        arrow_bytes: int,
+        dropped: Sequence[str] = (),
+        *,
+        in_process: bool = False,
     ) -> list[PlannedTask]:
         """Plan `rows[i]` rows for `slots[i]`, of `arrow_bytes` in all, and write the metadata of new partitions.
 
-        `dropped` are the partitions of `delete_partition`.
+        `dropped` are the partitions of `delete_partition`. `in_process`: the tasks run here, so their files are known, and marked now.
         """
         operation = self.prepared.operation
         whole = operation is Operation.INSERT_OVERWRITE_TABLE
@@ -135,14 +142,18 @@ class Attempt:
         )
         if not self.prepared.options.updates_clustered:
             self._refuse_clustered(clustered, planned)
+        filled = {item.task.partition for item in planned}
+        new = sorted(filled - self.view.existing(filled))
+        described = [partial(self._describe, partition) for partition in new]
         # From here on files may appear: who gives up has to reckon with them.
         self.planned = planned
-        self.txn.inflight()
+        files = [file for item in planned for file in item.task.first_files] if in_process else []
+        self.right.mark(files, self.txn.inflight, *described, batched=True)
         change.store(self.ctx, self.txn)
-        filled = {item.task.partition for item in self.planned}
-        for partition in sorted(filled - self.view.existing(filled)):
-            self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
         return self.planned
+
+    def _describe(self, partition: str) -> None:
+        self.right.put_file(join(partition, PARTITION_METADATA), partition_metadata(self.instant, partition))
 
     def commit(
         self,
@@ -248,19 +259,31 @@ def placing_as_of(ctx: TableContext, prepared: Prepared, timeline: Timeline) -> 
     return replace(prepared, index=prepared.index.as_of(ctx, timeline))
 
 
-def begin_attempt(ctx: TableContext, prepared: Prepared, name: str | None = None, batch: str = "") -> Attempt:
+def begin_attempt(
+    ctx: TableContext,
+    prepared: Prepared,
+    name: str | None = None,
+    batch: str = "",
+    partitions: Sequence[str] | None = (),
+) -> Attempt:
     """Claim an instant and take the snapshot; the attempt's index has its hash rings, which may be others than those by which rows were
-    taken in.
+    taken in. The files of `partitions`, None for all, are listed while the snapshot is confirmed.
 
     Raises WriteConflictError if the table's schema or buckets have changed since the request was checked against them.
     """
     action = Action.REPLACE_COMMIT if prepared.operation.replaces else write_action(ctx.config)
-    txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes)
+    views: list[FileSystemView] = []
+
+    def listed(timeline: Timeline) -> None:
+        view = FileSystemView(ctx, timeline)
+        view.latest_slices(partitions)
+        views.append(view)
+
+    txn = begin(ctx, action, attempt=name, batch=batch, failed_writes=prepared.options.failed_writes, reads=listed)
+    view = next((view for view in views if view.timeline is txn.timeline), FileSystemView(ctx, txn.timeline))
     previous = table_avro_schema(ctx, txn.timeline)
     text = avro_text_for(prepared.schema, table_name=ctx.config.name, previous=previous)
-    attempt = Attempt(
-        ctx, placing_as_of(ctx, prepared, txn.timeline), txn, FileSystemView(ctx, txn.timeline), text, batch
-    )
+    attempt = Attempt(ctx, placing_as_of(ctx, prepared, txn.timeline), txn, view, text, batch)
     try:
         _check_unchanged(ctx, prepared, txn)
     except WriteConflictError as error:

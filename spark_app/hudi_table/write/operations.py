@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,14 +31,18 @@ from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
 from hudi_table.table.commit.transaction import caught_up
 from hudi_table.table.commit.undo import finish_undos
+from hudi_table.table.engine.local_engine import at_a_store
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.rows.spill import GroupedRows
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import fetch_bodies, load_timeline, timeline_with
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.kept_properties import refuse_lost
+from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import Listings, relists
 from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.table.timeline.timeline import Timeline
@@ -60,6 +64,9 @@ from hudi_table.write.metadata_enable import keep_metadata_for
 from hudi_table.write.result import CommitResult
 from hudi_table.write.workload import PlannedTask
 
+DECODED = 8
+"""Bytes of rows in memory over those of their base file, or more."""
+LEAST_HELD = 1 << 20
 _LOG = logging.getLogger("hudi_table.write")
 BATCH_KEY = "hoodie.lakeops.batch"
 
@@ -114,15 +121,38 @@ def begin(
     ctx: TableContext, data: Any, request: WriteRequest
 ) -> tuple[pa.RecordBatchReader | None, Prepared, str | None]:
     """`check` on the newest timeline, and the instant of the commit that holds the request's batch already, if one does."""
-    timeline = load_timeline(ctx)
-    reader, prepared = check(ctx, data, request, timeline)
+    timeline, stored = _first_look(ctx)
+    reader, prepared = check(ctx, data, request, timeline, stored)
     return reader, prepared, find_batch(ctx, timeline, request.batch, BATCH_KEY)
 
 
+def _first_look(ctx: TableContext) -> tuple[Timeline, Mapping[str, str] | None]:
+    """The timeline; and the properties, where they may tell another number of buckets. At the same time what is asked for next is read: the
+    newest commit, which tells the schema, and the end of the chain, which is known before the claim."""
+    index = ctx.config.index
+
+    def read(timeline: Timeline) -> Mapping[str, str] | None:
+        return at_once(
+            ctx.storage,
+            lambda: fetch_bodies(ctx, timeline.commits[-1:]),
+            lambda: (
+                read_properties(ctx.storage, ctx.clock) if index is not None and index.type.has_fixed_buckets else None
+            ),
+        )[1]
+
+    def tail() -> None:
+        # What fails is asked again by the claim.
+        with suppress(HudiError):
+            chain.known_tail(ctx)
+
+    return at_once(ctx.storage, lambda: timeline_with(ctx, read), tail)[0]
+
+
 def check(
-    ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline
+    ctx: TableContext, data: Any, request: WriteRequest, timeline: Timeline, stored: Mapping[str, str] | None = None
 ) -> tuple[pa.RecordBatchReader | None, Prepared]:
-    """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`."""
+    """Everything that can be refused before rows are read. Returns the stream of rows, None for `delete_partition`. `stored`: the properties,
+    if they were read with the timeline."""
     operation = parse_operation(operation_option(request.operation, request.options))
     if request.max_memory < 1:
         raise InvalidOptionError(f"max_memory is {request.max_memory}; give bytes, at least 1")
@@ -131,25 +161,25 @@ def check(
     check_timeline(ctx, timeline)
     # A resize may be taken back, by a plan that is perhaps decided and not published: rows are routed by the buckets that stay.
     if timeline.planner_claims:
-        timeline, _ = caught_up(ctx)
+        timeline, stored = caught_up(ctx)[0], None
     elif finish_undos(ctx, timeline):
-        timeline = load_timeline(ctx)
+        timeline, stored = load_timeline(ctx), None
     refuse_while_resizing(ctx, timeline)
-    sync_bucket_properties(ctx, timeline)
+    sync_bucket_properties(ctx, timeline, stored)
     check_renames(ctx, timeline)
     resolve_key_encoding(ctx, timeline, request.options)
-    stored = table_schema(ctx, timeline)
+    schema = table_schema(ctx, timeline)
     if operation is Operation.DELETE_PARTITION:
         if data is not None:
             raise InvalidRequestError("delete_partition takes partitions, not rows; give data=None")
         check_partitions(ctx, request.partitions)
-        return None, _prepared(ctx, request, timeline, stored, None)
+        return None, _prepared(ctx, request, timeline, schema, None)
     if request.partitions:
         raise InvalidRequestError(f"partitions are for delete_partition, not for {request.operation}; leave them out")
     if data is None:
         raise InvalidRequestError(f"{request.operation} needs rows; give data that exports an Arrow stream")
     reader = incoming.open_stream(data)
-    return reader, _prepared(ctx, request, timeline, stored, reader.schema)
+    return reader, _prepared(ctx, request, timeline, schema, reader.schema)
 
 
 def _prepared(
@@ -190,7 +220,7 @@ def _attempt(
     ctx: TableContext, taken: Taken, prepared: Prepared, request: WriteRequest, engine: Engine
 ) -> CommitResult:
     keep_metadata_for(ctx, prepared)
-    attempt = begin_attempt(ctx, prepared, request.attempt, request.batch)
+    attempt = begin_attempt(ctx, prepared, request.attempt, request.batch, _partitions(taken, prepared, request))
     attempt.task_memory = max(1, request.max_memory // (2 * engine.parallelism))
     done = find_batch(ctx, attempt.timeline, request.batch, BATCH_KEY)
     if done is not None:
@@ -223,7 +253,7 @@ def _attempt(
             if request.still is not None:
                 due = request.still(attempt.view)
                 dropped = [partition for partition in dropped if partition in due]
-            planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, dropped)
+            planned = attempt.plan(placed.slots, placed.slot_rows(), placed.rows.bytes_total, dropped, in_process=True)
             _LOG.debug("%s: %d rows taken in, %d tasks", attempt.instant, placed.rows.rows_total, len(planned))
             stats = _run(attempt, placed, planned, engine)
             _LOG.debug("%s: %d files written", attempt.instant, len(stats))
@@ -233,6 +263,13 @@ def _attempt(
     except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:
         attempt.give_up(error)
         raise
+
+
+def _partitions(taken: Taken, prepared: Prepared, request: WriteRequest) -> list[str] | None:
+    """The partitions whose files the write looks at, None for all."""
+    if prepared.index.is_global or prepared.operation is Operation.INSERT_OVERWRITE_TABLE:
+        return None
+    return sorted({*taken.paths, *(slot.partition for slot in taken.slots), *request.partitions})
 
 
 def _sorted_across_files(attempt: Attempt, taken: Taken, max_memory: int) -> Taken:
@@ -250,11 +287,20 @@ def _sorted_across_files(attempt: Attempt, taken: Taken, max_memory: int) -> Tak
 
 def _run(attempt: Attempt, taken: Taken, planned: Sequence[PlannedTask], engine: Engine) -> list[WriteStat]:
     def run(item: PlannedTask) -> tuple[WriteStat, ...]:
-        return write_file_group(item.task, rows_of(taken, item), attempt.right.for_thread())
+        return write_file_group(item.task, rows_of(taken, item), attempt.right)
 
     # The largest first: the last task to end decides how long the write takes.
     order = sorted(planned, key=lambda item: (-item.rows, item.task.index))
-    return [stat for stats in engine.map(run, order) for stat in stats]
+    row_bytes = taken.rows.bytes_total / max(1, taken.rows.rows_total)
+    held = max((_held(item, row_bytes) for item in planned), default=0)
+    threads = at_a_store(engine, attempt.ctx.storage, held, attempt.task_memory * engine.parallelism)
+    return [stat for stats in threads.map(run, order) for stat in stats]
+
+
+def _held(item: PlannedTask, row_bytes: float) -> int:
+    """Bytes that a task may hold at once: its rows and their encoding, and what it reads of a base file."""
+    read = item.task.base_bytes if item.task.log is None else 0
+    return int(2 * item.rows * row_bytes) + DECODED * read + LEAST_HELD
 
 
 def rows_of(taken: Taken, item: PlannedTask) -> Iterator[pa.RecordBatch]:

@@ -16,9 +16,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hudi_table.index.base import Slot
-from hudi_table.model.names import bucket_file_id, new_file_id
+from hudi_table.model.names import (
+    BaseFileName,
+    LogFileName,
+    MarkerType,
+    bucket_file_id,
+    log_write_token,
+    new_file_id,
+)
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.table.commit.markers import MarkedFile
 from hudi_table.table.rows.parts import PARTS_MAX
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice
 from hudi_table.write.settings import WriteSettings
@@ -59,7 +67,7 @@ class LogPlace:
 class FileGroupTask:
     """One file group's work, picklable. `index` is the task's number in the plan: first part of write token and seqno.
 
-    `base_path` is the base file to copy or merge (relative), None for a new group; `prev_commit` its instant or "null".
+    `base_path` is the base file to copy or merge (relative), None for a new group, `base_bytes` its size (0: not known); `prev_commit` its instant or "null".
     A new group that reaches the target size rolls over to the ids that `rolled_file_id` derives from `seed`. `parts`: in
     how many parts rows that have to be held are worked on. `log` belongs to Mode.LOG.
     """
@@ -72,6 +80,7 @@ class FileGroupTask:
     settings: WriteSettings
     seed: uuid.UUID
     base_path: str | None = None
+    base_bytes: int = 0
     prev_commit: str = "null"
     rolls_over: bool = False
     log: LogPlace | None = None
@@ -83,6 +92,20 @@ class FileGroupTask:
     def write_token(self) -> str:
         """`<task>-<stage>-<attempt>`."""
         return f"{self.index}-{self.stage}-{self.attempt}"
+
+    @property
+    def first_files(self) -> list[MarkedFile]:
+        """The files that this task begins with: its own, or the first of those that it rolls over to, and a log of changes."""
+        if self.log is not None:
+            token = log_write_token(self.instant, self.attempt)
+            log = LogFileName(self.file_id, self.log.base_instant, self.log.version, token)
+            return [MarkedFile(self.partition, str(log), MarkerType.APPEND)]
+        kind = MarkerType.CREATE if self.base_path is None else MarkerType.MERGE
+        found = [MarkedFile(self.partition, str(BaseFileName(self.file_id, self.write_token, self.instant)), kind)]
+        if self.settings.cdc is not None and self.mode in (Mode.MERGE, Mode.APPEND):
+            changes = LogFileName(self.file_id, self.instant, 1, self.write_token, cdc=True)
+            found.append(MarkedFile(self.partition, str(changes), MarkerType.APPEND))
+        return found
 
     def rolled_file_id(self, number: int) -> str:
         """File id of the number-th file of this task; 0 is `file_id` itself."""
@@ -235,6 +258,7 @@ class _Planner:
             settings=self.request.settings,
             seed=self.request.seed,
             base_path=base.base.path if base is not None and base.base is not None else None,
+            base_bytes=base.base.size if base is not None and base.base is not None else 0,
             prev_commit="null" if base is None else base.instant if log is None else log.base_instant,
             rolls_over=rolls_over,
             log=log,

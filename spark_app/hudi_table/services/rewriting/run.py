@@ -15,8 +15,10 @@ from hudi_table.errors import CorruptTableError, InvariantError, WriteAbortedErr
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.rewriting.sources import give_up
+from hudi_table.table.commit.markers import MarkedFile
 from hudi_table.table.commit.transaction import Transaction, resume
 from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
@@ -62,7 +64,9 @@ def run_rewrite(
     try:
         tasks = work.tasks()
         with txn.signs_of_life():
-            txn.inflight()
+            # Others may execute the plan, too, in processes of Spark even: so their markers have the direct form.
+            files = [file for task in tasks for file in _files(task)] if isinstance(engine, LocalEngine) else []
+            txn.right.mark(files, txn.inflight)
             done = engine.map(partial(_run, txn.right), tasks)
             txn.commit(*work.commit([stat for stats in done for stat in stats]))
     except (WriteAbortedError, InvariantError, CorruptTableError):
@@ -77,9 +81,15 @@ def run_rewrite(
     return work
 
 
+def _files(task: Task) -> list[MarkedFile]:
+    """The files that a task begins with."""
+    outputs = [task.file] if isinstance(task, CompactionTask) else task.outputs
+    return [file for output in outputs for file in output.first_files]
+
+
 def _run(right: RightToWrite, task: Task) -> tuple[WriteStat, ...]:
     if isinstance(task, ResizeTask):
-        return resize_group(task, right.for_thread())
+        return resize_group(task, right)
     if isinstance(task, ClusteringTask):
-        return cluster_group(task, right.for_thread())
-    return ((compact_file_group if task.file.log is None else compact_logs)(task, right.for_thread()),)
+        return cluster_group(task, right)
+    return ((compact_file_group if task.file.log is None else compact_logs)(task, right),)

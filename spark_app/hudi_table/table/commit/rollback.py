@@ -101,9 +101,8 @@ def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
 
 def sweep(ctx: TableContext, time: str) -> None:
     """Delete the markers and the heartbeat of an instant that is no more."""
-    for info in ctx.storage.list(join(TEMP, time)):
-        retry.delete(ctx.storage, info.path)
-    retry.delete(ctx.storage, f"{HEARTBEAT}/{time}")
+    markers = [info.path for info in ctx.storage.list(join(TEMP, time))]
+    retry.delete_all(ctx.storage, [*markers, f"{HEARTBEAT}/{time}"])
 
 
 def open_rollbacks(ctx: TableContext, timeline: Timeline) -> dict[str, PendingRollback]:

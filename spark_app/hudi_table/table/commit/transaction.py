@@ -25,7 +25,7 @@ from hudi_table.errors import (
     WriteAbortedError,
     WriteConflictError,
 )
-from hudi_table.model.names import HEARTBEAT, TEMP, join
+from hudi_table.model.names import HEARTBEAT
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.timeline.chain import Kind
@@ -36,14 +36,15 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
-from hudi_table.table.commit.markers import delete_all, reconcile_attempts
+from hudi_table.table.commit.markers import Marks, delete_all, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim, materialise_predecessors
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.store import retry
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import list_timeline, load_timeline
+from hudi_table.table.timeline.active import list_timeline, timeline_with
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -78,6 +79,11 @@ class Transaction:
         """The instant time T."""
         return self.instant.time
 
+    @property
+    def _marks(self) -> Marks | None:
+        """All markers of the instant, if no other process has written for it."""
+        return None if self.right.is_shared else self.right.marks
+
     def inflight(self, body: bytes = b"") -> None:
         """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
         retry.put(self.ctx.storage, timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
@@ -89,7 +95,7 @@ class Transaction:
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
         try:
-            reconcile_attempts(self.ctx, self.time, metadata.paths)
+            reconcile_attempts(self.ctx, self.time, metadata.paths, self._marks)
         except InvariantError:
             # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.
             self.right.prove()
@@ -160,7 +166,7 @@ class Transaction:
     def _clear(self) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
         try:
-            delete_all(self.ctx, join(TEMP, self.time))
+            delete_all(self.ctx, self.time, self._marks)
             if self.beaten:
                 self.ctx.storage.delete(f"{HEARTBEAT}/{self.time}")
         except (UnavailableError, OutcomeUnknownError):
@@ -179,9 +185,11 @@ def begin(
     attempt: str | None = None,
     batch: str = "",
     failed_writes: FailedWrites | None = None,
+    reads: Callable[[Timeline], object] | None = None,
 ) -> Transaction:
     """Steps 1 to 3: tail, claim, snapshot. Failed writes of others are recovered on the way, if `failed_writes`, by default the
-    table's policy, is eager.
+    table's policy, is eager. `reads`: what is read of the snapshot while it is confirmed, beside the first proof of the right; what it raises
+    is left to who reads again.
 
     The table gets a founding commit of no files first if it has no completed write: without one, Hudi's readers
     take files of pending instants for committed ones as soon as a later instant completes.
@@ -193,7 +201,7 @@ def begin(
     name = attempt or str(uuid.uuid4())
     pause = FIRST_COMMIT_SECONDS
     for _ in range(DECIDED_LISTINGS_MAX):
-        txn = _claim(ctx, action, name)
+        txn = _claim(ctx, action, name, reads=reads)
         if txn.timeline.last_commit is None:
             try:
                 _commit_empty(ctx, txn)
@@ -281,6 +289,7 @@ def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
             instant=instant.time,
         )
     right = _right(ctx, instant.time, requested.file_name, tail)
+    right.is_shared = True
     return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
 
 
@@ -290,11 +299,13 @@ def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
     return _decided_timeline(ctx, "", "", tail), tail
 
 
-def _decided_timeline(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> Timeline:
+def _decided_timeline(
+    ctx: TableContext, time: str, claim: str, tail: ChainTail, reads: Callable[[Timeline], object] = lambda _: None
+) -> Timeline:
     """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
     while another is carried out. Or one in which the claim, if any, does not stand."""
     for _ in range(DECIDED_LISTINGS_MAX):
-        timeline = load_timeline(ctx)
+        timeline, _ = timeline_with(ctx, reads)
         if claim and not _holds(timeline, time, claim):
             return timeline
         if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
@@ -309,7 +320,14 @@ def _restless(ctx: TableContext) -> UnavailableError:
     )
 
 
-def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = False) -> Transaction:
+def _claim(
+    ctx: TableContext,
+    action: Action,
+    attempt: str,
+    *,
+    planner: bool = False,
+    reads: Callable[[Timeline], object] | None = None,
+) -> Transaction:
     # What this process has listed is mostly newer than the tail that it remembers: below it no claim would stand.
     floor = ctx.newest_listed
     for _ in range(CLAIM_ATTEMPTS_MAX):
@@ -323,16 +341,31 @@ def _claim(ctx: TableContext, action: Action, attempt: str, *, planner: bool = F
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        timeline = _decided_timeline(ctx, instant.time, claim, tail)
+        right = _right(ctx, instant.time, claim, tail)
+        timeline = _decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
         if not _holds(timeline, instant.time, claim):
             retry.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))
             continue
-        return Transaction(ctx, instant, attempt, timeline, tail, _right(ctx, instant.time, claim, tail))
+        return Transaction(ctx, instant, attempt, timeline, tail, right)
     raise UnavailableError(
         f"no instant could be claimed in {CLAIM_ATTEMPTS_MAX} attempts; many writers are at work, try again",
         base_path=ctx.base_path,
     )
+
+
+def _read_ahead(
+    ctx: TableContext, right: RightToWrite, reads: Callable[[Timeline], object] | None
+) -> Callable[[Timeline], object]:
+    """What a writer asks while its snapshot is confirmed. Nothing is decided by it, so what fails is asked again by who needs it."""
+
+    def ask(timeline: Timeline) -> None:
+        if reads is not None:
+            read = reads
+            with suppress(HudiError):
+                at_once(ctx.storage, right.renew_if_due, lambda: read(timeline))
+
+    return ask
 
 
 def _right(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:

@@ -1,25 +1,40 @@
 """The right to write: a process proves it by seeing its own claim and a chain without a decision of its instant.
 
-Driver and task processes prove it before each file, and again whenever the last proof is older than H/4, so a
+Driver and task processes prove it before their first file, and again whenever the last proof is older than H/4, so a
 recovery that waits H after its abort knows that nothing of the instant can appear any more. A proof whose reply
-is lost is no proof. Markers go before files: a file without one could never be found by a rollback.
+is lost is no proof. One serves all threads of a process. Markers go before files: a file without one could never be found by a rollback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO, cast
 
-from hudi_table.errors import ObjectNotFoundError, OutcomeUnknownError, UnavailableError, WriteAbortedError
-from hudi_table.model.names import CHAIN, MarkerType, join, marker_path
+from hudi_table.errors import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    UnavailableError,
+    WriteAbortedError,
+)
+from hudi_table.model.names import CHAIN, TEMP, MarkerType, join, marker_path
 from hudi_table.model.timeline.chain import ChainEntry as Entry
 from hudi_table.model.timeline.chain import Kind, entry_path, sequence_of
+from hudi_table.table.commit.markers import BATCHED, MARKER_TYPE, MarkedFile, Marks, batch_of, batch_path
 from hudi_table.table.store import retry
+from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.layout import timeline_path
+
+_STATE = ("open_storage", "instant", "claim", "tail", "renew_seconds", "batched", "is_shared")
+_NUMBERS = 1 << 31
+_DRAWS_MAX = 10
 
 
 @dataclass(slots=True)
@@ -27,7 +42,8 @@ class RightToWrite:
     """The right of one instant. Picklable: another process opens the storage anew and proves for itself.
 
     `claim` is the name of the requested file under `.hoodie/`, `tail` the last chain entry known to hold no abort.
-    `doubts`, shared by all copies of one process, are files whose creation had no definite reply.
+    `doubts` are files whose creation had no definite reply, `marks` the markers that this process has made. `batched`: they stand in
+    Hudi's batched form. `is_shared`: another process may write for the instant, too.
     """
 
     open_storage: Callable[[], Storage]
@@ -35,19 +51,23 @@ class RightToWrite:
     claim: str
     tail: int
     renew_seconds: float
+    batched: bool = False
+    is_shared: bool = False
     doubts: list[str] = field(default_factory=list, repr=False)
+    marks: Marks = field(default_factory=Marks, repr=False)
     _storage: Storage | None = field(default=None, repr=False)
     _clock: Clock = field(default_factory=SystemClock, repr=False)
     _proved_at: float | None = None
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("open_storage", "instant", "claim", "tail", "renew_seconds")
-        return {name: getattr(self, name) for name in names}
+        self.is_shared = True
+        return {name: getattr(self, name) for name in _STATE}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.doubts = []
+        self.doubts, self.marks, self._lock = [], Marks(), threading.RLock()
         self._storage, self._clock, self._proved_at = None, SystemClock(), None
 
     @property
@@ -57,23 +77,22 @@ class RightToWrite:
             self._storage = self.open_storage()
         return self._storage
 
-    def for_thread(self) -> RightToWrite:
-        """A copy for one task in this process: proofs are not shared between tasks."""
-        return replace(self, _proved_at=None)
-
     def prove(self) -> None:
         """Prove the right by two reads. Raises WriteAbortedError if it is gone, UnavailableError if unproved.
 
         A new plan of the instant ends it for whoever executes an earlier one. A commit ends it too: a file that a stray attempt adds to a committed instant could outlive the clustering
         that replaced its group. So does a gap: an abort may have stood in what was trimmed.
         """
+        with self._lock:
+            self._prove()
+
+    def _prove(self) -> None:
         begun = self._clock.boot_seconds()
-        try:
-            self.storage.head(timeline_path(self.claim))
-        except ObjectNotFoundError:
-            raise self._gone("its claim is gone") from None
         start = entry_path(self.tail - 1) if self.tail > 1 else None
-        listed = (sequence_of(info.path) for info in self.storage.list(CHAIN, start_after=start))
+        is_claimed, infos = at_once(self.storage, self._is_claimed, lambda: self.storage.list(CHAIN, start_after=start))
+        if not is_claimed:
+            raise self._gone("its claim is gone")
+        listed = (sequence_of(info.path) for info in infos)
         numbers = sorted(n for n in listed if n is not None and n >= self.tail)
         if numbers[:1] != ([max(self.tail, 1)] if self.tail or numbers else []):
             raise self._gone(f"chain entries after {self.tail} were trimmed since it began")
@@ -97,10 +116,54 @@ class RightToWrite:
 
     def renew_if_due(self) -> None:
         """Prove again if the last proof is older than H/4."""
-        now = self._clock.boot_seconds()
-        if self._proved_at is not None and now - self._proved_at < self.renew_seconds:
-            return
-        self.prove()
+        with self._lock:
+            now = self._clock.boot_seconds()
+            if self._proved_at is None or now - self._proved_at >= self.renew_seconds:
+                self.prove()
+
+    def _is_claimed(self) -> bool:
+        try:
+            self.storage.head(timeline_path(self.claim))
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def mark(self, files: Iterable[MarkedFile], *beside: Callable[[], object], batched: bool = False) -> None:
+        """Markers of files that are about to be written, all at once, and at once with what is to be done `beside`.
+
+        `batched`: in Hudi's batched form, two requests for any number of files. All markers of an instant have one form, so who has
+        begun with it goes on with it. Whoever writes for an instant that others write for, too, takes the direct form.
+        """
+        new = [file for file in files if file.path not in self.marks.files]
+        self.renew_if_due()
+        puts: list[Callable[[], object]] = []
+        if new and batched and not self.batched:
+            self.batched = True
+            puts.append(partial(self._put_marker, join(TEMP, self.instant, MARKER_TYPE), BATCHED))
+            puts.append(partial(self._put_marker, batch_path(self.instant, 0), batch_of(new)))
+        elif new and self.batched:
+            puts.append(partial(self._put_batch, new))
+        else:
+            paths = (marker_path(self.instant, file.partition, file.name, file.kind) for file in new)
+            puts += [partial(self._put_marker, path, b"") for path in paths]
+        all_at_once(self.storage, [*beside, *puts])
+        self.marks.files.update(file.path for file in new)
+
+    def _put_marker(self, path: str, data: bytes) -> None:
+        self.marks.objects.append(path)
+        retry.put(self.storage, path, data)
+
+    def _put_batch(self, files: list[MarkedFile]) -> None:
+        """One more batch, whose number is drawn: another process may make one, too."""
+        for _ in range(_DRAWS_MAX):
+            path = batch_path(self.instant, random.randrange(1, _NUMBERS))  # noqa: S311 - no secret
+            self.marks.objects.append(path)
+            with suppress(ObjectExistsError, OutcomeUnknownError):
+                self.storage.put_if_absent(path, batch_of(files))
+                return
+        raise UnavailableError(
+            f"the markers of {self.instant} were not confirmed by the store in {_DRAWS_MAX} attempts"
+        )
 
     def put_file(self, path: str, data: bytes) -> None:
         """Put a small file of this instant that needs no marker (`.hoodie_partition_metadata`)."""
@@ -113,8 +176,7 @@ class RightToWrite:
 
         If the reply of the file's creation is lost it is read back: it counts as written if its size is right.
         """
-        self.prove()
-        retry.put(self.storage, marker_path(self.instant, partition, name, kind), b"")
+        self.mark([MarkedFile(partition, name, kind)])
         path = join(partition, name)
         counter: _CountingSink | None = None
         try:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
+from hudi_table.table.store.ports import Engine, Storage, is_remote
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -21,6 +24,10 @@ class LocalEngine:
 
     def __init__(self, parallelism: int | None = None) -> None:
         self._parallelism = max(1, parallelism or _usable_cpus())
+
+    def with_threads(self, threads: int) -> LocalEngine:
+        """The same engine with so many tasks at once."""
+        return LocalEngine(threads)
 
     @property
     def parallelism(self) -> int:
@@ -56,6 +63,14 @@ class LocalEngine:
             for future in waiting:
                 future.cancel()
             pool.shutdown(wait=True)
+
+
+def at_a_store(engine: Engine, storage: Storage, held: int, memory: int) -> Engine:
+    """The engine for tasks that hold `held` bytes each and wait for a store: of this process's threads there may be as many at once as requests,
+    as far as `memory` goes. Those that work share the processors."""
+    if not isinstance(engine, LocalEngine) or not is_remote(storage):
+        return engine
+    return engine.with_threads(max(engine.parallelism, min(REQUESTS_AT_ONCE, memory // max(1, held))))
 
 
 def _usable_cpus() -> int:

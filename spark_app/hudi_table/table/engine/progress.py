@@ -68,6 +68,10 @@ class _Reporting(LocalEngine):
         self._inner = inner
         self._task_report = task_report
 
+    def with_threads(self, threads: int) -> LocalEngine:
+        """As `LocalEngine.with_threads`, followed as before."""
+        return _Reporting(self._inner.with_threads(threads), self._task_report)
+
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """As `LocalEngine.map`."""
         one = self._task_report.begin(len(items))

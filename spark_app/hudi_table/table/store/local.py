@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
@@ -130,6 +130,11 @@ class LocalStorage:
         """Delete the file, and the folders that it leaves empty."""
         with self._errors(path, writes=True):
             delete_file(self._writable(path), root=self._root, fsync=self._fsync)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete the files, one after the other."""
+        for path in paths:
+            self.delete(path)
 
     def staging_files(self) -> Objects:
         """Unfinished files, which no listing shows: of writers at work, and of such as were killed."""

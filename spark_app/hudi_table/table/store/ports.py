@@ -75,6 +75,10 @@ class Storage(Protocol):
         """Delete; no error if it is absent already."""
         ...
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete these, by few requests; after an error some may be there yet."""
+        ...
+
     def open_read(self, path: str) -> Any:
         """A `pyarrow.NativeFile` (or seekable binary file) for Parquet. Raises ObjectNotFoundError."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO, TypeVar
 
@@ -151,6 +151,20 @@ class ObjectStorage:
         key = self._key(path)
         with contextlib.suppress(ObjectNotFoundError):
             self._request(path, lambda: obstore.delete(self._store, key))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete, on S3 up to a thousand objects by one request; repeated requests are harmless."""
+        left = list(paths)
+        if len(left) == 1:
+            self.delete(left[0])
+        elif left:
+            keys = [self._key(path) for path in left]
+            try:
+                self._request(left[0], lambda: obstore.delete(self._store, keys))
+            except ObjectNotFoundError:
+                # A store that says so has stopped there.
+                for path in left:
+                    self.delete(path)
 
     def _key(self, path: str) -> str:
         key = self._prefix + check_path(path, base_path=self._uri)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from hudi_table.errors import OutcomeUnknownError, UnavailableError
@@ -30,6 +30,12 @@ def until_confirmed(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MA
 def put(storage: Storage, path: str, data: bytes) -> None:
     """Put, repeated until confirmed: the same bytes at the same path change nothing."""
     until_confirmed(lambda: storage.put(path, data))
+
+
+def delete_all(storage: Storage, paths: Sequence[str]) -> None:
+    """Delete several objects, repeated until confirmed."""
+    if paths:
+        until_confirmed(lambda: storage.delete_all(paths))
 
 
 def delete(storage: Storage, path: str) -> None:

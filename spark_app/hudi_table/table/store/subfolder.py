@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -63,6 +63,10 @@ class StorageBelow:
     def delete(self, path: str) -> None:
         """Delete; no error if it is absent already."""
         self.outer.delete(self._out(path))
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete these; after an error some may be there yet."""
+        self.outer.delete_all([self._out(path) for path in paths])
 
     def open_read(self, path: str) -> Any:
         """A seekable binary file."""

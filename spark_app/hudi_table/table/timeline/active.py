@@ -68,6 +68,7 @@ def list_timeline(ctx: TableContext) -> Timeline:
     folders, infos = ctx.storage.list_dir(TIMELINE_FOLDER)
     timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
+    ctx.no_metadata_at = None if timeline.has_metadata else listed_at
     return timeline
 
 
@@ -129,7 +130,7 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
 def fetch_bodies(ctx: TableContext, instants: Iterable[Instant]) -> None:
     """Remember what stands in the files of completed instants, all at once, before they are asked for one after the other."""
     unknown = [instant for instant in instants if instant.completed and instant.file_name not in ctx.bodies]
-    if len(unknown) > 1:
+    if unknown:
         all_at_once(ctx.storage, [partial(_body_if_there, ctx, instant) for instant in unknown])
 
 

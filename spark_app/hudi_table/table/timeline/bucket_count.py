@@ -7,6 +7,7 @@ properties decides once it is archived. So the number changes with the commit, f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_table.model.digits import whole
@@ -34,12 +35,13 @@ def buckets_at(ctx: TableContext, timeline: Timeline) -> int | None:
     return count
 
 
-def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
-    """The same after a reading of the properties, whose number another process may have changed; `ctx.config` has it then."""
+def refresh_buckets(ctx: TableContext, timeline: Timeline, stored: Mapping[str, str] | None = None) -> int | None:
+    """The same after a reading of the properties, whose number another process may have changed; `ctx.config` has it then. `stored`: the
+    properties, if they were read just now."""
     index = ctx.config.index
     if index is None or not index.type.has_fixed_buckets:
         return None
-    stored = read_properties(ctx.storage, ctx.clock)
+    stored = read_properties(ctx.storage, ctx.clock) if stored is None else stored
     extra = {key: value for key, value in ctx.config.extra.items() if key != HISTORY}
     if HISTORY in stored:
         extra[HISTORY] = stored[HISTORY]
@@ -52,9 +54,10 @@ def refresh_buckets(ctx: TableContext, timeline: Timeline) -> int | None:
     return count
 
 
-def sync_bucket_properties(ctx: TableContext, timeline: Timeline) -> None:
-    """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any writer, at any time."""
-    count = refresh_buckets(ctx, timeline)
+def sync_bucket_properties(ctx: TableContext, timeline: Timeline, stored: Mapping[str, str] | None = None) -> None:
+    """Put the properties right: the number of now, and the resizes that stand. Idempotent, by any writer, at any time. `stored` as of
+    `refresh_buckets`."""
+    count = refresh_buckets(ctx, timeline, stored)
     if count is None:
         return
     kept = [item for item in _resizes(ctx, timeline) if _stands(item, timeline)]

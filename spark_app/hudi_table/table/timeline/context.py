@@ -160,6 +160,8 @@ class TableContext:
     """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
     kept: bool = True
     """Whether the table has a copy of what its properties say it is."""
+    no_metadata_at: float | None = None
+    """The boot-clock second before the last listing, if that showed no folder of a metadata table."""
     metadata_deltas: int | None = None
     """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
     many; None if it has seen none."""

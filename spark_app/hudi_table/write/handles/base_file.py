@@ -28,6 +28,7 @@ from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.combine import combined_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
+from hudi_table.table.store.read_ahead import open_sized
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.handles.log import write_log
@@ -215,7 +216,7 @@ def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True)
     assert path is not None
     virtual = task.settings.virtual_keys
     first = True
-    with right.storage.open_read(path) as source:
+    with open_sized(right.storage, path, task.base_bytes) as source:
         work.stored = read_footer(source, path=path)
         for batch in read_batches(
             source,

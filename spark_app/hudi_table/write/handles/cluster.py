@@ -61,7 +61,7 @@ def cluster_group(item: ClusteringTask, right: RightToWrite) -> tuple[WriteStat,
 
 
 def _run(item: ClusteringTask, rows: SortedRows, right: RightToWrite, number: int) -> tuple[WriteStat, ...]:
-    return write_rows(item.outputs[number], rows.run(number, len(item.outputs)), right.for_thread())
+    return write_rows(item.outputs[number], rows.run(number, len(item.outputs)), right)
 
 
 def write_rows(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWrite) -> tuple[WriteStat, ...]:
@@ -82,8 +82,7 @@ def source_rows(
     share = memory_bytes // (_READ_SHARES * threads)
     if threads == 1:
         return (table for source in sources for table in _slice_rows(source, right, share))
-    # A proof of the right is not shared between threads; one thread alone goes on with its own.
-    read = [partial(_slice_rows, source, right.for_thread(), share) for source in sources]
+    read = [partial(_slice_rows, source, right, share) for source in sources]
     return in_order(read, ahead=threads, depth=1)
 
 

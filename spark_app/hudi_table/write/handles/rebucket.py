@@ -107,7 +107,7 @@ def resize_group(item: ResizeTask, right: RightToWrite) -> tuple[WriteStat, ...]
 def _write(
     item: ResizeTask, rows: GroupedRows, shared: SharedDictionaries, right: RightToWrite, number: int
 ) -> tuple[WriteStat, ...]:
-    return write_rows(item.outputs[number], _tables(rows, shared, number), right.for_thread())
+    return write_rows(item.outputs[number], _tables(rows, shared, number), right)
 
 
 def _tables(rows: GroupedRows, shared: SharedDictionaries, number: int) -> Iterator[pa.Table]:

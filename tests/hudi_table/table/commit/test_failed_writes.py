@@ -26,7 +26,7 @@ from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.context import TxnSettings
 from hudi_table.table.timeline.instants import draw_instant
 from tests.support.crashes import copied
-from tests.support.meanwhile import AtCall
+from tests.support.meanwhile import AtCall, Sleeper
 from tests.support.tables import write_file
 from tests.support.taken_back import FIRST, aged, written
 from tests.support.written import contents, rows
@@ -84,16 +84,18 @@ def test_cleaning_takes_failed_writes_back_unless_the_policy_is_never(policy, ta
     assert (decision is not None and decision[1].kind is Kind.ABORT) is taken
 
 
-def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_once(monkeypatch):
+def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_late_fails_at_its_next_proof(monkeypatch):
     monkeypatch.setattr("hudi_table.table.commit.transaction.BEAT_SECONDS_LEAST", 60.0)
     table = written()
-    txn = begin(open_context(table.context.storage), Action.COMMIT)
+    clock = Sleeper()
+    txn = begin(open_context(table.context.storage, clock), Action.COMMIT)
     with txn.signs_of_life():
         txn.inflight()
         write_file(txn, 0, "x")
         with ThreadPoolExecutor(2) as pool:
             cleaners = [pool.submit(recover_failed_writes, suspicious(table).context, {}) for _ in range(2)]
             assert {time for cleaner in cleaners for time in cleaner.result()} == {txn.time}
+        clock.slept += txn.right.renew_seconds
         with pytest.raises(WriteAbortedError, match="was taken for dead"):
             write_file(txn, 1, "x")
         with pytest.raises(WriteAbortedError):

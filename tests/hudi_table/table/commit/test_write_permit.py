@@ -1,12 +1,13 @@
 """The right to write and the freshness of the tail (section 2.7 of `docs/explanation/commit-protocol.md`).
 
-Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof lasts; what a process
-that slept may still decide and publish.
+Aspects: what ends a right (claim gone, abort, commit, trimmed chain, lost reply); how long a proof lasts, and for whom; what a process
+that slept may still decide and publish; in which form files are marked.
 """
 
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,6 +16,7 @@ from hudi_table.model.names import MarkerType
 from hudi_table.model.timeline.chain import entry_path
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit import recovery, rollback
+from hudi_table.table.commit.markers import MarkedFile, marked_files
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.faults import Fault, FaultPlan, FaultyStorage
@@ -111,6 +113,61 @@ def test_a_proof_whose_reply_is_lost_is_none(method, part, fault):
         write_file(txn, 0)
     assert not store.inner.list(f".hoodie/.temp/{txn.time}")
     assert store.plan.fired
+
+
+def test_one_proof_serves_all_files_of_a_process_for_a_quarter_of_the_quarantine():
+    trace = Trace()
+    ctx = new_context(RecordingStorage(memory_storage(), trace))
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    txn.inflight()
+    del trace.steps[:]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda bucket: write_file(txn, bucket), range(8)))
+
+    def proofs():
+        return sum(step.call == "head" and step.key.endswith(".requested") for step in trace.steps)
+
+    assert proofs() == 1
+    ctx.clock.sleep(txn.right.renew_seconds)
+    write_file(txn, 8)
+    assert proofs() == 2
+
+
+def test_a_file_that_was_put_under_a_proof_before_the_abort_goes_with_the_quarantine():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn, _ = started(ctx)
+    other = reopen(ctx.storage)
+    recovery.abort_and_roll_back(other, txn.instant, confirmed_dead=False)
+    late = write_file(txn, 1)
+    assert ctx.storage.head(late.path)
+    with pytest.raises(WriteAbortedError):
+        finish(txn, [late], [1])
+    recovery.abort_and_roll_back(other, txn.instant, confirmed_dead=True)
+    assert not [info for info in ctx.storage.list("p") if txn.time in info.path]
+
+
+def test_markers_of_one_process_are_two_requests_and_those_of_another_stand_beside_them():
+    ctx = new_context()
+    commit_buckets(ctx, [0])
+    txn = begin(ctx, Action.COMMIT)
+    names = [f"{number}_0-0-0_{txn.time}.parquet" for number in range(4)]
+    files = [MarkedFile("p", name, MarkerType.CREATE) for name in names]
+    txn.right.mark(files[:2], txn.inflight, batched=True)
+    other = pickle.loads(pickle.dumps(txn.right))
+    for right, name in ((txn.right, names[0]), (txn.right, names[2]), (other, names[3])):
+        with right.create_file("p", name, MarkerType.CREATE) as sink:
+            sink.write(b"x")
+    folder = f".hoodie/.temp/{txn.time}"
+    found = {info.path.rpartition("/")[2]: ctx.storage.get(info.path) for info in ctx.storage.list(folder)}
+    assert found.pop("MARKERS.type") == b"TIMELINE_SERVER_BASED"
+    assert found["MARKERS0"].decode() == "".join(f"p/{name}.marker.CREATE\n" for name in names[:2])
+    assert len(found) == 3
+    assert marked_files(ctx, txn.time) == [f"p/{name}" for name in names]
+    recovery.abort_and_roll_back(reopen(ctx.storage), txn.instant, confirmed_dead=True)
+    assert not [info for info in ctx.storage.list("p") if txn.time in info.path]
+    assert not ctx.storage.list(folder)
 
 
 def test_a_process_that_slept_while_it_wrote_a_file_proves_again_before_the_file_appears():
