@@ -151,3 +151,26 @@ def test_an_upsert_beside_older_commits_waits_no_more(store: Store, logged: str)
     """That the timeline was whole is confirmed while its commits and partitions are read."""
     found = store.counted(logged, lambda table: table.upsert(rows(UPDATED, version=4)))
     assert (found.total, found.in_sequence) == (30 + 2, 12), found
+
+
+def test_a_compaction_of_eight_file_groups(store: Store) -> None:
+    """Planned, decided, executed and committed. The files that a plan is made of are listed once."""
+    uri = store.table("MergeOnRead", logs=3)
+    found = store.counted(uri, lambda table: table.compact(force=True))
+    assert (found.total, found.in_sequence) == (85, 20), found
+    assert store.opened(uri).scan(filter="ts = 3").count() == UPDATED
+    assert not [row for row in store.opened(uri).files().to_pylist() if row["latest"] and row["log_files"]]
+
+
+@pytest.mark.parametrize("service", ["compact", "clean", "archive"])
+def test_a_service_with_nothing_to_do_lists_the_timeline_once(store: Store, service: str) -> None:
+    uri = store.table("MergeOnRead")
+    found = store.counted(uri, lambda table: getattr(table, service)())
+    assert (found.total, found.in_sequence) == (3, 2), found
+
+
+@pytest.mark.parametrize("service", ["compact", "clean", "archive"])
+def test_beside_more_commits_it_also_looks_whether_that_listing_was_whole(store: Store, service: str) -> None:
+    uri = store.table("MergeOnRead", logs=1)
+    found = store.counted(uri, lambda table: getattr(table, service)())
+    assert (found.total, found.in_sequence) == (4, 3), found

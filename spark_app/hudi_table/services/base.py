@@ -23,11 +23,14 @@ from hudi_table.model.service.services import (
     ServiceType,
 )
 from hudi_table.model.timeline.instants import Action
-from hudi_table.services.planning import Choose, preview, publish, publish_approved, published_as
+from hudi_table.services.planning import Choose, Look, looked, preview, publish, publish_approved, published_as
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.progress import reporting
 from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline.active import load_timeline, timeline_with
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import with_relists
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.table_options import refuse_contradictions
 
 
@@ -115,8 +118,12 @@ class Planned(RequestedService, ABC):
         """Exactly the plan of these bytes, if what it names is as it was."""
 
     @abstractmethod
+    def waiting(self, timeline: Timeline) -> list[str]:
+        """Instants of the published plans on a timeline that wait for their execution, oldest first."""
+
     def pending(self) -> list[str]:
         """See `ScheduledService`."""
+        return with_relists(self.ctx, lambda: self.waiting(load_timeline(self.ctx)))
 
     @abstractmethod
     def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
@@ -130,7 +137,20 @@ class Planned(RequestedService, ABC):
         """See `ScheduledService`."""
         if self.request.plan:
             return publish_approved(self.ctx, self.action, self.request.plan, self.choices_again, self.approved)
-        return publish(self.ctx, self.action, self.choice(self.ctx, force=self.request.force))
+        return self._publish(None)
+
+    def _publish(self, first: Look | None) -> ServicePlan | None:
+        return publish(self.ctx, self.action, self.choice(self.ctx, force=self.request.force), first)
+
+    def _look(self) -> tuple[list[str], Look | None]:
+        """What waits; and of the same listing a first look for a new plan, if nothing does."""
+
+        def look(timeline: Timeline) -> tuple[list[str], Look | None]:
+            waiting = self.waiting(timeline)
+            choose = self.choice(self.ctx, force=self.request.force)
+            return waiting, None if waiting else looked(self.ctx, timeline, choose)
+
+        return timeline_with(self.ctx, look)[1]
 
     def execute(
         self, plan: ServicePlan | str, *, engine: Engine | None = None, progress: ProgressFunction | None = None
@@ -144,8 +164,9 @@ class Planned(RequestedService, ABC):
         work = partial(self.execute, engine=engine, progress=progress)
         if self.request.plan:
             return [work(self._published(self.request.plan))]
-        done = [work(instant) for instant in self.pending()]
-        planned = self.schedule()
+        waiting, first = self._look()
+        done = [work(instant) for instant in waiting]
+        planned = self.schedule() if first is None else self._publish(first)
         return [*done, *([work(planned)] if planned else [])]
 
     def _published(self, digest: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.table.config import IndexType
 from hudi_table.model.table.index_properties import INDEX_NAMES, INDEX_TYPE
+from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.view.compaction_plans import PlannedSlice
 
@@ -41,13 +42,13 @@ def _needs_filters(index: str | None) -> bool:
 
 
 def _have_filters(ctx: TableContext, slices: Iterable[PlannedSlice]) -> bool:
-    paths = (item.base_path for item in slices if item.base_path is not None)
-    for path in islice(paths, FOOTERS_MAX):
+    def has_filter(path: str) -> bool:
         try:
             with ctx.storage.open_read(path) as source:
-                if read_footer(source, path=path).bloom_text is not None:
-                    return True
+                return read_footer(source, path=path).bloom_text is not None
         except ObjectNotFoundError:
             # Gone: whoever reads it for its rows says what that means.
-            continue
-    return False
+            return False
+
+    paths = [item.base_path for item in slices if item.base_path is not None]
+    return any(all_at_once(ctx.storage, [partial(has_filter, path) for path in paths[:FOOTERS_MAX]]))

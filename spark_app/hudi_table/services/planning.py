@@ -8,7 +8,9 @@ others have written since. What is published is the plan that was approved, or n
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +18,14 @@ from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
 from hudi_table.model.names import CHAIN, HOODIE, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.commit.transaction import planning
+from hudi_table.table.commit.transaction import Transaction, planning
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Names, Objects, Storage
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline, timeline_with
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings, relists
+from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 
 ATTEMPTS_MAX = 10
@@ -46,17 +51,49 @@ Choose = Callable[[FileSystemView], Draft | None]
 """Makes a plan of a snapshot; None if there is nothing to do. Called again on a newer one if the plan was overtaken."""
 
 
-def publish(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | None:
-    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if there is nothing to do.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A first look at the table: a snapshot, and whether there is something to do."""
+
+    view: FileSystemView
+    is_due: bool
+
+
+def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
+    """A first look by a timeline. While the folders are listed, which is not done for nothing, the end of the chain is read: a claim needs
+    it next."""
+    listing, known = threading.Event(), threading.Event()
+    view = FileSystemView(replace(ctx, storage=_Telling(ctx.storage, listing, known)), timeline)
+
+    def chosen() -> bool:
+        try:
+            return choose(view) is not None
+        finally:
+            known.set()
+
+    def tail() -> None:
+        known.wait()
+        # What fails is asked again by the claim.
+        with suppress(HudiError):
+            if listing.is_set():
+                chain.known_tail(ctx)
+
+    is_due, _ = at_once(ctx.storage, chosen, tail)
+    return Look(replace(view, ctx=ctx), is_due)
+
+
+def publish(ctx: TableContext, action: Action, choose: Choose, first: Look | None = None) -> ServicePlan | None:
+    """Publish a plan as `T.<action>.requested`, by an entry of the chain. None, and no claim, if there is nothing to do. `first`: a look that
+    was taken just now.
 
     Raises WriteConflictError if others kept moving what it touches, CommitStateUnknownError, and what `choose` raises.
     """
     listings, left = Listings(ctx), ATTEMPTS_MAX
     while True:
         try:
-            if choose(FileSystemView(ctx, load_timeline(ctx))) is None:
-                return None
-            return _attempt(ctx, action, choose)
+            look = first or timeline_with(ctx, lambda timeline: looked(ctx, timeline, choose))[1]
+            first = None
+            return _attempt(ctx, action, choose, look.view) if look.is_due else None
         except ObjectNotFoundError as missing:
             listings.again(missing)
         except WriteConflictError:
@@ -152,11 +189,36 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _attempt(ctx: TableContext, action: Action, choose: Choose) -> ServicePlan | None:
+class _Telling:
+    """A storage that tells when the base folder is about to be listed."""
+
+    def __init__(self, storage: Storage, listing: threading.Event, known: threading.Event) -> None:
+        self._storage, self._listing, self._known = storage, listing, known
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
+        """As `Storage.list_dir`."""
+        if not prefix:
+            self._listing.set()
+            self._known.set()
+        return self._storage.list_dir(prefix)
+
+
+def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView) -> ServicePlan | None:
     with planning(ctx, action) as txn:
-        draft = choose(FileSystemView(ctx, txn.timeline))
+        draft = choose(_under(seen, txn))
         if draft is None:
             txn.withdraw()
             return None
         txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.name)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))
+
+
+def _under(seen: FileSystemView, txn: Transaction) -> FileSystemView:
+    """The view of the claim's snapshot. Its files are those that were listed before the claim, if nothing on the timeline has begun or ended
+    since the listing before that one."""
+    others = {name: age for name, age in txn.timeline.files.items() if name != txn.right.claim}
+    moved = others != seen.timeline.files
+    return FileSystemView(txn.ctx, txn.timeline) if moved else replace(seen, timeline=txn.timeline)

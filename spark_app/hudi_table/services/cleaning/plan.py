@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
 from hudi_table.model.json_text import parse_json
-from hudi_table.model.names import PARTITION_METADATA
+from hudi_table.model.names import PARTITION_METADATA, STAGED
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceType
 from hudi_table.model.timeline.conflict_keys import CLEANING
 from hudi_table.model.timeline.instants import comparable_time
@@ -48,11 +48,13 @@ _VERSIONS = "hoodie.lakeops.clean.versions"
 _MANY = 64
 
 
-def prepare_clean(ctx: TableContext, options: Mapping[str, str]) -> None:
+def prepare_clean(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> bool:
     """What comes before a plan: failed writes are taken back, unless the policy for them is NEVER, and rows that a killed write has
-    staged are deleted. Raises InvalidOptionError."""
-    recover_failed_writes(ctx, options)
-    sweep_staged(ctx.storage, ctx.clock)
+    staged are deleted. Whether the timeline is another one since. Raises InvalidOptionError."""
+    taken = recover_failed_writes(ctx, timeline, options)
+    if STAGED.rpartition("/")[2] in timeline.folders:
+        sweep_staged(ctx.storage, ctx.clock)
+    return bool(taken)
 
 
 def clean_choice(ctx: TableContext, options: Mapping[str, str], *, force: bool) -> Choose:

@@ -10,10 +10,11 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.services.base import WhenDue
 from hudi_table.services.cleaning.execute import pending_instants, run_clean
 from hudi_table.services.cleaning.plan import approved_clean, clean_choice, prepare_clean
-from hudi_table.services.planning import Choose
+from hudi_table.services.planning import Choose, Look, looked
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,20 @@ class CleaningService(WhenDue):
     def schedule(self) -> ServicePlan | None:
         """See `ScheduledService`. First, failed writes are taken back, as `prepare_clean` says."""
         if not self.request.plan:
-            prepare_clean(self.ctx, self.request.options)
+            prepare_clean(self.ctx, load_timeline(self.ctx), self.request.options)
         return super().schedule()
 
-    def pending(self) -> list[str]:
+    def waiting(self, timeline: Timeline) -> list[str]:
         """Published plans."""
-        return pending_instants(load_timeline(self.ctx))
+        return pending_instants(timeline)
+
+    def _look(self) -> tuple[list[str], Look | None]:
+        """As of every service, but that failed writes are taken back first: by a timeline that is known to be whole."""
+        timeline = load_timeline(self.ctx)
+        waiting = self.waiting(timeline)
+        if waiting or prepare_clean(self.ctx, timeline, self.request.options):
+            return waiting, None
+        return waiting, looked(self.ctx, timeline, self.choice(self.ctx, force=self.request.force))
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The files that may go."""

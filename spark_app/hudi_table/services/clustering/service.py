@@ -13,9 +13,8 @@ from hudi_table.services.clustering.schedule import approved_choice, clustering_
 from hudi_table.services.clustering.trigger import Cadence
 from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import with_relists
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,9 @@ class ClusteringService(WhenDue):
     action: ClassVar[Action] = Action.REPLACE_COMMIT
     cadence: Cadence = Cadence.ASYNC
 
-    def pending(self) -> list[str]:
+    def waiting(self, timeline: Timeline) -> list[str]:
         """Published plans."""
-        return with_relists(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
+        return pending_instants(self.ctx, timeline)
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The groups that are due."""

@@ -6,7 +6,7 @@ the chain commits them. A compaction excludes nobody: whoever wrote after its pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hudi_table.errors import InvalidRequestError
@@ -17,14 +17,16 @@ from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_filters import options_of_rewrite
-from hudi_table.services.rewriting.run import Rewrite, run_rewrite
+from hudi_table.services.rewriting.run import Rewrite, Task, run_rewrite
 from hudi_table.services.rewriting.sources import SliceSources, commit_of, service_metadata
 from hudi_table.table.commit.lost_files import last_plan, seconds_left
 from hudi_table.table.commit.missing_files import never_counted
 from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.engine.local_engine import at_a_store
 from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import fetch_bodies, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.write.checks.request import refuse_unsupported
@@ -60,7 +62,13 @@ def run_compaction(
         lambda txn: _Compaction(ctx, txn, options or {}, engine, max_memory, writers_stopped=writers_stopped),
         excludes=False,
     )
-    return _result(ctx, plan, replayed=done is None)
+    if done is None:
+        return _result(plan, commit_of(ctx, load_timeline(ctx), plan.time), replayed=True)
+    return _result(plan, done.committed)
+
+
+_DECODED = 8
+"""Bytes of rows in memory over those of their files, or more."""
 
 
 class _Compaction(Rewrite):
@@ -78,7 +86,7 @@ class _Compaction(Rewrite):
             _check_quarantine_over(ctx, txn)
         check_renames(ctx, txn.timeline)
         self._ctx, self._txn, self._options = ctx, txn, options
-        self._memory = max(1, max_memory // (2 * engine.parallelism))
+        self._engine, self._memory = engine, max(1, max_memory // (2 * engine.parallelism))
 
     def tasks(self) -> list[CompactionTask]:
         """See `Rewrite`."""
@@ -86,14 +94,26 @@ class _Compaction(Rewrite):
         resolve_metadata_partitions(ctx)
         # Everything that the files hold follows from the plan and the timeline before it.
         planned = last_plan(ctx, txn.instant, txn.tail.sequence)
-        sources = SliceSources(ctx, txn, options_of_rewrite(ctx, self._options, planned), memory=self._memory)
         what = f"the {txn.instant.action.value} planned at {txn.time}"
-        absent = never_counted(ctx, txn.timeline.until(txn.time), planned, what)
+        past = txn.timeline.until(txn.time)
+        options, found, _ = at_once(
+            ctx.storage,
+            lambda: options_of_rewrite(ctx, self._options, planned),
+            lambda: never_counted(ctx, past, planned, what),
+            lambda: fetch_bodies(ctx, past.commits[-1:]),
+        )
+        sources = SliceSources(ctx, txn, options, memory=self._memory)
         of_logs = txn.instant.action is Action.LOG_COMPACTION
         return [
-            sources.merged(number, item, absent, log_place(item) if of_logs else None)
+            sources.merged(number, item, found, log_place(item) if of_logs else None)
             for number, item in enumerate(planned)
         ]
+
+    def engine(self, tasks: Sequence[Task]) -> Engine:
+        """See `Rewrite`."""
+        sizes = (task.sizes.values() for task in tasks if isinstance(task, CompactionTask))
+        held = max((_DECODED * sum(found) for found in sizes), default=0)
+        return at_a_store(self._engine, self._ctx.storage, held, self._memory * self._engine.parallelism)
 
     def commit(self, stats: list[WriteStat]) -> tuple[CommitMetadata, frozenset[str]]:
         """See `Rewrite`. It excludes nobody."""
@@ -114,9 +134,8 @@ def _check_quarantine_over(ctx: TableContext, txn: Transaction) -> None:
         )
 
 
-def _result(ctx: TableContext, plan: Instant, *, replayed: bool = False) -> ServiceResult:
+def _result(plan: Instant, metadata: CommitMetadata | None, *, replayed: bool = False) -> ServiceResult:
     """The figures of a committed compaction; zeros if it has been archived meanwhile."""
-    metadata = commit_of(ctx, load_timeline(ctx), plan.time)
     stats = metadata.stats if metadata else ()
     figures = {
         "fileGroups": float(len(stats)),

@@ -14,8 +14,8 @@ from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.services.compaction.schedule import approved_choice, compaction_choice, log_compaction_choice
 from hudi_table.services.planning import Choose
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class CompactionService(WhenDue):
     type: ClassVar[ServiceType] = ServiceType.COMPACTION
     action: ClassVar[Action] = Action.COMPACTION
 
-    def pending(self) -> list[str]:
+    def waiting(self, timeline: Timeline) -> list[str]:
         """Published plans."""
-        return pending_instants(self.ctx, load_timeline(self.ctx), self.action)
+        return pending_instants(self.ctx, timeline, self.action)
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The slices that are due."""

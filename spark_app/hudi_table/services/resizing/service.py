@@ -22,9 +22,8 @@ from hudi_table.services.planning import Choose, preview
 from hudi_table.services.resizing.execute import pending_instants, run_resize
 from hudi_table.services.resizing.plan import approved_choice, resize_choice, wanted_buckets
 from hudi_table.table.store.ports import Engine
-from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.relisting import with_relists
+from hudi_table.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class ResizeService(Planned):
         """See `approved_choice`."""
         return approved_choice(self.ctx, data)
 
-    def pending(self) -> list[str]:
+    def waiting(self, timeline: Timeline) -> list[str]:
         """Published plans: one at most."""
-        return with_relists(self.ctx, lambda: pending_instants(self.ctx, load_timeline(self.ctx)))
+        return pending_instants(self.ctx, timeline)
 
     def carry_out(self, instant: str, engine: Engine) -> ServiceResult:
         """The number of buckets is the plan's, whatever is asked."""

@@ -18,6 +18,7 @@ from hudi_table.model.timeline.instants import Instant
 from hudi_table.read.schema import META_FIELDS
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import CLUSTER
+from hudi_table.table.commit.missing_files import PlannedFiles
 from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.rows.log_scan import VisibleInstants, rows_of
 from hudi_table.table.rows.row_order import check_columns
@@ -188,8 +189,9 @@ class SliceSources:
         )
         return CompactionTask(file, item, self._visible, self._merge)
 
-    def merged(self, index: int, item: PlannedSlice, absent: frozenset[str], log: LogPlace | None) -> CompactionTask:
-        """A slice whose logs become part of its base file, or one log in the place `log`. `absent`: its files that never counted."""
+    def merged(self, index: int, item: PlannedSlice, found: PlannedFiles, log: LogPlace | None) -> CompactionTask:
+        """A slice whose logs become part of its base file, or one log in the place `log`. `found`: the files of the plan; what is gone
+        never counted."""
         file = FileGroupTask(
             partition=item.partition,
             file_id=item.file_id,
@@ -202,4 +204,6 @@ class SliceSources:
             prev_commit=item.base_instant,
             log=log,
         )
-        return CompactionTask(file, item, self._visible, self._merge, absent)
+        gone = frozenset(path for path in item.paths if path in found.gone)
+        sizes = {path: found.sizes[path] for path in item.paths if path in found.sizes}
+        return CompactionTask(file, item, self._visible, self._merge, gone, sizes)

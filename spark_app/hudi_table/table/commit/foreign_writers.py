@@ -47,15 +47,20 @@ class Neighbours:
     snapshot: Timeline
     walked: set[str] = field(default_factory=set)
     metadata_moved: bool = False
+    listed: Timeline | None = field(default=None, repr=False)
 
     def passed(self, entry: ChainEntry) -> None:
         """A decision of the chain, which is not another engine's."""
         self.walked.add(entry.name)
         self.metadata_moved = self.metadata_moved or conflict_keys.moves_metadata(entry.conflict_keys)
 
+    def relist_ahead(self) -> None:
+        """List the timeline for the first `relist`, while something else is waited for that comes before the decision as well."""
+        self.listed = list_timeline(self.ctx)
+
     def relist(self) -> Timeline | None:
         """List the timeline: None if nothing is there that the snapshot and the chain do not tell."""
-        now = list_timeline(self.ctx)
+        now, self.listed = self.listed or list_timeline(self.ctx), None
         quiet = self.claim in now.files and not self._news(now) and not self._metadata_appeared(now)
         return None if quiet else now
 

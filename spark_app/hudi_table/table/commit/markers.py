@@ -56,13 +56,14 @@ def batch_of(files: Iterable[MarkedFile]) -> bytes:
     return "".join(f"{file.path}.marker.{file.kind}\n" for file in files).encode()
 
 
-def reconcile_attempts(ctx: TableContext, time: str, keep: set[str], marks: Marks | None = None) -> None:
-    """Delete the marked files that no write stat names: what retried or speculative tasks left behind.
+def reconcile_attempts(ctx: TableContext, time: str, keep: set[str], marks: Marks | None = None) -> Marks:
+    """Delete the marked files that no write stat names: what retried or speculative tasks left behind. Returns the markers.
 
     `marks`: all markers that the instant has, where this process alone wrote for it; else they are listed. Raises InvariantError if a
     deleted file is still there, or a named one never had a marker.
     """
-    marked = set(marked_files(ctx, time) if marks is None else marks.files)
+    marks = marks_of(ctx, time) if marks is None else marks
+    marked = marks.files
     unmarked = sorted(keep - marked)
     if unmarked:
         raise InvariantError(f"{unmarked[0]} was written without a marker", base_path=ctx.base_path, instant=time)
@@ -72,22 +73,22 @@ def reconcile_attempts(ctx: TableContext, time: str, keep: set[str], marks: Mark
     for path, is_there in zip(strays, left, strict=True):
         if is_there:
             raise InvariantError(f"{path} is still there after its deletion", base_path=ctx.base_path, instant=time)
-
-
-def delete_all(ctx: TableContext, time: str, marks: Marks | None = None) -> None:
-    """Delete the markers of an instant: those that it has, or `marks` if that is all."""
-    folder = join(TEMP, time)
-    paths = [info.path for info in ctx.storage.list(folder)] if marks is None else marks.objects
-    ctx.storage.delete_all(paths)
+    return marks
 
 
 def marked_files(ctx: TableContext, time: str) -> list[str]:
     """Paths of the files that have a marker, whether they are there or not."""
+    return sorted(marks_of(ctx, time).files)
+
+
+def marks_of(ctx: TableContext, time: str) -> Marks:
+    """The markers that an instant has."""
     folder = join(TEMP, time)
-    names = [info.path[len(folder) + 1 :] for info in ctx.storage.list(folder)]
+    objects = [info.path for info in ctx.storage.list(folder)]
+    names = [path[len(folder) + 1 :] for path in objects]
     batches = [partial(_batch, ctx, join(folder, name)) for name in names if _IS_BATCH.match(name)]
     lines = (line for found in all_at_once(ctx.storage, batches) for line in found)
-    return sorted({marker[0] for marker in map(parse_marker, [*names, *lines]) if marker is not None})
+    return Marks({marker[0] for marker in map(parse_marker, [*names, *lines]) if marker is not None}, objects)
 
 
 def _batch(ctx: TableContext, path: str) -> list[str]:

@@ -7,7 +7,8 @@ log before its own (measured): what such a write completed names its log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import parse_log_file
@@ -20,13 +21,21 @@ from hudi_table.table.view.file_groups import LogFile
 from hudi_table.table.view.listing import list_partitions
 
 
-def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice], what: str) -> frozenset[str]:
-    """Paths of planned logs that are gone and of which no block counts on this timeline; `what` names the plan.
+@dataclass(frozen=True, slots=True)
+class PlannedFiles:
+    """The files of a plan as they are listed: the `sizes` of those that are there, in bytes; the paths of those that are `gone`."""
+
+    sizes: Mapping[str, int]
+    gone: tuple[str, ...]
+
+
+def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice], what: str) -> PlannedFiles:
+    """The planned files. Of those that are gone no block counts on this timeline; `what` names the plan.
 
     Lists the plan's partitions. Raises CorruptTableError that names a planned file whose rows count and that is gone.
     """
-    gone = _gone(ctx, slices)
-    for path in gone:
+    found = _listed(ctx, slices)
+    for path in found.gone:
         if counted_log(ctx, timeline, path):
             raise CorruptTableError(
                 f"{what} names {path}, whose rows count, and it is gone; bring it back from a copy or a version of the store "
@@ -34,19 +43,21 @@ def never_counted(ctx: TableContext, timeline: Timeline, slices: Iterable[Planne
                 base_path=ctx.base_path,
                 path=path,
             )
-    return frozenset(gone)
+    return found
 
 
 def lost_of(ctx: TableContext, timeline: Timeline, slices: Iterable[PlannedSlice]) -> frozenset[str]:
     """Paths of planned files that are gone and whose rows count on this timeline."""
-    return frozenset(path for path in _gone(ctx, slices) if counted_log(ctx, timeline, path))
+    return frozenset(path for path in _listed(ctx, slices).gone if counted_log(ctx, timeline, path))
 
 
-def _gone(ctx: TableContext, slices: Iterable[PlannedSlice]) -> list[str]:
+def _listed(ctx: TableContext, slices: Iterable[PlannedSlice]) -> PlannedFiles:
     items = list(slices)
     listed = list_partitions(ctx.storage, sorted({item.partition for item in items}))
-    there = {info.path for infos in listed.values() for info in infos}
-    return [path for item in items for path in item.paths if path not in there]
+    there = {info.path: info.size for infos in listed.values() for info in infos}
+    paths = [path for item in items for path in item.paths]
+    sizes = {path: there[path] for path in paths if path in there}
+    return PlannedFiles(sizes, tuple(path for path in paths if path not in there))
 
 
 def counted_log(ctx: TableContext, timeline: Timeline, path: str) -> bool:

@@ -139,13 +139,14 @@ def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
     return [instant.time for instant in found]
 
 
-def recover_failed_writes(ctx: TableContext, options: Mapping[str, str]) -> tuple[str, ...]:
-    """What cleaning does first: take back the writes without a sign of life, unless the policy is NEVER; returns their instants.
+def recover_failed_writes(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> tuple[str, ...]:
+    """What cleaning does first: take back the writes without a sign of life, unless the policy is NEVER; returns the instants that it has
+    changed.
 
     Several at once come to one rollback of each. Raises InvalidOptionError.
     """
     policy = failed_writes(options) or ctx.settings.failed_writes
-    return () if policy is FailedWrites.NEVER else recover(ctx, load_timeline(ctx))
+    return () if policy is FailedWrites.NEVER else recover(ctx, timeline)
 
 
 def abort_and_roll_back(ctx: TableContext, instant: Instant, *, confirmed_dead: bool = False) -> list[str]:

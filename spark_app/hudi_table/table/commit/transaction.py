@@ -36,7 +36,7 @@ from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
-from hudi_table.table.commit.markers import Marks, delete_all, reconcile_attempts
+from hudi_table.table.commit.markers import Marks, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim, materialise_predecessors
 from hudi_table.table.commit.rollback import open_rollbacks
 from hudi_table.table.commit.undo import finish_undos
@@ -94,18 +94,28 @@ class Transaction:
         Raises WriteConflictError or WriteAbortedError if the decision went against this attempt,
         CommitStateUnknownError if the store stopped answering between decision and publication.
         """
+        neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
+        has_metadata = self.timeline.has_metadata
         try:
-            reconcile_attempts(self.ctx, self.time, metadata.paths, self._marks)
+            # What is written to a metadata table comes before the listing that is held against the write.
+            marks, _ = at_once(
+                self.ctx.storage,
+                lambda: reconcile_attempts(self.ctx, self.time, metadata.paths, self._marks),
+                lambda: None if has_metadata else neighbours.relist_ahead(),
+            )
         except InvariantError:
             # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.
             self.right.prove()
             raise
+        if marks.files - metadata.paths:
+            # Deleting took its time: what is held against the write is listed again.
+            neighbours.listed = None
         name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
-        written = delta.write() if self.timeline.has_metadata else frozenset({METADATA})
-        self._decide(Kind.COMMIT, replace(claimed, metadata=written), name, encode_commit(metadata), delta.write_again)
-        self._clear()
+        claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
+        self._decide(Kind.COMMIT, claimed, name, encode_commit(metadata), neighbours, delta.write_again)
+        self._clear(marks)
 
     def plan(
         self, body: bytes, conflict_keys: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
@@ -154,21 +164,26 @@ class Transaction:
         recovery.abort_and_roll_back(self.ctx, self.instant, confirmed_dead=confirmed_dead)
 
     def _decide(
-        self, kind: Kind, claimed: Claimed, name: str, data: bytes, rewrite: Callable[[], frozenset[str]] | None = None
+        self,
+        kind: Kind,
+        claimed: Claimed,
+        name: str,
+        data: bytes,
+        neighbours: Neighbours | None = None,
+        rewrite: Callable[[], frozenset[str]] | None = None,
     ) -> None:
-        neighbours = Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
+        neighbours = neighbours or Neighbours(self.ctx, self.time, self.right.claim, self.timeline)
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
         entry, requested_at = decider.decide(kind, claimed, name, data)
         decider.publish(entry, requested_at)
 
-    def _clear(self) -> None:
+    def _clear(self, marks: Marks) -> None:
         """The markers have served; if they cannot be deleted now a later recovery deletes them."""
         try:
-            delete_all(self.ctx, self.time, self._marks)
-            if self.beaten:
-                self.ctx.storage.delete(f"{HEARTBEAT}/{self.time}")
+            beats = [f"{HEARTBEAT}/{self.time}"] if self.beaten else []
+            self.ctx.storage.delete_all([*dict.fromkeys([*marks.objects, *self.right.marks.objects]), *beats])
         except (UnavailableError, OutcomeUnknownError):
             return
 
@@ -260,14 +275,35 @@ def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None,
     return False
 
 
-def resume(ctx: TableContext, instant: Instant) -> Transaction | None:
-    """The transaction of whoever executes the published plan of `instant`; None if it is committed.
+def resume(
+    ctx: TableContext, instant: Instant, prepares: Callable[[Transaction], object] | None = None
+) -> Transaction | None:
+    """The transaction of whoever executes the published plan of `instant`; None if it is committed. `prepares`: what is read of it while its
+    snapshot is confirmed; what that raises is left to who reads again.
 
     All executors of a plan are one attempt: they write the same files, and one decision stands for all.
     Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
     """
     refuse_lost(ctx)
-    timeline, tail = caught_up(ctx)
+    tail = _tail_of_plan(ctx, instant.time)
+
+    def prepare(timeline: Timeline) -> None:
+        with suppress(HudiError):
+            txn = _resumed(ctx, instant, timeline, tail)
+            if txn is not None and prepares is not None:
+                prepares(txn)
+
+    return _resumed(ctx, instant, _decided_timeline(ctx, "", "", tail, prepare), tail)
+
+
+def _tail_of_plan(ctx: TableContext, time: str) -> ChainTail:
+    """The chain's tail: the one that this process knows, if the plan lies before it. What was decided since the first proof finds."""
+    tail = chain.known_tail(ctx)
+    decision = chain.find_decision(ctx, time, tail.sequence)
+    return tail if decision is not None and decision[1].kind is Kind.PLAN else chain.read_tail(ctx)
+
+
+def _resumed(ctx: TableContext, instant: Instant, timeline: Timeline, tail: ChainTail) -> Transaction | None:
     requested = instant.with_state(State.REQUESTED)
     if any(i.time == instant.time for i in timeline.commits):
         return None

@@ -28,6 +28,7 @@ from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.combine import combined_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
+from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.read_ahead import open_sized
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
@@ -162,14 +163,14 @@ def _merged(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWri
     incoming = _incoming(task, batches, work.seen, dropping_deletes=False)
     if task.parts > 1:
         merged = merge_in_parts(
-            base_rows(work, right), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
+            base_rows(work, right.storage), incoming, start, parts=task.parts, max_bytes=task.settings.memory_bytes
         )
         for table, counts in merged:
             yield table
             if counts is not None:
                 work.counts.add(counts)
         return
-    base = base_rows(work, right)
+    base = base_rows(work, right.storage)
     # The first rows of the base decide which columns stay dictionaries, so they come before the incoming ones.
     tables = itertools.chain(list(itertools.islice(base, 1)), base)
     parts = list(incoming)
@@ -200,7 +201,7 @@ def _filter_that_stays(work: FileWork, merger: Merger) -> BloomFilter | None:
 
 def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToWrite) -> Iterator[pa.Table]:
     """The base file's rows, then the incoming ones."""
-    yield from base_rows(work, right)
+    yield from base_rows(work, right.storage)
     for table in _incoming(work.task, batches, work.seen, dropping_deletes=True):
         work.counts.inserted += len(table)
         rows = _stamped(work, table)
@@ -209,14 +210,14 @@ def _appended(work: FileWork, batches: Iterable[pa.RecordBatch], right: RightToW
         yield rows
 
 
-def base_rows(work: FileWork, right: RightToWrite, *, dictionaries: bool = True) -> Iterator[pa.Table]:
+def base_rows(work: FileWork, storage: Storage, *, dictionaries: bool = True) -> Iterator[pa.Table]:
     """The base file batch by batch, in today's schema; with `dictionaries`, columns of few values stay such, which is half
     the work."""
     task, path = work.task, work.task.base_path
     assert path is not None
     virtual = task.settings.virtual_keys
     first = True
-    with open_sized(right.storage, path, task.base_bytes) as source:
+    with open_sized(storage, path, task.base_bytes) as source:
         work.stored = read_footer(source, path=path)
         for batch in read_batches(
             source,

@@ -90,9 +90,9 @@ def _slice_rows(source: CompactionTask, right: RightToWrite, memory_bytes: int) 
     logs = source.logs()
     work = FileWork(source.file, row_schema(source.file, dictionaries=not logs), MergeCounts())
     if logs:
-        return slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right)
+        return slice_rows(source, work, slice_blocks(right.storage, logs, source.visible), right.storage)
     file = replace(source.file, settings=replace(source.file.settings, memory_bytes=memory_bytes))
-    return base_rows(replace(work, task=file), right)
+    return base_rows(replace(work, task=file), right.storage)
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -10,8 +10,8 @@ everything that was written beside the plan. Readers that apply both, as 0.15.0 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,9 @@ from hudi_table.table.rows.log_merge import folded_entries, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import ALWAYS_DELETE, MergeCounts, flags
 from hudi_table.table.rows.slice_merge import SliceMerge
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.read_ahead import ReadAhead
+from hudi_table.table.timeline.context import ListedFile
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import LogFile
 from hudi_table.write.handles.base_file import FileWork, base_rows, row_schema, write_one
@@ -44,13 +47,19 @@ from hudi_table.write.workload import FileGroupTask, LogPlace
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
     """One planned slice, picklable. `visible` are the instants whose blocks count: those completed before the plan's. `absent` are paths of
-    planned logs that are gone, and of which no block would count."""
+    planned logs that are gone, and of which no block would count. `sizes`: of the files that are there, in bytes, by path, where they are
+    known."""
 
     file: FileGroupTask
     planned: PlannedSlice
     visible: VisibleInstants
     merge: SliceMerge
     absent: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def files(self) -> list[ListedFile]:
+        """The files that are read, as they are listed."""
+        return [ListedFile(path, size) for path, size in self.sizes.items()]
 
     def logs(self) -> list[LogFile]:
         """The planned logs that are read, in their order. Raises CorruptTableError for a name that is no log's."""
@@ -60,9 +69,10 @@ class CompactionTask:
 def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
     """Write the new base file. Raises WriteAbortedError if the instant was taken away, and what the storage raises."""
     work = FileWork(item.file, row_schema(item.file, dictionaries=False), MergeCounts())
-    scanned = slice_blocks(right.storage, item.logs(), item.visible)
-    tables = slice_rows(item, work, scanned, right)
-    stat = write_one(work, 0, tables, right)
+    with ReadAhead(right.storage, [item.files()]) as ahead, ahead.opened(0) as storage:
+        scanned = slice_blocks(storage, item.logs(), item.visible)
+        tables = slice_rows(item, work, scanned, storage)
+        stat = write_one(work, 0, tables, right)
     return replace(
         stat,
         num_inserts=work.counts.inserted,
@@ -77,12 +87,12 @@ def compact_file_group(item: CompactionTask, right: RightToWrite) -> WriteStat:
 
 
 def slice_rows(
-    item: CompactionTask, work: FileWork, scanned: Sequence[LogBlock], right: RightToWrite
+    item: CompactionTask, work: FileWork, scanned: Sequence[LogBlock], storage: Storage
 ) -> Iterator[pa.Table]:
     """The rows of the planned slice, the blocks of its logs merged in: tables of `work.rows`, in an order of their own."""
-    base = base_rows(work, right, dictionaries=False) if item.file.base_path is not None else iter(())
+    base = base_rows(work, storage, dictionaries=False) if item.file.base_path is not None else iter(())
     return merged_rows(
-        right.storage,
+        storage,
         base,
         scanned,
         work.rows,
@@ -94,7 +104,12 @@ def slice_rows(
 
 def compact_logs(item: CompactionTask, right: RightToWrite) -> WriteStat:
     """Write the log that stands for the planned ones. Raises as `compact_file_group`."""
-    task, storage = item.file, right.storage
+    with ReadAhead(right.storage, [item.files()]) as ahead, ahead.opened(0) as storage:
+        return _compact_logs(item, right, storage)
+
+
+def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -> WriteStat:
+    task = item.file
     scanned = slice_blocks(storage, item.logs(), item.visible)
     if any(OPERATION_COLUMN in (block.schema or "") for block in scanned):
         # A row that deletes stays one, with its ordering value, only where its operation is kept.

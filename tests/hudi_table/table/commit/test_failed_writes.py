@@ -32,6 +32,11 @@ from tests.support.taken_back import FIRST, aged, written
 from tests.support.written import contents, rows
 
 
+def cleaned(ctx):
+    """What a clean does first."""
+    return recover_failed_writes(ctx, load_timeline(ctx), {})
+
+
 def dead_write(table):
     """An instant whose writer died, as old as anybody wants it."""
     txn = begin(open_context(table.context.storage), Action.COMMIT)
@@ -93,7 +98,7 @@ def test_two_cleaners_make_one_rollback_and_the_writer_whose_heartbeats_came_lat
         txn.inflight()
         write_file(txn, 0, "x")
         with ThreadPoolExecutor(2) as pool:
-            cleaners = [pool.submit(recover_failed_writes, suspicious(table).context, {}) for _ in range(2)]
+            cleaners = [pool.submit(cleaned, suspicious(table).context) for _ in range(2)]
             assert {time for cleaner in cleaners for time in cleaner.result()} == {txn.time}
         clock.slept += txn.right.renew_seconds
         with pytest.raises(WriteAbortedError, match="was taken for dead"):
@@ -118,14 +123,14 @@ def test_two_recoveries_that_find_two_rollbacks_of_one_write_end_with_one_at_any
     listed it."""
     start = written()
     txn = dead_write(start)
-    recover_failed_writes(suspicious(start).context, {})
+    cleaned(suspicious(start).context)
     first = next(i for i in load_timeline(start.context).pending if i.action is Action.ROLLBACK)
     other = Instant(draw_instant(start.context, first.time), Action.ROLLBACK, State.REQUESTED)
     start.context.storage.put(f"{HOODIE}/{other.file_name}", rollback_plan(start.context, txn.instant, []))
 
     def recovered(store):
         table = HudiTable(open_context(store, settings=TxnSettings(0.0, 900.0)))
-        recover_failed_writes(table.context, {})
+        cleaned(table.context)
         return table
 
     counting = AtCall(copied(start.context.storage), 0, lambda: None)

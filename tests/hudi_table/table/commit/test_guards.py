@@ -21,6 +21,7 @@ from hudi_table.table.commit import publish, recovery, rollback, transaction
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
+from hudi_table.table.commit.markers import Marks
 from hudi_table.table.commit.transaction import Transaction, begin
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.store.remote import ObjectStorage
@@ -317,7 +318,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         a_commit_of_another_engine_meanwhile_is_a_conflict,
     ),
     "attempts reconciled against markers": (
-        lambda patch: patch.setattr(transaction, "reconcile_attempts", lambda *_: None),
+        lambda patch: patch.setattr(transaction, "reconcile_attempts", lambda *_: Marks()),
         files_of_other_task_attempts_are_gone_before_the_decision,
     ),
     "founding commit": (without_the_founding_commit, files_of_a_failed_first_write_stay_invisible),
