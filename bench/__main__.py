@@ -34,6 +34,7 @@ from bench.report import (
 from bench.rows import workload
 from bench.services import measured_services
 from bench.starts import measured_starts
+from bench.store import measured_store, store_record
 
 RESULTS = ROOT / "docs" / "results"
 CACHE = ROOT / ".cache" / "bench"
@@ -76,6 +77,11 @@ def main() -> None:
                 lambda: reads_record(
                     load, options.rounds, race_reads(load, Path(folder) / "reads", options.rounds, _say, only)
                 )
+            )
+        if "store" in options.sections:
+            rounds = min(options.rounds, LOG_ROUNDS_MAX)
+            record["store"] = _on_this_machine(
+                lambda: store_record(rounds, measured_store(Path(folder) / "store", rounds, _say))
             )
         if "indexes" in options.sections:
             _indexes(options, Path(folder), record, kept)
@@ -144,11 +150,14 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--reads", action="store_true", help="race readers of the same files only")
     parser.add_argument("--read-rows", type=int, default=READ_ROWS, help="rows of that race")
+    parser.add_argument("--store", action="store_true", help="operations on an object store at several delays only")
     parser.add_argument("--starts", action="store_true", help="time imports, help, a question and a small query only")
     parser.add_argument("--scratch", help="folder on whose disk the tables are written")
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results")
     options = parser.parse_args()
-    chosen = [name for name in ("memory", "starts", "logs", "services", "indexes", "reads") if getattr(options, name)]
+    chosen = [
+        name for name in ("memory", "starts", "logs", "services", "indexes", "reads", "store") if getattr(options, name)
+    ]
     options.sections = chosen or ["starts", "race", "logs"]
     return options
 

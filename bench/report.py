@@ -22,6 +22,7 @@ from bench.reads_report import reads_lines
 from bench.rows import Workload
 from bench.services import ServicesResults
 from bench.starts import LIMITS, Start
+from bench.store import store_lines
 from bench.tables import MIB, machine_lines, met_text, step_figures, table_lines, target_lines, target_ratio, wall_text
 
 TARGETS = (
@@ -154,6 +155,8 @@ def markdown(record: Mapping[str, Any]) -> str:
         lines += _logs_lines(record["logs"])
     if "services" in record:
         lines += _services_lines(record["services"])
+    if "store" in record:
+        lines += store_lines(record["store"], machine_lines(record["store"]["machine"]))
     if "reads" in record:
         lines += reads_lines(record["reads"])
     lines += index_lines(record)
