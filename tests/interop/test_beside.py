@@ -14,13 +14,13 @@ import pytest
 
 from hudi_table.api import open_table
 from hudi_table.errors import WriteAbortedError, WriteConflictError
-from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_matrix import upsert
+from tests.support.beside import before_last_listing
 from tests.support.hudi_oracle import HudiOracle
 
 pytestmark = [pytest.mark.interop, pytest.mark.by_turns]
@@ -84,15 +84,13 @@ class Late:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._waiting: dict[str, Callable[[], None]] = {}
-        decide = Decider.decide
 
-        def late(decider: Decider, *given: object) -> object:
-            act = self._waiting.pop(decider.ctx.storage.base_path.rpartition("/")[2], None)
+        def late(base: str) -> None:
+            act = self._waiting.pop(base.rpartition("/")[2], None)
             if act is not None:
                 act()
-            return decide(decider, *given)  # type: ignore[arg-type]  # passed on as it came
 
-        patch.setattr(Decider, "decide", late)
+        before_last_listing(patch, late)
 
     def before(self, base: Path, act: Callable[[], None]) -> None:
         """Let it do this to the table `base`."""

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
-from hudi_table.table.commit.decision import Decider
+from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage
 
@@ -27,16 +27,33 @@ def another_engine(table: HudiTable, act: Callable[[HudiTable], object]) -> None
 
 
 def before_our_decision(patch: pytest.MonkeyPatch, table: HudiTable, act: Callable[[HudiTable], object]) -> None:
-    """Let another engine do it once, when the next attempt of ours at `table` is about to decide."""
-    decide, done = Decider.decide, list[bool]()
+    """Let another engine do it once, right before the next attempt of ours at `table` lists what others did, to decide."""
+    done = list[bool]()
 
-    def late(self: Decider, *given: object) -> object:
-        if self.ctx.storage.base_path == table.context.storage.base_path and not done:
+    def late(base: str) -> None:
+        if base == table.context.storage.base_path and not done:
             done.append(True)
             another_engine(table, act)
-        return decide(self, *given)  # type: ignore[arg-type]  # passed on as it came
 
-    patch.setattr(Decider, "decide", late)
+    before_last_listing(patch, late)
+
+
+def before_last_listing(patch: pytest.MonkeyPatch, happen: Callable[[str], None]) -> None:
+    """Let something happen right before attempts of ours list the timeline for the last time before they decide, each time; it is told the
+    table's base path."""
+
+    def before(name: str) -> None:
+        listing = getattr(Neighbours, name)
+
+        def late(self: Neighbours) -> object:
+            if self.listed is None:
+                happen(self.ctx.storage.base_path)
+            return listing(self)
+
+        patch.setattr(Neighbours, name, late)
+
+    before("relist")
+    before("relist_ahead")
 
 
 def seen_anew(table: HudiTable) -> HudiTable:

@@ -277,8 +277,8 @@ def test_a_clean_tells_behind_a_compaction_that_is_decided_and_not_yet_on_the_ti
 @kinds
 def test_a_write_that_was_begun_before_the_building_writes_to_what_is_built(layout):
     store = prepared(layout)
-    # The first file of the write appears, then the metadata table is built, then the write is decided.
-    hooked = AfterPut(store, ".marker.", lambda: build_metadata(opened(store).context))
+    # The files of the write are marked, then the metadata table is built, then the files appear and the write is decided.
+    hooked = AfterPut(store, "/MARKERS0", lambda: build_metadata(opened(store).context))
     opened(hooked).write(rows(("a", "x", 9), ("n", "x", 1)), operation="upsert")
     assert hooked.happen is None
     assert agrees(store)

@@ -22,6 +22,7 @@ from hudi_table.services.compaction import execute
 from hudi_table.services.compaction.execute import run_compaction
 from hudi_table.table.commit.lost_files import compaction_at
 from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TxnSettings
@@ -135,24 +136,32 @@ def test_nobody_executes_the_new_plan_before_the_quarantine_has_passed() -> None
     assert contents(table) == [("a", "x", 50), BESIDE, ("d", "x", 12)]
 
 
-@pytest.mark.parametrize("step", ["before its files", "before its commit"])
+@pytest.mark.parametrize("step", ["before its proof", "before its files", "before its commit"])
 def test_an_executor_that_began_by_the_earlier_plan_ends_and_commits_nothing(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, time = scheduled()
     told: list[bool] = []
 
-    def meanwhile(txn: Transaction) -> None:
+    def meanwhile(_: object) -> None:
         if not told:
             told.append(True)
             HudiTable(open_context(table.context.storage)).rollback(time, lost=lose(table, time, 1))
 
     if step == "before its files":
+        mark = RightToWrite.mark
+
+        def marked(right: RightToWrite, *more: Any, **named: Any) -> None:
+            mark(right, *more, **named)
+            meanwhile(right)
+
+        monkeypatch.setattr(RightToWrite, "mark", marked)
+    elif step == "before its proof":
         real = execute._Compaction.tasks
 
         def tasks(work: Any) -> Any:
             found = real(work)
-            meanwhile(work._txn)
+            meanwhile(work)
             return found
 
         monkeypatch.setattr(execute._Compaction, "tasks", tasks)
@@ -168,6 +177,8 @@ def test_an_executor_that_began_by_the_earlier_plan_ends_and_commits_nothing(
         run_compaction(table.context, time, LocalEngine(1), max_memory=1 << 26)
     monkeypatch.undo()
     assert time not in {i.time for i in load_timeline(table.context).commits}
+    with pytest.raises(InvalidRequestError, match="were given up"):
+        run_compaction(table.context, time, LocalEngine(1), max_memory=1 << 26)
     hasty(table).compact()
     assert contents(table) == [("a", "x", 1), BESIDE, ("d", "x", 12)]
 

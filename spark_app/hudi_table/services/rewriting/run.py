@@ -21,6 +21,7 @@ from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
+from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.write.handles.cluster import ClusteringTask, cluster_group
 from hudi_table.write.handles.compact import CompactionTask, compact_file_group, compact_logs
@@ -86,9 +87,12 @@ def run_rewrite(
             work.committed, conflict_keys = work.commit([stat for stats in done for stat in stats])
             txn.commit(work.committed, conflict_keys)
     except (WriteAbortedError, InvariantError, CorruptTableError):
-        # Another executor may have been faster: its commit is this one's too, its markers are gone, and perhaps what it read.
+        # Another executor may have been faster: its commit is this one's too, its markers are gone, and perhaps what it read. Or the plan was
+        # written again without what is gone, or given up: then the chain says so, whose end this process remembers from before.
+        chain.read_tail(ctx)
         if resume(ctx, plan) is None:
             return None
+        txn.right.prove()
         raise
     except WriteConflictError as error:
         if excludes:

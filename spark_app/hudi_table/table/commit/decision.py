@@ -144,6 +144,9 @@ class Decider:
                 instant=self.time,
             )
         self.right.prove()
+        if self.neighbours is not None:
+            # The proof took its time: what other engines did is listed after it.
+            self.neighbours.listed = None
         return now
 
     def _read_slot(self, sequence: int) -> ChainEntry | None:

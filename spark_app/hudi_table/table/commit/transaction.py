@@ -101,7 +101,7 @@ class Transaction:
             marks, _ = at_once(
                 self.ctx.storage,
                 lambda: reconcile_attempts(self.ctx, self.time, metadata.paths, self._marks),
-                lambda: None if has_metadata else neighbours.relist_ahead(),
+                lambda: None if has_metadata or self._marks is not None else neighbours.relist_ahead(),
             )
         except InvariantError:
             # Who took this attempt for dead has deleted its markers: that is no bug, and the proof says so.

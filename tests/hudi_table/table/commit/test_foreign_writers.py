@@ -25,10 +25,12 @@ from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.rollback import rollback_plan
-from hudi_table.table.commit.transaction import begin
+from hudi_table.table.commit.transaction import Transaction, begin
+from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.beside import another_engine, before_our_decision, seen_anew
+from tests.support.meanwhile import Sleeper
 from tests.support.recording import RecordingStorage, Trace
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
@@ -168,6 +170,34 @@ def test_a_plan_of_ours_that_another_engine_executed_meanwhile_is_not_committed_
     with pytest.raises(WriteConflictError, match="another engine has executed the same plan"):
         table.compact()
     assert values(table) == before
+
+
+def test_what_another_engine_does_while_an_executor_proves_its_right_anew_to_decide_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last listing goes beside that of its markers; where a proof follows, another listing follows that."""
+    table = new_table("bucket", "MergeOnRead")
+    table.upsert(rows(("a", "x", 2)))
+    plan = table.schedule_compaction(force=True)
+    assert plan is not None
+    clock = Sleeper()
+    ours = HudiTable(open_context(table.context.storage, clock))
+    commit, prove, acts = Transaction.commit, RightToWrite.prove, [lambda: another_engine(table, lambda o: o.compact())]
+
+    def late(txn: Transaction, *given: Any) -> None:
+        clock.slept += txn.right.renew_seconds + 1
+        monkeypatch.setattr(RightToWrite, "prove", proving)
+        commit(txn, *given)
+
+    def proving(right: RightToWrite) -> None:
+        prove(right)
+        if acts:
+            acts.pop()()
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    with pytest.raises(WriteConflictError, match="another engine has executed the same plan"):
+        ours.run_compaction(plan.instant)
+    assert not acts
 
 
 def test_a_write_that_another_engine_takes_for_failed_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
