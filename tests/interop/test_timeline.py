@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_table.model.table.config import TableType
 from hudi_table.table.store.opening import open_storage
 from tests.interop import ours
 from tests.interop.conftest import Hudis
@@ -68,34 +69,76 @@ def test_hudi_cleans_and_archives_our_commits(hudis: Hudis, tmp_path: Path, part
     hudis.each_on_a_copy(base, go_on)
 
 
-def die_undecided(base: Path, data: pa.Table) -> None:
+def die_undecided(base: Path, data: pa.Table, options: dict[str, str] | None = None) -> None:
     """An upsert of ours that dies with its files written, just before it would be decided."""
     plan = FaultPlan(at=1, fault=Fault.CRASH_BEFORE, only=lambda call: call.writes and ".txn/" in call.path)
     with pytest.raises(Crash):
-        opened(FaultyStorage(open_storage(str(base)), plan)).write(data)
+        opened(FaultyStorage(open_storage(str(base)), plan)).write(data, options=options)
 
 
-@pytest.mark.parametrize("index", ["bucket", "simple"])
-def test_hudi_rolls_back_a_write_of_ours_that_died(hudis: Hudis, tmp_path: Path, index: str) -> None:
-    """Its files have markers, so Hudi deletes them before it writes; until then nobody sees them."""
+def data_files(base: Path) -> set[str]:
+    """Names of the base files and the logs."""
+    return {path.name for path in base.rglob("*") if path.is_file() and ".hoodie" not in path.parts} - {METADATA}
+
+
+METADATA = ".hoodie_partition_metadata"
+TYPE = "hoodie.datasource.write.table.type"
+DYING: dict[str, tuple[str, str, dict[str, str], int]] = {
+    "rewrites by buckets": ("bucket", "CopyOnWrite", {}, 0),
+    "rewrites and new files": ("simple", "CopyOnWrite", {}, 0),
+    "files that roll over": (
+        "simple",
+        "CopyOnWrite",
+        {
+            "hoodie.parquet.max.file.size": "20000",
+            "hoodie.parquet.small.file.limit": "0",
+            "hoodie.copyonwrite.record.size.estimate": "1",
+            "hoodie.lakeops.row.group.rows": "50",
+            "hoodie.parquet.compression.codec": "uncompressed",
+        },
+        1_000,
+    ),
+    "logs": ("bucket", "MergeOnRead", {}, 0),
+}
+"""Index, type, options of the write that dies, and how many more new rows it has."""
+
+
+@pytest.mark.parametrize("case", DYING)
+def test_hudi_rolls_back_a_write_of_ours_that_died(hudis: Hudis, tmp_path: Path, case: str) -> None:
+    """Its files are marked in Hudi's batched form, so Hudi undoes them before it writes; until then nobody sees them."""
+    index, kind, options, more = DYING[case]
     base, model = tmp_path / "table", Model(partitioned=True)
-    ours.create(base, index=index, partitioned=True)
+    ours.create(base, index=index, partitioned=True, type=kind)
     ours.write(base, "upsert", data := rows(range(12), 1))
     model.apply("upsert", data)
-    before = set(base.rglob("*.parquet"))
-    die_undecided(base, rows(range(6, 18), 2))
-    lost = {path.name for path in set(base.rglob("*.parquet")) - before}
+    before = data_files(base)
+    die_undecided(base, rows([*range(6, 18), *range(1_000, 1_000 + more)], 2), options)
+    lost = data_files(base) - before
     assert lost
-    assert timeline(base, ".inflight")
+    inflight = timeline(base, ".inflight")[-1]
+    (folder,) = (base / ".hoodie" / ".temp").iterdir()
+    batches = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    assert folder.name == inflight.partition(".")[0]
+    assert batches.pop("MARKERS.type") == "TIMELINE_SERVER_BASED"
+    assert len(batches) == 1 if not more else len(batches) > 3, (
+        "the first files have one batch, each later one has its own"
+    )
+    assert {
+        line.rpartition("/")[2].partition(".marker.")[0] for batch in batches.values() for line in batch.split()
+    } == lost
 
     def go_on(oracle: HudiOracle, copy: Path) -> None:
         expected = model.copy()
         ours.assert_all_read(copy, oracle, expected.rows())
-        upsert(oracle, copy, data := rows(range(3, 9), 3))
+        upsert(oracle, copy, data := rows(range(3, 9), 3), **{TYPE: TableType(kind).hudi_name})
         expected.apply("upsert", data)
-        ours.assert_all_read(copy, oracle, expected.rows())
+        # The rollback of 0.15.0 is later than the write that begins it. At its block in a log every reader stops until a later write completes.
+        if (kind, oracle.version) != ("MergeOnRead", "0.15.0"):
+            ours.assert_all_read(copy, oracle, expected.rows())
         assert timeline(copy, ".rollback")
-        assert not lost & {path.name for path in copy.rglob("*.parquet")}
+        assert not (copy / folder.relative_to(base)).exists()
+        # A log of a later version of the format goes as a file; before that it stays, beside a block that says what counts no more.
+        assert kind == "MergeOnRead" or not lost & data_files(copy)
         ours.write(copy, "upsert", data := rows(range(6, 20), 4))
         expected.apply("upsert", data)
         ours.assert_all_read(copy, oracle, expected.rows())

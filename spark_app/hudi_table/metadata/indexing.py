@@ -51,7 +51,8 @@ from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.model.timeline.conflict_keys import METADATA
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.recovery import store_now
-from hudi_table.table.commit.transaction import caught_up, planning
+from hudi_table.table.commit.snapshot import caught_up
+from hudi_table.table.commit.transaction import planning
 from hudi_table.table.commit.undo import is_decided
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import body, load_timeline

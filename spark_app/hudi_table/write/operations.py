@@ -29,7 +29,7 @@ from hudi_table.model.table.properties import with_timebased
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.conflict_keys import KEY_LIMIT
 from hudi_table.table.commit.pending_plans import refuse_while_resizing
-from hudi_table.table.commit.transaction import caught_up
+from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.engine.local_engine import at_a_store
 from hudi_table.table.engine.memory import DEFAULT_MEMORY

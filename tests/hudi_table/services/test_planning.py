@@ -14,11 +14,12 @@ from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.planning import Draft, publish
+from hudi_table.services.rewriting.resuming import resume
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import group_conflict_keys
 from hudi_table.table.commit.pending_plans import clustered_groups, held_groups
 from hudi_table.table.commit.rollback import rollback_plan
-from hudi_table.table.commit.transaction import begin, resume
+from hudi_table.table.commit.transaction import begin
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.clustering_plans import ClusteringGroup, ClusteringPlan, clustering_body, pending_clusterings

@@ -20,10 +20,12 @@ from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.cleaning.plan import clean_choice
 from hudi_table.services.planning import Choose, Draft, publish
 from hudi_table.services.restoring.plan import rollback_choice
+from hudi_table.services.rewriting.resuming import resume
 from hudi_table.table.commit import recovery
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.publish import materialise
-from hudi_table.table.commit.transaction import begin, begin_plan, caught_up, resume
+from hudi_table.table.commit.snapshot import caught_up
+from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline

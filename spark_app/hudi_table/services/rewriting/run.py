@@ -14,9 +14,10 @@ from typing import TypeVar
 from hudi_table.errors import CorruptTableError, InvariantError, WriteAbortedError, WriteConflictError
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.services.rewriting.resuming import resume
 from hudi_table.services.rewriting.sources import give_up
 from hudi_table.table.commit.markers import MarkedFile
-from hudi_table.table.commit.transaction import Transaction, resume
+from hudi_table.table.commit.transaction import Transaction
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.at_once import at_once

@@ -20,7 +20,7 @@ from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.commit.missing_files import lost_of
 from hudi_table.table.commit.recovery import store_now
-from hudi_table.table.commit.transaction import caught_up
+from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext

@@ -17,13 +17,11 @@ from dataclasses import dataclass, field, replace
 from hudi_table.errors import (
     CommitStateUnknownError,
     HudiError,
-    InvalidRequestError,
     InvariantError,
     ObjectExistsError,
     OutcomeUnknownError,
     UnavailableError,
     WriteAbortedError,
-    WriteConflictError,
 )
 from hudi_table.model.names import HEARTBEAT
 from hudi_table.model.options.write_options import FailedWrites
@@ -37,14 +35,13 @@ from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.commit.markers import Marks, reconcile_attempts
-from hudi_table.table.commit.publish import drop_claim, materialise_predecessors
-from hudi_table.table.commit.rollback import open_rollbacks
-from hudi_table.table.commit.undo import finish_undos
-from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.commit.publish import drop_claim
+from hudi_table.table.commit.snapshot import DECIDED_LISTINGS_MAX, decided_timeline, holds, restless
+from hudi_table.table.commit.write_permit import RightToWrite, right_of
 from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import list_timeline, timeline_with
+from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
@@ -53,7 +50,6 @@ from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
 
 CLAIM_ATTEMPTS_MAX = 100
-DECIDED_LISTINGS_MAX = 100
 BEAT_SECONDS_LEAST = 1.0
 FIRST_COMMIT_LISTINGS = 10
 FIRST_COMMIT_SECONDS, FIRST_COMMIT_SECONDS_MAX = 1.0, 16.0
@@ -228,7 +224,7 @@ def begin(
         elif _recovered(ctx, txn, failed_writes):
             txn.batch = batch
             return txn
-    raise _restless(ctx)
+    raise restless(ctx)
 
 
 def begin_plan(ctx: TableContext, action: Action) -> Transaction:
@@ -239,7 +235,7 @@ def begin_plan(ctx: TableContext, action: Action) -> Transaction:
         txn = _claim(ctx, action, name, planner=True)
         if _recovered(ctx, txn, None):
             return txn
-    raise _restless(ctx)
+    raise restless(ctx)
 
 
 @contextmanager
@@ -267,93 +263,12 @@ def _recovered(ctx: TableContext, txn: Transaction, policy: FailedWrites | None,
     claim = txn.right.claim
     if not recovery.recover(ctx, txn.timeline, own=claim, eager=eager):
         return True
-    timeline = _decided_timeline(ctx, txn.time, claim, txn.tail)
-    if _holds(timeline, txn.time, claim):
+    timeline = decided_timeline(ctx, txn.time, claim, txn.tail)
+    if holds(timeline, txn.time, claim):
         txn.timeline = timeline
         return True
     txn.withdraw()
     return False
-
-
-def resume(
-    ctx: TableContext, instant: Instant, prepares: Callable[[Transaction], object] | None = None
-) -> Transaction | None:
-    """The transaction of whoever executes the published plan of `instant`; None if it is committed. `prepares`: what is read of it while its
-    snapshot is confirmed; what that raises is left to who reads again.
-
-    All executors of a plan are one attempt: they write the same files, and one decision stands for all.
-    Raises InvalidRequestError if the timeline has no such plan, WriteConflictError if it was given up or is rolled back.
-    """
-    refuse_lost(ctx)
-    tail = _tail_of_plan(ctx, instant.time)
-
-    def prepare(timeline: Timeline) -> None:
-        with suppress(HudiError):
-            txn = _resumed(ctx, instant, timeline, tail)
-            if txn is not None and prepares is not None:
-                prepares(txn)
-
-    return _resumed(ctx, instant, _decided_timeline(ctx, "", "", tail, prepare), tail)
-
-
-def _tail_of_plan(ctx: TableContext, time: str) -> ChainTail:
-    """The chain's tail: the one that this process knows, if the plan lies before it. What was decided since the first proof finds."""
-    tail = chain.known_tail(ctx)
-    decision = chain.find_decision(ctx, time, tail.sequence)
-    return tail if decision is not None and decision[1].kind is Kind.PLAN else chain.read_tail(ctx)
-
-
-def _resumed(ctx: TableContext, instant: Instant, timeline: Timeline, tail: ChainTail) -> Transaction | None:
-    requested = instant.with_state(State.REQUESTED)
-    if any(i.time == instant.time for i in timeline.commits):
-        return None
-    if requested.file_name not in timeline.files:
-        raise InvalidRequestError(
-            f"the timeline has no pending {instant.action.value} {instant.time}; schedule one", base_path=ctx.base_path
-        )
-    decision = chain.find_decision(ctx, instant.time, tail.sequence)
-    if decision is not None and decision[1].kind is Kind.ABORT:
-        raise WriteConflictError(
-            f"the plan of {instant.time} was given up and is being rolled back; schedule a new one",
-            base_path=ctx.base_path,
-            instant=instant.time,
-        )
-    if instant.time in open_rollbacks(ctx, timeline):
-        raise WriteConflictError(
-            f"another engine rolls {instant.time} back: its plan cannot be executed; once the rollback has ended, schedule a new one",
-            base_path=ctx.base_path,
-            instant=instant.time,
-        )
-    right = _right(ctx, instant.time, requested.file_name, tail)
-    right.is_shared = True
-    return Transaction(ctx, requested, f"plan-{instant.time}", timeline, tail, right)
-
-
-def caught_up(ctx: TableContext) -> tuple[Timeline, ChainTail]:
-    """The timeline once everything that is decided is published, and what is to be taken back is taken back; and the chain's tail."""
-    tail = chain.read_tail(ctx)
-    return _decided_timeline(ctx, "", "", tail), tail
-
-
-def _decided_timeline(
-    ctx: TableContext, time: str, claim: str, tail: ChainTail, reads: Callable[[Timeline], object] = lambda _: None
-) -> Timeline:
-    """A listing that shows everything that was decided up to the tail, and no rollback or restore that is pending: one may come
-    while another is carried out. Or one in which the claim, if any, does not stand."""
-    for _ in range(DECIDED_LISTINGS_MAX):
-        timeline, _ = timeline_with(ctx, reads)
-        if claim and not _holds(timeline, time, claim):
-            return timeline
-        if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
-            return timeline
-    raise _restless(ctx)
-
-
-def _restless(ctx: TableContext) -> UnavailableError:
-    return UnavailableError(
-        f"the timeline did not come to rest in {DECIDED_LISTINGS_MAX} listings; rollbacks or restores follow each other, try again",
-        base_path=ctx.base_path,
-    )
 
 
 def _claim(
@@ -377,9 +292,9 @@ def _claim(
         except (ObjectExistsError, OutcomeUnknownError):
             # A claim that may be another's is never used; if it was ours after all, recovery finds it.
             continue
-        right = _right(ctx, instant.time, claim, tail)
-        timeline = _decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
-        if not _holds(timeline, instant.time, claim):
+        right = right_of(ctx, instant.time, claim, tail)
+        timeline = decided_timeline(ctx, instant.time, claim, tail, _read_ahead(ctx, right, reads))
+        if not holds(timeline, instant.time, claim):
             retry.delete(ctx.storage, path)
             floor = max(floor, comparable_time(timeline.newest_time))
             continue
@@ -402,21 +317,6 @@ def _read_ahead(
                 at_once(ctx.storage, right.renew_if_due, lambda: read(timeline))
 
     return ask
-
-
-def _right(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:
-    return RightToWrite(
-        ctx.storage.reopen(), time, claim, tail.sequence, ctx.settings.renew_seconds,
-        _storage=ctx.storage, _clock=ctx.clock,
-    )  # fmt: skip
-
-
-def _holds(timeline: Timeline, time: str, claim: str) -> bool:
-    """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
-    newer than everything completed."""
-    same = [name for name in timeline.files if name.partition(".")[0] == time]
-    newest = max((comparable_time(i.time) for i in timeline.completed), default="")
-    return same == [claim] and newest < time
 
 
 def _commit_empty(ctx: TableContext, claimed: Transaction) -> None:

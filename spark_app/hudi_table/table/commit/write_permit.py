@@ -30,6 +30,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
+from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.layout import timeline_path
 
 _STATE = ("open_storage", "instant", "claim", "tail", "renew_seconds", "batched", "is_shared")
@@ -204,6 +205,14 @@ class RightToWrite:
             base_path=self.storage.base_path,
             instant=self.instant,
         )
+
+
+def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:
+    """The right of an instant by its claim, whose chain is known up to `tail`."""
+    return RightToWrite(
+        ctx.storage.reopen(), time, claim, tail.sequence, ctx.settings.renew_seconds,
+        _storage=ctx.storage, _clock=ctx.clock,
+    )  # fmt: skip
 
 
 def planned_again(base_path: str, instant: str) -> WriteAbortedError:

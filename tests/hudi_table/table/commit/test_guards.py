@@ -17,7 +17,7 @@ from hudi_table.model.names import MarkerType
 from hudi_table.model.options.write_options import FailedWrites
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from hudi_table.model.timeline.instants import Action, Instant, format_instant_time
-from hudi_table.table.commit import publish, recovery, rollback, transaction
+from hudi_table.table.commit import publish, recovery, rollback, snapshot, transaction
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.decision import Decider
 from hudi_table.table.commit.foreign_writers import Neighbours
@@ -264,6 +264,12 @@ def without_the_founding_commit(patch: Patch) -> None:
     patch.setattr("tests.support.tables.begin", begin_at_once)
 
 
+def take_any_snapshot(patch: Patch) -> None:
+    # A listing is looked at twice: whether it is one of the claim, and once it is whole.
+    for module in (snapshot, transaction):
+        patch.setattr(module, "holds", lambda *_: True)
+
+
 def a_bare_clock(ctx: TableContext, floor: str) -> str:
     del floor
     # A clock of its own value only; it moves on, or nobody would ever get a claim.
@@ -275,7 +281,7 @@ def a_bare_clock(ctx: TableContext, floor: str) -> str:
 GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
     "exclusive claim": (without_exclusive_claims, two_writers_of_one_clock_never_share_an_instant),
     "freshness (step 3)": (
-        lambda patch: patch.setattr(transaction, "_holds", lambda *_: True),
+        take_any_snapshot,
         a_new_instant_is_newer_than_everything_completed,
     ),
     "no reuse of chained instants": (
@@ -283,7 +289,7 @@ GUARDS: dict[str, tuple[Callable[[Patch], Any], Callable[[], None]]] = {
         an_aborted_instant_is_never_drawn_again,
     ),
     "materialise predecessors": (
-        lambda patch: patch.setattr(transaction, "materialise_predecessors", lambda *_: False),
+        lambda patch: patch.setattr(snapshot, "materialise_predecessors", lambda *_: False),
         a_snapshot_holds_every_decision_before_it,
     ),
     "conflict check": (
