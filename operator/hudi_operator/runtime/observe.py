@@ -12,6 +12,7 @@ from hudi_operator.manifests.jobs import options_of
 from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
 from hudi_operator.runtime.known import KnownTable, problem_of
 from hudi_operator.runtime.traces import traces
+from hudi_operator.runtime.unchanged import Answers, Look
 from hudi_operator.runtime.upkeep import archiving_of, check_maintenance
 from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
@@ -36,8 +37,8 @@ from hudi_table.table.view.file_system_view import BaseFile, FileSystemView
 
 FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8
-FACTS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 20_000, 20_000, 32 << 20
-"""What is remembered of all tables together: some 100 MiB at most. Past it, tables that were not observed for longest are read anew."""
+FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 100_000, 20_000, 20_000, 32 << 20
+"""What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not observed for longest are read anew."""
 
 
 @dataclass(slots=True)
@@ -59,6 +60,9 @@ class Observer:
     _tables: Bounded[Hashable, KnownTable] = field(
         default_factory=lambda: Bounded(FACTS_MAX, lambda known: known.weight)
     )
+    _answers: Bounded[Hashable, Answers] = field(
+        default_factory=lambda: Bounded(ANSWERS_MAX, lambda answers: answers.weight)
+    )
     _bodies: Bounded[tuple[Hashable, str], bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
     _entries: Bounded[tuple[Hashable, int], ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
     _footers: Bounded[tuple[Hashable, str], _Footer] = field(default_factory=lambda: Bounded(FOOTERS_MAX))
@@ -78,12 +82,22 @@ class Observer:
             storage = open_storage(spec.location, storage_options(spec, spec.location, secret))
             # One who has other credentials sees nothing that was read with these.
             owner = (spec.location, hash(tuple(sorted(secret.items()))))
-            context = self._context(owner, storage)
-            if context is None:
-                return None
-            return with_relists(context, lambda: self._read(owner, context, spec, cleaning))
+            return self._look(owner, storage, spec, cleaning)
         except HudiError as error:
             return problem_of(error)
+
+    def _look(
+        self, owner: Hashable, storage: Storage, spec: HudiTableSpec, cleaning: Mapping[str, str] | None
+    ) -> TableObservation | None:
+        # What fails is asked anew the next time.
+        before = self._answers.pop(owner, None)
+        look = Look(storage, self.clock, before)
+        context = self._context(owner, look)
+        if context is None:
+            return None
+        found = with_relists(context, lambda: self._read(owner, context, spec, cleaning))
+        self._answers[owner] = look.answers
+        return found
 
     def source(self, spec: HudiTableSpec, ingest: IngestSpec, secret: Mapping[str, str]) -> SourceObservation:
         """The files of an ingest's source."""

@@ -196,7 +196,13 @@ class TestAnIngestThatRests:
 def test_what_is_remembered_has_bounds_and_is_read_again_past_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, most in (("FACTS_MAX", 8), ("FOOTERS_MAX", 2), ("ENTRIES_MAX", 2), ("BODIES_BYTES_MAX", 1)):
+    for name, most in (
+        ("FACTS_MAX", 8),
+        ("ANSWERS_MAX", 40),
+        ("FOOTERS_MAX", 2),
+        ("ENTRIES_MAX", 2),
+        ("BODIES_BYTES_MAX", 1),
+    ):
         monkeypatch.setattr(observe, name, most)
     observer = Observer(SystemClock())
     folders = [tmp_path / str(number) for number in range(4)]
@@ -206,7 +212,7 @@ def test_what_is_remembered_has_bounds_and_is_read_again_past_them(
             table.upsert(ROWS.slice(0, 1 + number))
     first = [seen(folder / "lake", observer) for folder in folders]
     assert [seen(folder / "lake", observer) for folder in folders] == first
-    for cache in (observer._tables, observer._footers, observer._entries, observer._bodies):
+    for cache in (observer._tables, observer._answers, observer._footers, observer._entries, observer._bodies):
         assert len(cache) <= 2
 
 

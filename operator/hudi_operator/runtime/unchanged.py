@@ -1,0 +1,108 @@
+"""What a table's storage has answered, as long as `.hoodie/` lists the same: so a look at a table where nothing has happened is one request.
+
+Whatever changes what counts of a table changes that listing: an instant that begins, ends or leaves, and the properties, of whose object the
+listing shows the tag. What changes beside it is seen late: files that somebody deletes by hand, at the next change or after `SECONDS_MAX`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_table.errors import ObjectNotFoundError
+from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER
+
+SECONDS_MAX = 600.0
+"""So long after it was read anew a table is read anew again."""
+_FACT_BYTES = 256
+Listing = tuple[Names, Objects]
+
+
+@dataclass(slots=True)
+class Answers:
+    """The answers to a look: `listing` is that of `.hoodie/` before them, `read_at` the boot-clock second of that."""
+
+    listing: Listing
+    read_at: float
+    known: dict[tuple[object, ...], Any] = field(default_factory=dict)
+
+    @property
+    def weight(self) -> int:
+        """How much is remembered, in facts of a few hundred bytes."""
+        return 1 + len(self.listing[1]) + sum(_weight(answer) for answer in self.known.values())
+
+
+class Look:
+    """The storage of one look at a table, as `Storage`; requests that `before` answers are not sent.
+
+    A look that lists the timeline again wants it as it is now: what was remembered until then is forgotten.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, before: Answers | None) -> None:
+        self._storage = storage
+        now = clock.boot_seconds()
+        listing = storage.list_dir(TIMELINE_FOLDER)
+        holds = before is not None and before.listing == listing and now - before.read_at <= SECONDS_MAX
+        self.answers = Answers(listing, now) if before is None or not holds else _copied(before)
+        self._first: Listing | None = listing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def get(self, path: str) -> bytes:
+        """As `Storage.get`."""
+        found: bytes = self._once(("get", path), lambda: self._storage.get(path))
+        return found
+
+    def head(self, path: str) -> ObjectInfo:
+        """As `Storage.head`."""
+        found: ObjectInfo = self._once(("head", path), lambda: self._storage.head(path))
+        return found
+
+    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
+        """As `Storage.list`."""
+        found: Objects = self._once(
+            ("list", prefix, start_after, limit),
+            lambda: self._storage.list(prefix, start_after=start_after, limit=limit),
+        )
+        return found
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        """As `Storage.list_dir`."""
+        if prefix == TIMELINE_FOLDER:
+            return self._timeline()
+        found: Listing = self._once(("list_dir", prefix), lambda: self._storage.list_dir(prefix))
+        return found
+
+    def _timeline(self) -> Listing:
+        if self._first is None:
+            self.answers.known = {}
+            self.answers.listing = self._storage.list_dir(TIMELINE_FOLDER)
+            return self.answers.listing
+        first, self._first = self._first, None
+        return first
+
+    def _once(self, asked: tuple[object, ...], ask: Callable[[], Any]) -> Any:
+        known = self.answers.known
+        if asked not in known:
+            try:
+                known[asked] = ask()
+            except ObjectNotFoundError as missing:
+                known[asked] = missing
+        answer = known[asked]
+        if isinstance(answer, ObjectNotFoundError):
+            raise answer
+        return answer
+
+
+def _copied(answers: Answers) -> Answers:
+    # Two looks at one table may go on side by side.
+    return Answers(answers.listing, answers.read_at, dict(answers.known))
+
+
+def _weight(answer: Any) -> int:
+    if isinstance(answer, bytes):
+        return 1 + len(answer) // _FACT_BYTES
+    return 1 + len(answer[1]) if isinstance(answer, tuple) else 1 + len(answer) if isinstance(answer, list) else 1
