@@ -93,7 +93,7 @@ OVERVIEW = Picture(
         "python": Box((0, 1), "your Python program"),
         "library": Box((1, 1), "hudi_table", "the format, on Arrow"),
         "table": Box((2, 1), "Hudi table", "S3, GCS, Azure, disk", stored=True),
-        "engines": Box((2, 2), "Spark, Flink, Trino, …", "any reader of Hudi"),
+        "engines": Box((2, 2), "Apache Hudi, hudi-rs", "other readers of Hudi"),
     },
     (
         ("you", "operator", ""),

@@ -95,6 +95,7 @@ def main() -> None:
     shutil.rmtree(DEMO, ignore_errors=True)
     generate = os.path.relpath(EXAMPLE / "generate.py")
     apply = ("hudictl", "local", os.path.relpath(EXAMPLE), "--state", str(STATE))
+    sys.stdout.write(f"This takes some minutes, seven and a half on two busy cores. All files lie in {DEMO}/.\n")
     title("Ten months of flights lie in the landing folder")
     run("python", generate, "first", str(LANDING))
     run(*apply)

@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.arrow_types import is_any_list
 from hudi_table.errors import InvalidDataError
+from hudi_table.model.counts import counted
 
 _OFFSET_MAX = (1 << 31) - 1
 Data = TypeVar("Data", pa.RecordBatch, pa.Table)
@@ -97,7 +98,7 @@ def _column(values: Any, field: pa.Field) -> Any:
             f"Column '{field.name}' of type {values.type} cannot be stored as {field.type}: {error}"
         ) from error
     if not field.nullable and result.null_count:
-        raise InvalidDataError(f"Column '{field.name}' is required and {result.null_count} of its values are null.")
+        raise InvalidDataError(f"Column '{field.name}' is required, and null in {counted(result.null_count, 'row')}.")
     return result
 
 

@@ -110,6 +110,10 @@ def check_old(ctx: TableContext, timeline: Timeline, targets: Iterable[Instant])
 def not_newest(timeline: Timeline, instant: str) -> str:
     """Why an instant is not the one to roll back, in words."""
     newest = timeline.last_commit
+    if any(i.time == instant for i in timeline.pending):
+        return (
+            f"{instant} is not completed, so no dry run can list its files: take it back, or leave it to the next write"
+        )
     if all(i.time != instant for i in timeline.commits):
         return f"{instant!r} is no write on the timeline; the newest is {newest.time if newest else 'none'}"
     assert newest is not None
