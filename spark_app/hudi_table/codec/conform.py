@@ -98,7 +98,7 @@ def _column(values: Any, field: pa.Field) -> Any:
             f"Column '{field.name}' of type {values.type} cannot be stored as {field.type}: {error}"
         ) from error
     if not field.nullable and result.null_count:
-        raise InvalidDataError(f"Column '{field.name}' is required, and null in {counted(result.null_count, 'row')}.")
+        raise InvalidDataError(f"Column '{field.name}' is required and null in {counted(result.null_count, 'row')}.")
     return result
 
 

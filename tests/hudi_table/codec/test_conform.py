@@ -183,7 +183,7 @@ def test_a_run_end_encoded_column_is_spread_out() -> None:
 
 
 def test_nulls_in_a_required_column_are_refused_and_counted() -> None:
-    with pytest.raises(InvalidDataError, match="'c' is required, and null in 2 rows"):
+    with pytest.raises(InvalidDataError, match="'c' is required and null in 2 rows"):
         column([1, None, None], pa.int32(), pa.int64(), nullable=False)
     assert column([1], pa.int32(), pa.int64(), nullable=False).to_pylist() == [1]
 

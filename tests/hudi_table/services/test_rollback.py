@@ -224,6 +224,8 @@ def test_a_failed_write_is_rolled_back_by_its_instant():
     txn = begin(open_context(table.context.storage), Action.COMMIT)
     txn.inflight()
     assert "leaves the timeline when nothing late" in table.rollback(txn.time).message
+    with pytest.raises(InvalidRequestError, match="is not completed, so no dry run can list its files"):
+        table.services.rollback(txn.time).plan()
     assert "is rolled back" in table.rollback(txn.time, writers_stopped=True).message
     assert not load_timeline(table.context).pending
     with pytest.raises(WriteAbortedError):

@@ -34,7 +34,7 @@ def check_layout(batch: pa.RecordBatch) -> None:
 def _check(values: pa.Array, field: pa.Field, path: str) -> None:
     if not field.nullable and values.null_count:
         raise InvalidDataError(
-            f"column '{path}' is required, and null in {counted(values.null_count, 'row')}: fill it in, or drop the rows"
+            f"column '{path}' is required and null in {counted(values.null_count, 'row')}: fill it in, or drop the rows"
         )
     kind = field.type
     if pt.is_string(kind) or pt.is_decimal(kind):
