@@ -20,6 +20,7 @@ STATE = DEMO / "state"
 TABLE = DEMO / "lake" / "flights"
 MERGE_ON_READ = DEMO / "lake" / "flights-mor"
 LANDING = DEMO / "landing" / "flights"
+STREAM_STARTS_MAX = 3
 FLIGHTS, CANCELLED, OUTDATED = 336_776, 236, 9_999
 QUERY = """
 select date_format(time_hour, 'yyyy-MM') month, count(*) flights, round(avg(arr_delay), 1) arr_delay,
@@ -68,15 +69,22 @@ def query() -> None:
 def follow() -> tuple[subprocess.Popen[str], threading.Thread]:
     """Start the stream, wait until it waits, and show what it says from then on."""
     command = ("python", os.path.relpath(EXAMPLE / "stream.py"), str(MERGE_ON_READ))
-    sys.stdout.write(f"\n$ {shlex.join(command)} &\n")
-    with (DEMO / "stream.log").open("w") as log:  # what Spark says
-        stream = subprocess.Popen([sys.executable, *command[1:]], stdout=subprocess.PIPE, stderr=log, text=True)
-    assert stream.stdout is not None
-    lines = iter(stream.stdout)
-    for line in lines:
-        sys.stdout.write(line)
-        if "waiting" in line:
+    for _ in range(STREAM_STARTS_MAX):
+        sys.stdout.write(f"\n$ {shlex.join(command)} &\n")
+        sys.stdout.flush()
+        with (DEMO / "stream.log").open("w") as log:  # what Spark says
+            stream = subprocess.Popen([sys.executable, *command[1:]], stdout=subprocess.PIPE, stderr=log, text=True)
+        assert stream.stdout is not None
+        lines = iter(stream.stdout)
+        waiting = next((line for line in lines if "waiting" in line), "")
+        sys.stdout.write(waiting)
+        sys.stdout.flush()
+        if waiting:
             break
+        # Spark gives its Python ten seconds to start, which may not do on a busy machine.
+        sys.stdout.write(f"it ended with exit code {stream.wait()} before it waited: see {DEMO}/stream.log\n")
+    else:
+        sys.exit("the stream did not start; close other programs, or run make demo again")
 
     def show() -> None:
         for each in lines:

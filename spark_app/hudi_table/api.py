@@ -25,7 +25,7 @@ from hudi_table.metadata.port import open_context
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
 from hudi_table.model.service.services import ServicePlan, ServiceResult
-from hudi_table.model.table.config import IndexSpec, PartitionField
+from hudi_table.model.table.config import IndexSpec, PartitionFields
 from hudi_table.read.moments import Moment
 from hudi_table.services.short_calls import ShortCalls
 from hudi_table.table.engine.local_engine import LocalEngine
@@ -128,7 +128,7 @@ def create_table(
     schema: SchemaLike,
     *,
     record_key: str | Sequence[str] | None = None,
-    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] | None = None,
+    partition_by: PartitionFields | None = None,
     ordering_fields: str | Sequence[str] | None = None,
     type: TableTypeName | None = None,  # noqa: A002 - the name of the resource's field
     merge_mode: MergeModeName | None = None,
@@ -148,7 +148,7 @@ def create_table(
 
     `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow types.
 
-    `partition_by`: field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
+    `partition_by`: one or several field names, or `{"field", "type": "Timestamp", "format": "yyyy/MM", …}`. `index`: `"Simple"`,
     `"GlobalSimple"`, `"Bloom"`, `"GlobalBloom"` or `{"type": "Bucket", "buckets": 8, "hashFields": […]}`. `merge_mode`: `"EventTime"` (the larger ordering
     value wins) or `"CommitTime"` (the later write wins), the default without ordering fields. `partial_updates`: `"IgnoreDefaults"`
     (nulls leave stored values) or `"FillUnavailable"` (so does Debezium's marker). `merger`, `key_generator`: names of functions

@@ -7,8 +7,10 @@ which Hudi 0.15.0 and 1.1.1 keep. `hoodie.table.checksum` is the CRC32 of `<data
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, TypeAlias
 
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.values import stored_boolean
@@ -149,6 +151,12 @@ class PartitionField:
     timezone: str = "UTC"
     unit: str = ""
     input_timezone: str = ""
+
+
+PartitionFields: TypeAlias = (
+    "str | Mapping[str, Any] | PartitionField | Sequence[str | Mapping[str, Any] | PartitionField]"
+)
+"""Partition fields as callers give them: one or several names, fields in the resource's shape, or values of the class."""
 
 
 @dataclass(frozen=True, slots=True)

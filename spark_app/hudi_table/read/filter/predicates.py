@@ -7,6 +7,7 @@ the type of the column beside them, so ``day >= '2024-01-01'`` compares dates an
 
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -116,7 +117,9 @@ def _resolve(name: str, schema: pa.Schema) -> tuple[pa.DataType, tuple[str, ...]
         index = kind.get_field_index(step) if pa.types.is_struct(kind) else -1
         if index < 0:
             known = ", ".join(name for name in schema.names if name not in ALL_META_COLUMNS)
-            raise InvalidOptionError(f"filter: no column {name!r}; the table has {known}")
+            near = difflib.get_close_matches(name, schema.names, n=1)
+            hint = "" if near else f"; a text stands in single quotes, column = '{name}'"
+            raise InvalidOptionError(f"filter: no column {name!r}; the table has {known}{hint}")
         kind = kind.field(index).type
     return kind, path
 

@@ -30,6 +30,7 @@ from hudi_table.model.table.config import (
     KeyEncoding,
     MergeMode,
     PartitionField,
+    PartitionFields,
     TableConfig,
     TableType,
 )
@@ -59,7 +60,7 @@ class TableSpec:
 
     schema: pa.Schema
     record_key: str | Sequence[str] | None = None
-    partition_by: str | Sequence[str | Mapping[str, Any] | PartitionField] | None = None
+    partition_by: PartitionFields | None = None
     ordering_fields: str | Sequence[str] | None = None
     type: str | None = None
     merge_mode: str | None = None

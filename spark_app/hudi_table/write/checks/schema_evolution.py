@@ -102,7 +102,7 @@ def _common(have: pa.DataType, data_type: pa.DataType, path: str, faults: list[s
     if pt.is_map(have) and pt.is_map(data_type):
         item = have.item_field.with_type(_common(have.item_type, data_type.item_type, f"{path}.value", faults))
         return pa.map_(have.key_type, item)
-    faults.append(f"column '{path}' is {data_type} in the data and {have} in the table")
+    faults.append(f"column '{path}' is {data_type} in the data and {have} in the table: cast it")
     return have
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from hudi_table.errors import InvalidRequestError
-from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, PartitionType
+from hudi_table.model.table.config import IndexSpec, IndexType, PartitionField, PartitionFields, PartitionType
 from hudi_table.model.table.partition_buckets import checked
 
 Kind = TypeVar("Kind", bound=StrEnum)
@@ -76,11 +76,11 @@ def _index_document(document: Mapping[str, Any]) -> IndexSpec:
     return IndexSpec(member(IndexType, document["type"], "index.type"), **values)
 
 
-def partition_fields_of(names: str | Sequence[str | Mapping[str, Any] | PartitionField]) -> tuple[PartitionField, ...]:
-    """Partition fields from names, the resource's shape or PartitionFields."""
+def partition_fields_of(names: PartitionFields) -> tuple[PartitionField, ...]:
+    """Partition fields from one or several names, fields in the resource's shape, or PartitionFields."""
     known = {f.name for f in fields(PartitionField)}
     parsed = []
-    for item in [names] if isinstance(names, str) else names:
+    for item in [names] if isinstance(names, str | Mapping | PartitionField) else names:
         if isinstance(item, PartitionField):
             parsed.append(item)
         elif isinstance(item, str):

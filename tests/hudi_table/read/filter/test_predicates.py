@@ -134,6 +134,7 @@ def test_a_filter_reports_its_columns_in_the_order_of_the_schema() -> None:
     ("condition", "message"),
     [
         ("nope = 1", "no column 'nope'; the table has n, city, ts"),
+        ('city = "open"', "a text stands in single quotes, column = 'open'"),
         ("place.nope = 1", "no column 'place.nope'"),
         ("city.x = 1", "no column 'city.x'"),
         ("city = 5", "5 does not compare with a column of type string"),

@@ -82,7 +82,7 @@ def test_the_wider_of_two_types_is_kept(have: pa.DataType, given_: pa.DataType, 
 def test_any_other_change_of_type_is_refused_with_both_types(have: pa.DataType, given_: pa.DataType) -> None:
     with pytest.raises(InvalidSchemaError) as caught:
         evolve(one(have), one(given_))
-    assert f"column 'c' is {given_} in the data and {have} in the table" in str(caught.value)
+    assert f"column 'c' is {given_} in the data and {have} in the table: cast it" in str(caught.value)
 
 
 def test_every_difference_is_listed_at_once_by_path() -> None:

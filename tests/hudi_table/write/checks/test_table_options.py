@@ -11,8 +11,17 @@ import pytest
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.service.services import ServiceRequest
-from hudi_table.model.table.config import IndexSpec, IndexType, MergeMode, PartitionType, TableConfig, TableType
+from hudi_table.model.table.config import (
+    IndexSpec,
+    IndexType,
+    MergeMode,
+    PartitionField,
+    PartitionType,
+    TableConfig,
+    TableType,
+)
 from hudi_table.model.table.properties import table_payload
+from hudi_table.write.checks.table_arguments import partition_fields_of
 from tests.support.written import SCHEMA, contents, new_table, rows, slices
 
 WRITE = "hoodie.datasource.write."
@@ -226,3 +235,9 @@ def test_types_of_columns_that_options_name_are_those_of_the_schema() -> None:
 def test_a_service_takes_no_options_of_another_table(stored: HudiTable, call: str) -> None:
     with pytest.raises(InvalidOptionError, match=r"recordkey\.field=city contradicts the table, which stores 'id'"):
         getattr(stored, call)({WRITE + "recordkey.field": "city"})
+
+
+def test_one_partition_field_needs_no_list() -> None:
+    by_month = {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}
+    assert partition_fields_of(by_month) == partition_fields_of([by_month])
+    assert partition_fields_of(PartitionField("city")) == partition_fields_of("city") == (PartitionField("city"),)
