@@ -32,6 +32,7 @@ VERBS = {
     "files": "its file groups: slices, sizes, newest instant",
     "read": "its rows, now or as of an instant",
     "query": "the answer of one SELECT over tables",
+    "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
@@ -43,6 +44,7 @@ OTHER_WORDS = {
     **dict.fromkeys(("show", "describe", "schema", "stat"), "info"),
     **dict.fromkeys(("head", "cat", "scan"), "read"),
     **dict.fromkeys(("select", "sql"), "query"),
+    **dict.fromkeys(("unload", "copy", "dump"), "export"),
     **dict.fromkeys(("vacuum", "expire"), "clean"),
     "ls": "files",
     "optimize": "cluster",
@@ -163,7 +165,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     for name, entry in added.items():
         if not entry.missing():
             verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", *SERVICE_VERBS):
+    for name in ("info", "timeline", "files", "read", "query", "export", *SERVICE_VERBS):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -172,7 +174,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "explain", *SERVICE_VERBS):
+    for name in ("info", "timeline", "files", "export", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",
@@ -183,6 +185,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     parsers["files"].add_argument("--partition", metavar="PATH", help="only this partition path")
     _read_arguments(parsers["read"])
     _query_arguments(parsers["query"])
+    _export_arguments(parsers["export"])
     for name, verb in SERVICE_VERBS.items():
         verb.arguments(parsers[name])
     parsers["explain"].add_argument(
@@ -208,12 +211,30 @@ def _described(name: str, text: str) -> str:
 
 
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
+    _selection_arguments(parser)
+    _rows_arguments(parser)
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="path or URI of a folder that is empty or not there")
+    parser.add_argument(
+        "--format", choices=("parquet", "csv", "jsonl"), default="parquet", help="of the files (parquet)"
+    )
+    parser.add_argument("--partition-by", metavar="A,B", help="columns that become folders A=…/B=…")
+    parser.add_argument(
+        "--target-storage", metavar="KEY=VALUE", action="append", default=[], help="option of the target's store, as --storage of the table's",
+    )  # fmt: skip
+    _selection_arguments(parser)
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows")
+
+
+def _selection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which rows and columns."""
     _snapshot_arguments(parser, "cdc")
     images = [str(kind) for kind in Images]
     parser.add_argument("--images", choices=images, help="cdc: what is told of each change (data_before_after)")
     parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument("--filter", metavar="TEXT", help="""SQL-like, such as "city = 'sf' and ts > 5" """)
-    _rows_arguments(parser)
 
 
 def _query_arguments(parser: argparse.ArgumentParser) -> None:

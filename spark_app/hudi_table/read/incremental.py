@@ -14,7 +14,7 @@ from hudi_table.model.names import COMMIT_TIME
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.moments import Span
-from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -60,6 +60,12 @@ def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
     them. Pending compactions hold nothing up, for rows keep their commit times in them."""
     pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]
     return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
+
+
+def last_stable(ctx: TableContext) -> str:
+    """The time of the last of them now, '' if there is none."""
+    found = stable_commits(load_timeline(ctx))
+    return found[-1].time if found else ""
 
 
 def changed_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:

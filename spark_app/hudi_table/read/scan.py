@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hudi_table.model.counts import counted
 from hudi_table.read.files import count_rows, stream
 from hudi_table.read.footer_stats import with_footers
+from hudi_table.read.incremental import last_stable
 from hudi_table.read.output.exports import ArrowResult, extra
 from hudi_table.read.output.human import number, size
 from hudi_table.read.output.show import key_values_html
@@ -66,6 +67,23 @@ class Scan(ArrowResult):
 
     def _of(self, plan: ScanPlan) -> Generator[pa.RecordBatch, None, None]:
         return stream(self._context, plan, self._request.limit)
+
+    def _said(self) -> dict[str, Any]:
+        request = self._request
+        said = {
+            "table": self._context.base_path,
+            "query": request.query,
+            "columns": request.columns,
+            "limit": request.limit,
+        }
+        said["filter"] = None if request.filter is None else request.filter.text
+        return said if request.span is None else said | {"since": request.span.since}
+
+    def _stable(self) -> str:
+        return last_stable(self._context)
+
+    def _newest(self) -> str:
+        return self.plan.instant
 
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows. Base files on local disk that have no logs Polars

@@ -16,11 +16,12 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the rows."""
     shown = Shown.of(args)
     columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
-    shown.write(_query(args, columns, shown.wanted).to_batches())
+    shown.write(asked(args, columns, shown.wanted).to_batches())
     return exits.GOOD
 
 
-def _query(args: argparse.Namespace, columns: list[str] | None, limit: int | None) -> ArrowResult:
+def asked(args: argparse.Namespace, columns: list[str] | None, limit: int | None) -> ArrowResult:
+    """The rows that the arguments name. Raises InvalidOptionError for arguments that do not go together."""
     if args.query != "cdc":
         if args.images is not None:
             raise InvalidOptionError("--images belongs to --query cdc; leave it out")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.read.changes.plan import ChangesPlan, ChangesRequest, make_changes_plan
 from hudi_table.read.changes.rows import step_batches
+from hudi_table.read.incremental import last_stable
 from hudi_table.read.output.exports import ArrowResult
 from hudi_table.read.prefetch import first_rows
 from hudi_table.read.replanned import Replanned
@@ -50,6 +52,17 @@ class Changes(ArrowResult):
     def _of(self, plan: ChangesPlan) -> Generator[pa.RecordBatch, None, None]:
         sources = [partial(step_batches, self._context, plan, step) for step in plan.steps]
         return first_rows(sources, self._request.limit, ahead=STEPS_AHEAD, depth=BATCHES_AHEAD)
+
+    def _said(self) -> dict[str, Any]:
+        request = self._request
+        asked = {"images": request.images, "columns": request.columns, "limit": request.limit}
+        return {"table": self._context.base_path, "query": "cdc", "since": request.span.since, **asked}
+
+    def _stable(self) -> str:
+        return last_stable(self._context)
+
+    def _newest(self) -> str:
+        return self.plan.slice_plan.instant
 
     def __repr__(self) -> str:
         span = self._request.span

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from hudi_table.errors import InvalidRequestError
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
+
+    from hudi_table.read.output.export import ExportResult
 
 
 def extra(module: str, name: str) -> Any:
@@ -58,6 +60,40 @@ class ArrowResult(ABC):
         """A DuckDB relation over this result, in `connection` or DuckDB's default one; it reads only when it is run."""
         duckdb = extra("duckdb", "query")
         return (connection or duckdb.default_connection()).from_arrow(self)
+
+    def export(
+        self,
+        target: str,
+        format: str = "parquet",  # noqa: A002 - the name that Spark and Hudi's exporter use
+        *,
+        partition_by: Sequence[str] = (),
+        storage_options: Mapping[str, str] | None = None,
+    ) -> ExportResult:
+        """Write the rows into files below `target`, a path or URI of a folder that is empty or not there.
+
+        `format`: ``"parquet"``, ``"csv"`` or ``"jsonl"``. `partition_by`: columns that become folders `column=value`. All rows are those of one moment,
+        and a file `_SUCCESS` comes last. The result's `next_since` is where an incremental export goes on: none of the writes that are pending now
+        completes before it. Raises InvalidOptionError, InvalidRequestError if the folder is not empty, and what reading raises; then there is no `_SUCCESS`.
+        """
+        from hudi_table.read.output.export import export
+        from hudi_table.table.store.opening import open_storage
+
+        # Asked before the rows are chosen: what is stable then is among them.
+        stable = self._stable()
+        rows, opened = self.to_batches(), open_storage(str(target), storage_options)
+        return export(rows, opened, format, partition_by, self._said(), lambda: min(stable, self._newest()))
+
+    @abstractmethod
+    def _said(self) -> dict[str, Any]:
+        """What was asked for, as JSON."""
+
+    @abstractmethod
+    def _stable(self) -> str:
+        """The newest instant before which nothing is pending, '' if there is none."""
+
+    @abstractmethod
+    def _newest(self) -> str:
+        """The newest instant whose rows are in the result, '' if there is none."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A new Arrow stream of the rows."""
