@@ -20,9 +20,10 @@ import hudi_spark
 from hudi_spark.datasource.format_options import format_options
 from hudi_spark.datasource.writes import RowsWriter, Staged, staged
 from hudi_table.api import create_table, open_table
-from hudi_table.errors import HudiError, InvariantError
+from hudi_table.errors import HudiError, InvariantError, UnsupportedTableError
 from hudi_table.model.names import META_COLUMNS
 from hudi_table.model.table.config import TableType
+from tests.support import golden
 from tests.support.scale import scaled
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -113,6 +114,21 @@ class TestWriter:
             made.commit([made.write(iter([batch(*rows)]))])
         assert held(path) == {("a", "x", 1), ("b", "y", 1), ("c", "y", 2)}
         assert operations(path) == ["INSERT", "INSERT"]
+
+    @pytest.mark.parametrize("name", ["v8_mor_compact", "v9_replace"])
+    @pytest.mark.parametrize(
+        "operation",
+        ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"],
+    )
+    def test_a_table_of_a_version_that_is_not_written_is_refused_before_a_row_is_staged(
+        self, name: str, operation: str, tmp_path: Path
+    ) -> None:
+        path = golden.unpack(name, tmp_path).base
+        before = sorted(str(found) for found in path.rglob("*"))
+        for overwrite in (False,) if operation.startswith("delete") else (False, True):
+            with pytest.raises(UnsupportedTableError, match="which this release reads and does not write"):
+                write(path, ("k000", "sf", 1), operation=operation, overwrite=overwrite)
+        assert sorted(str(found) for found in path.rglob("*")) == before
 
     def test_the_four_modes(self, tmp_path: Path) -> None:
         path = tmp_path / "t"

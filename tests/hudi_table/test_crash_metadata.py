@@ -21,8 +21,8 @@ from hudi_table.metadata.table import MetadataTable, read_partitions
 from hudi_table.metadata.validate import committed_files, differences
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.listing import list_data_files
 from tests.support.crashes import (

@@ -20,7 +20,7 @@ import hudi_table
 from hudi_table import InvalidSchemaError, arguments, create_table, errors
 from hudi_table.model.options.write_options import Operation, SortMode
 from hudi_table.model.table.config import MergeMode, TableType
-from hudi_table.model.table.merging import PartialUpdates
+from hudi_table.model.table.merge_settings import PartialUpdates
 
 RIGHT = """
 from collections.abc import Mapping

@@ -1,10 +1,12 @@
-"""Golden tables: written by Apache Hudi 0.15.0, with the rows that Hudi itself returned (tests/data/golden/README.md)."""
+"""Golden tables: written by Apache Hudi 0.15.0, 1.0.2 and 1.1.1, with the rows that Hudi itself returned (tests/data/golden/README.md and
+tests/data/golden-1.x/README.md)."""
 
 from __future__ import annotations
 
 import json
 import re
 import tarfile
+from base64 import b64decode
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,6 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "golden"
+LATER_FOLDER = FOLDER.with_name("golden-1.x")
+LATER = tuple(sorted(path.name.partition(".")[0] for path in LATER_FOLDER.glob("*.tar.xz")))
+"""Those of table versions 8 and 9."""
 
 COPY_ON_WRITE = (
     "arch",
@@ -62,17 +67,25 @@ class Golden:
     name: str
     base: Path
 
-    def rows(self, query: str = "snapshot") -> pa.Table:
-        """What Hudi 0.15.0 returned for `query` (`snapshot` or `read_optimized`), in Arrow types, meta columns first."""
-        manifest = json.loads((FOLDER / f"{self.name}.json").read_text("utf-8"), parse_float=Decimal)
-        schema = pa.schema([(name, arrow_type(text)) for name, text in manifest[f"{query}_schema"]])
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What Hudi returned, by query."""
+        folder = LATER_FOLDER if (LATER_FOLDER / f"{self.name}.json").exists() else FOLDER
+        found: dict[str, Any] = json.loads((folder / f"{self.name}.json").read_text("utf-8"), parse_float=Decimal)
+        return found
+
+    def rows(self, query: str = "snapshot", *, schema_of: str = "") -> pa.Table:
+        """What Hudi returned for `query` (`snapshot`, `read_optimized`, …), in Arrow types, meta columns first. `schema_of`: the query whose
+        schema it is, if that of its own is not noted."""
+        manifest = self.manifest
+        schema = pa.schema([(name, arrow_type(text)) for name, text in manifest[f"{schema_of or query}_schema"]])
         rows = [{field.name: _value(row.get(field.name), field.type) for field in schema} for row in manifest[query]]
         return pa.Table.from_pylist(rows, schema=schema)
 
 
 def unpack(name: str, into: Path) -> Golden:
     """Unpack the golden table `name` below the folder `into`."""
-    with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
+    with tarfile.open((LATER_FOLDER if name in LATER else FOLDER) / f"{name}.tar.xz") as archive:
         archive.extractall(into, filter="data")
     return Golden(name, into / name)
 
@@ -122,4 +135,6 @@ def _value(value: Any, kind: pa.DataType) -> Any:
         return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale))
     if pa.types.is_floating(kind):
         return float(value)
+    if pa.types.is_binary(kind):
+        return b64decode(value)
     return value

@@ -1,4 +1,4 @@
-"""What differs by table version stands in one module, so that another version is a second implementation and not a search."""
+"""What differs by table version stands behind one interface, so that another version is a second implementation and not a search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import re
 from tests.tidy.sources import production_sources
 
 LAYOUT = "spark_app/hudi_table/table/timeline/layout.py"
+LAYOUTS = "spark_app/hudi_table/model/table/layouts.py"
+COMPARED = re.compile(
+    r"version\b[^\n]{0,20}(?:[=!<>]=|[<>]|\bnot in\b|\bin\b)\s*[\"'({\[]{0,2}(?:6|8|9)\b|[\"'](?:6|8|9)[\"'] *[=!]= *version"
+)
+MAY_COMPARE = {
+    "spark_app/hudi_table/write/checks/table_options.py": "what an option asks for: new tables have version 6",
+}
 ELSEWHERE = {
     # Where a timeline file lies, and what is encoded in it how.
     "timeline_path": re.compile(r'f"\{HOODIE\}/\{(?!FOLDER)|list_dir\(HOODIE\)'),
@@ -25,3 +32,34 @@ def test_the_place_and_the_encoding_of_a_timeline_file_are_asked_of_one_module()
         if pattern.search(line)
     }
     assert found == {}
+
+
+def test_no_module_but_one_compares_a_table_version():
+    found = [
+        f"{source.path}:{number}: {line.strip()}"
+        for source in production_sources()
+        if source.path != LAYOUTS and source.path not in MAY_COMPARE
+        for number, line in enumerate(source.text.splitlines(), 1)
+        if COMPARED.search(line)
+    ]
+    assert found == []
+
+
+def test_a_comparison_of_a_version_would_be_found():
+    for line in (
+        "if config.version != 6:",
+        'if version == "8":',
+        "config.version in (8, 9)",
+        "if table.config.version >= 8 and x:",
+    ):
+        assert COMPARED.search(line), line
+
+
+def test_layouts_are_told_apart_by_what_they_do():
+    """Nothing asks which of the two it has: only their own module and what opens a table name them."""
+    found = {
+        source.path
+        for source in production_sources()
+        if source.path != LAYOUTS and re.search(r"\bLAYOUT_[12]\b", source.text)
+    }
+    assert found == {"spark_app/hudi_table/table/timeline/timeline.py"}

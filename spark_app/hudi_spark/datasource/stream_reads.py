@@ -86,7 +86,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """The last write of the next batch; `start` if there is none. The first batch from the earliest is one snapshot."""
         begin = comparable_time(start[INSTANT])
-        known = [commit.time for commit in stable_commits(load_timeline(self._handle.open()))]
+        known = [commit.moment for commit in stable_commits(load_timeline(self._handle.open()))]
         upto = "" if self._target is None else comparable_time(self._target)
         new = [
             time for time in known
@@ -117,7 +117,7 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield conform(batch, self._schema)
 
     def _plan(self, ctx: TableContext, since: str, until: str) -> ScanPlan:
-        known = {field.name for field in [*NAMED_FIELDS, *schema_as_of(ctx, load_timeline(ctx), until)]}
+        known = {field.name for field in [*NAMED_FIELDS, *schema_as_of(ctx, *load_timeline(ctx).at(until))]}
         columns = tuple(name for name in self._schema.names if name in known)
         # From the beginning on all that there is has changed: no commit has to be known for it.
         span = Span(since, until, full_scan=self._full_scan or not since)
@@ -129,12 +129,13 @@ class HudiStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise
         # The state at `until` is gone. Rows that changed later are in the batches that follow, the others are as they were.
         today = Request(tuple(dict.fromkeys((*columns, COMMIT_TIME))), request.filter)
-        return narrow(ctx, make_plan(ctx, today), columns, Filter.of(rows_of(span).expression))
+        changed = rows_of(ctx, load_timeline(ctx), span)
+        return narrow(ctx, make_plan(ctx, today), columns, Filter.of(changed.expression))
 
 
 def _newest(ctx: TableContext) -> str:
     commits = stable_commits(load_timeline(ctx))
-    return commits[-1].time if commits else ""
+    return commits[-1].moment if commits else ""
 
 
 def _most(text: str | None) -> int | None:

@@ -23,8 +23,8 @@ from hudi_table.metadata.reading import PartitionSlices
 from hudi_table.metadata.table import UNREADABLE, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice

@@ -13,8 +13,8 @@ from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage, is_remote
-from hudi_table.table.store.subfolder import StorageBelow
 
 FETCHED_AT_ONCE: Final = 16
 WHOLE_MAX: Final = 1 << 20

@@ -8,7 +8,7 @@ hold it as pending. Hudi lets a scan end at a block that is newer than the newes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
@@ -21,8 +21,8 @@ from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.model.table.properties import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, State, comparable_time
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
-from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.active import records_of, timeline_of
 from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
 from hudi_table.table.timeline.layout import timeline_path
@@ -75,6 +75,11 @@ class CountedInstants:
     def latest(self) -> str:
         """Nothing ends a scan."""
         return _END_OF_TIME
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """They lie where those of version 6 do."""
+        return {}
 
     def __contains__(self, instant: str) -> bool:
         if instant not in self.valid or instant in self.pending:

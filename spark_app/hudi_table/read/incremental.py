@@ -1,7 +1,8 @@
 """Incremental queries: the rows that changed after one instant and up to another, in their latest state.
 
 Facts (Hudi 0.15.0): the range is (since, until]; a row is told by its `_hoodie_commit_time`, which rewrites keep, compaction
-and clustering included; deleted rows do not appear. Where the timeline of the range was archived Hudi falls back to a full
+and clustering included; deleted rows do not appear. In table versions 8 and 9 the range is of the moments at which instants completed, as in
+Hudi 1.1.1, and a row counts by its instant (1.0.2 includes `since` itself, measured). Where the timeline of the range was archived Hudi falls back to a full
 scan if `hoodie.datasource.read.incr.fallback.fulltablescan.enable` says so, and fails otherwise.
 """
 
@@ -15,14 +16,18 @@ from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparabl
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.moments import Span
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
-from hudi_table.table.timeline.archived import has_archive
+from hudi_table.table.timeline.archived import archived_completions, has_archive
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice
 
 
-def rows_of(span: Span) -> Bound:
+def rows_of(ctx: TableContext, timeline: Timeline, span: Span) -> Bound:
     """The rows of a span."""
+    if timeline.layout.tells_completions:
+        completed = (archived_completions(ctx) if span.full_scan else {}) | timeline.completions
+        times = [time for time, moment in completed.items() if moment in span]
+        return Bound(pc.field(COMMIT_TIME).isin(times), (COMMIT_TIME,))
     expression = pc.scalar(True)
     if span.since:
         expression = pc.field(COMMIT_TIME) > span.since
@@ -44,6 +49,8 @@ def check_commit_times(ctx: TableContext) -> None:
 def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     """Whether the timeline holds every commit of the span. Raises ExpiredError if not, unless a full scan was asked for."""
     start = timeline.start or ""
+    if timeline.layout.tells_completions:
+        start = max(archived_completions(ctx).values(), default="")
     if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True
     if span.full_scan:
@@ -57,15 +64,18 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
 
 def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
     """The completed writes older than every pending one, oldest first: none that completes later can come before the last of
-    them. Pending compactions hold nothing up, for rows keep their commit times in them."""
+    them. Pending compactions hold nothing up, for rows keep their commit times in them. Where instants tell when they completed, all of
+    them in the order of that."""
+    if timeline.layout.tells_completions:
+        return tuple(sorted(timeline.commits, key=lambda i: i.moment))
     pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]
     return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
 
 
 def last_stable(ctx: TableContext) -> str:
-    """The time of the last of them now, '' if there is none."""
+    """The time of the last of them now, or the moment at which it completed where ranges go by that; '' if there is none."""
     found = stable_commits(load_timeline(ctx))
-    return found[-1].time if found else ""
+    return found[-1].moment if found else ""
 
 
 def changed_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice], span: Span) -> list[FileSlice]:
@@ -78,7 +88,7 @@ def changed_slices(ctx: TableContext, timeline: Timeline, slices: list[FileSlice
     changed = {
         (stat.partition_path, stat.file_id)
         for instant in timeline.commits
-        if instant.time in span
+        if instant.moment in span
         for stat in commit_metadata(ctx, instant).stats
     }
     return [found for found in slices if (found.partition, found.file_id) in changed]

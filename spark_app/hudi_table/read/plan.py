@@ -58,7 +58,8 @@ class ScanPlan:
     older files hold under another name. `buckets` are those of the `buckets_total` of a
     bucket index that the filter leaves, None if it leaves all. `visible` and `merge`
     say which log blocks count, and how; `merging` are the columns that merging needs, `merge_bytes` the memory that merging one
-    slice may take. `newest`: the timeline, if the plan is of the newest snapshot of all rows.
+    slice may take. `newest`: the timeline, if the plan is of the newest snapshot of all rows. `reached`:
+    where a range of changes begins that is to tell what follows: the newest instant, or moment of completion, up to which all is visible.
     """
 
     schema: pa.Schema
@@ -78,6 +79,7 @@ class ScanPlan:
     buckets: frozenset[int] | None = None
     buckets_total: int | None = None
     newest: Timeline | None = field(default=None, repr=False)
+    reached: str = ""
 
 
 @relists
@@ -87,13 +89,14 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     Raises UnsupportedTableError, InvalidOptionError, ExpiredError and CorruptTableError.
     """
     check_readable(ctx, request.query)
-    timeline, (schema, all_slices, count, history) = timeline_with(ctx, lambda found: _asked(ctx, found, request.as_of))
+    whole, (schema, all_slices, count, history) = timeline_with(ctx, lambda found: _asked(ctx, *_then(found, request)))
+    timeline, as_of = _then(whole, request)
     output = _output(ctx, schema, request)
     everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema
     bound = None if request.filter is None else request.filter.bind(everything)
     if request.span is not None:
         check_commit_times(ctx)
-        changed = rows_of(request.span)
+        changed = rows_of(ctx, timeline, request.span)
         bound = changed if bound is None else bound.both(changed)
     extra = [everything.field(n) for n in (bound.columns if bound else ()) if n not in output.names]
     how = SliceMerge.of(ctx.config, everything)
@@ -105,9 +108,9 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         slices = changed_slices(ctx, timeline, slices, request.span)
     if ctx.config.type is TableType.COPY_ON_WRITE:
         _check_no_logs(ctx, slices)
-    visible = timeline if request.as_of is None else timeline.until(request.as_of)
-    count = count if request.as_of is None else buckets_at(ctx, visible)
-    newest = timeline if request.as_of is None and request.span is None and request.query == "snapshot" else None
+    visible = timeline if as_of is None else timeline.until(as_of)
+    count = count if as_of is None else buckets_at(ctx, visible)
+    newest = timeline if as_of is None and request.span is None and request.query == "snapshot" else None
     snapshot = Snapshot(all_slices, count, visible, newest, timeline, renamed=history is not None)
     left, kept = prune(ctx, snapshot, slices, bound, everything)
     return ScanPlan(
@@ -121,7 +124,7 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         partitions=kept,
         partitions_total=len({s.partition for s in slices}),
         history=history,
-        visible=VisibleInstants.of(timeline, request.as_of),
+        visible=VisibleInstants.of(timeline, as_of),
         merge=how,
         merging=pa.schema(
             [everything.field(name) for name in how.needs(everything)] if any(s.logs for s in slices) else []
@@ -130,7 +133,14 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
         buckets=left.buckets,
         buckets_total=count,
         newest=newest,
+        reached=whole.reached(visible),
     )
+
+
+def _then(timeline: Timeline, request: Request) -> tuple[Timeline, str | None]:
+    """The timeline that is read, and the time as of which. A range of changes ends at a moment, where instants tell when they completed."""
+    span = request.span
+    return (timeline, request.as_of) if span is None or not span.until else timeline.at(span.until)
 
 
 def _asked(

@@ -83,7 +83,7 @@ class Scan(ArrowResult):
         return last_stable(self._context)
 
     def _newest(self) -> str:
-        return self.plan.instant
+        return self.plan.reached
 
     def to_polars(self) -> pl.LazyFrame:
         """A Polars lazy frame over this scan: it hands down columns, filter and number of rows. Base files on local disk that have no logs Polars

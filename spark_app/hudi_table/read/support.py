@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.queries import QUERIES
-from hudi_table.model.table.config import TableType
+from hudi_table.model.table.config import TableConfig, TableType
 from hudi_table.table.timeline.context import TableContext
 
 
@@ -19,11 +19,23 @@ def check_readable(ctx: TableContext, query: str = "snapshot") -> None:
             "and its logs hold no record keys",
             base_path=base,
         )
+    if config.later_merge is not None and config.later_merge.refused and _merges(config, query):
+        raise UnsupportedTableError(
+            f"table {config.name!r} is merge-on-read and merges rows {config.later_merge.refused}, which this release cannot: read its base files "
+            "alone (query='read_optimized'), or read it with the engine that wrote it",
+            base_path=base,
+        )
     for key, plain, what in (
         ("hoodie.table.base.file.format", "PARQUET", "base files in another format than Parquet"),
         ("hoodie.datasource.write.drop.partition.columns", "FALSE", "partition columns that its files lack"),
         ("hoodie.bootstrap.base.path", "", "a bootstrap source, whose rows lie outside the table"),
+        ("hoodie.table.format", "NATIVE", "a format of another project below Hudi's"),
+        ("hoodie.timeline.path", "TIMELINE", "its timeline in another folder than .hoodie/timeline"),
     ):
         value = config.extra.get(key, "")
         if value and value.upper() != plain:
             raise UnsupportedTableError(f"table {config.name!r} has {what} ({key}={value})", base_path=base)
+
+
+def _merges(config: TableConfig, query: str) -> bool:
+    return config.type is TableType.MERGE_ON_READ and query != "read_optimized"

@@ -82,12 +82,15 @@ def test_the_folder_above_a_table(base: Path, capsys: pytest.CaptureFixture[str]
     check(base.parent, TableNotFoundError, r"but flights/; check the location", capsys)
 
 
-@pytest.mark.parametrize("version", ["8", "9", "5"])
+@pytest.mark.parametrize("version", ["5", "7", "10"])
 def test_a_table_of_another_version(version: str, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (base / PROPERTIES).read_text()
     (base / PROPERTIES).write_text(text.replace("hoodie.table.version=6", f"hoodie.table.version={version}"))
     check(
-        base, UnsupportedTableError, f"'flights' has table version {version}; this release reads .* version 6", capsys
+        base,
+        UnsupportedTableError,
+        f"'flights' has table version {version}; this release reads versions 6, 8 and 9",
+        capsys,
     )
 
 

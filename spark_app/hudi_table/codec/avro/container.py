@@ -1,7 +1,7 @@
 """Avro object containers of one record: the bodies of rollback, clean and requested replacecommit instants.
 
 Facts (measured on Hudi 0.15.0): codec null, one record, `avro.schema` the only header key. The schemas in `avsc/`
-are those of Hudi 0.15.0, without comments. The sync marker, any 16 bytes, is in ours a check sum. No other codec is read: a few bytes could unpack to more than memory holds.
+are those of Hudi 0.15.0, without comments; of commits, which 0.15.0 keeps as JSON, those of 1.0.2 and 1.1.1. The sync marker, any 16 bytes, is in ours a check sum. No other codec is read: a few bytes could unpack to more than memory holds.
 """
 
 from __future__ import annotations
@@ -55,6 +55,23 @@ def read_container(data: bytes) -> list[dict[str, Any]]:
         return [record for record in records if isinstance(record, dict)]
     except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
         raise ValueError(f"not an Avro container: {error}") from error
+
+
+def is_container(data: bytes) -> bool:
+    """Whether these bytes begin as a container does."""
+    return data.startswith(_MAGIC)
+
+
+def read_record(schema_name: str, data: bytes) -> dict[str, Any]:
+    """A record of the named schema of `avsc/` that stands alone, without a container. Raises ValueError if it is none."""
+    source = io.BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(source, _schema(schema_name), None)
+    except (EOFError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"no record of {schema_name}: {error}") from error
+    if not isinstance(record, dict) or source.tell() < len(data):
+        raise ValueError(f"no record of {schema_name}")
+    return record
 
 
 def write_container(schema_name: str, record: dict[str, Any]) -> bytes:

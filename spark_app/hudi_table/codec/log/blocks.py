@@ -6,6 +6,8 @@ content length (8); content; footer: a header map that is always empty; trailer 
 end lies past the file's, if its trailer is not size + 6, or if six bytes follow it that are no magic (fewer are passed over); the next
 magic is then searched byte by byte, and what lies before it is skipped as one corrupt stretch. The format has no check sum: ours
 stands among the properties of the schema in the header, and a header that it does not fit is corrupt too.
+Table versions 8 and 9 (measured on 1.0.2 and 1.1.1) add to the header the records' places in the base file (5, 8), which are a hint and not
+read, and whether the records hold changed columns alone (7).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from hudi_table.model.timeline.seals import header_seal, with_header_seal, witho
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 INSTANT_TIME, TARGET_INSTANT_TIME, SCHEMA, COMMAND_TYPE, COMPACTED_BLOCK_TIMES = range(5)
+IS_PARTIAL = 7
 ROLLBACK_COMMAND = "0"
 _NO_SCHEMA = '{"type":"null"}'
 
@@ -77,6 +80,11 @@ class LogBlock:
         """Avro schema of the content, as JSON text."""
         text = self.header.get(SCHEMA)
         return None if text is None else without_header_seal(text)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether its rows hold those columns alone that were changed."""
+        return self.header.get(IS_PARTIAL, "").strip().lower() == "true"
 
     @property
     def compacted(self) -> tuple[str, ...]:

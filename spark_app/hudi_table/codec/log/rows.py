@@ -3,7 +3,8 @@
 Facts (table version 6, measured on Hudi 0.15.0): an Avro block holds the ints 3 and the number of records, then per
 record an int length and its Avro binary; its schema, meta columns included, is in the block's header. A Parquet block
 is a whole Parquet file. A delete block holds the ints 3 and a length, then one Avro HoodieDeleteRecordList whose
-ordering values are wrapped by their Java class; the integer 0 says that the delete is unconditional.
+ordering values are wrapped by their Java class; the integer 0 says that the delete is unconditional. Of several ordering fields (version 9,
+measured on 1.1.1) the values are wrapped once more, as an array.
 """
 
 from __future__ import annotations
@@ -61,16 +62,19 @@ _WRAPPERS = {
     "TimestampMicrosWrapper": pa.timestamp("us", tz="UTC"),
 }
 _BRANCHES = {name: number for number, name in enumerate(_WRAPPERS, start=1)}
+_WRAPPERS["LocalDateWrapper"] = pa.date32()  # inside an array alone
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedKeys:
     """Deleted keys of one block, as parallel arrays. `ordering` is null where the delete is unconditional; its type is
-    the Java class that was written. Should one block mix classes, the most frequent one counts and the others are null."""
+    the Java class that was written. Should one block mix classes, the most frequent one counts and the others are null.
+    `then_by`: the values of further ordering fields."""
 
     keys: pa.Array
     partitions: pa.Array
     ordering: pa.Array
+    then_by: tuple[pa.Array, ...] = ()
 
 
 def read_rows(source: Any, block: LogBlock, columns: Sequence[str] | None = None) -> pa.Table:
@@ -238,25 +242,39 @@ def _decimal_bytes(values: pa.Array) -> pa.Array:
 
 
 def _deleted(records: Sequence[dict[str, Any]]) -> DeletedKeys:
-    classes: dict[str, int] = {}
-    values = []
-    for record in records:
-        value = record["orderingVal"]
-        name = "" if value is None else value[0].rpartition(".")[2]
-        plain = None if value is None else value[1]["value"]
-        if name == "IntWrapper" and plain == 0:
-            name, plain = "", None
-        if name:
-            classes[name] = classes.get(name, 0) + 1
-        values.append((name, plain))
-    kept = max(classes, key=lambda name: classes[name], default="")
-    kind = _WRAPPERS.get(kept, pa.null())
-    ordering = pa.array([plain if name == kept else None for name, plain in values], _plain_type(kind))
+    wrapped = [_wrapped_values(record["orderingVal"]) for record in records]
+    first, *more = (
+        _unwrapped([values[place] if place < len(values) else None for values in wrapped])
+        for place in range(max(map(len, wrapped), default=1))
+    )
     return DeletedKeys(
         pa.array([record["recordKey"] for record in records], pa.string()),
         pa.array([record["partitionPath"] for record in records], pa.string()),
-        ordering if ordering.type == kind else ordering.view(kind),
+        first,
+        tuple(more),
     )
+
+
+def _wrapped_values(value: Any) -> list[Any]:
+    """The wrapped ordering values of a delete, nothing where it is unconditional."""
+    name = "" if value is None else value[0].rpartition(".")[2]
+    if name == "ArrayWrapper":
+        return list(value[1]["wrappedValues"] or ()) or [None]
+    return [None if name == "IntWrapper" and value[1]["value"] == 0 else value]
+
+
+def _unwrapped(values: Sequence[Any]) -> pa.Array:
+    classes: dict[str, int] = {}
+    found = []
+    for value in values:
+        name = "" if value is None else value[0].rpartition(".")[2]
+        if name:
+            classes[name] = classes.get(name, 0) + 1
+        found.append((name, None if value is None else value[1]["value"]))
+    kept = max(classes, key=lambda name: classes[name], default="")
+    kind = _WRAPPERS.get(kept, pa.null())
+    array = pa.array([plain if name == kept else None for name, plain in found], _plain_type(kind))
+    return array if array.type == kind else array.view(kind)
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -25,8 +25,8 @@ from hudi_table.metadata.table import CountedInstants, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition, group_file_id
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.subfolder import StorageBelow
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSlice

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from hudi_table.model.metadata_table import PARTITIONED_RECORD_INDEX, MetadataPartition
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.table.merge_settings import LaterMerge
 
 
 class TableType(StrEnum):
@@ -192,7 +193,8 @@ class TableConfig:
     """A table's identity. Everything but `index` and `extra` is immutable once the table exists.
 
     `key_encoding`: how keys of one complex field are written.
-    `payload_class`: which of Hudi's classes merges rows, '' for the plain one of `merge_mode`.
+    `payload_class`: which of Hudi's classes merges rows, '' for the plain one of `merge_mode`. `later_merge`: how log entries merge, of a table
+    whose version tells it by modes alone.
     `extra` holds every property that is not modelled, so that rewriting the file loses nothing.
     """
 
@@ -203,6 +205,7 @@ class TableConfig:
     ordering_fields: tuple[str, ...] = ()
     merge_mode: MergeMode = MergeMode.COMMIT_TIME
     payload_class: str = ""
+    later_merge: LaterMerge | None = None
     index: IndexSpec | None = None
     database: str = ""
     key_generator: str = ""

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.table.config import MergeMode
+from hudi_table.model.table.merge_settings import PartialUpdates
 
 UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium sends for a large value that a change has not touched."""
 _MODEL = "org.apache.hudi.common.model."
-
-
-class PartialUpdates(StrEnum):
-    """Which values of a new row leave the stored ones: nulls, or Debezium's marker."""
-
-    IGNORE_DEFAULTS = "IgnoreDefaults"
-    FILL_UNAVAILABLE = "FillUnavailable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from hudi_table.model.table.index_properties import (
     index_spec,
     names_in,
 )
+from hudi_table.model.table.layouts import known_version, layout_of
 from hudi_table.model.table.merging import PAYLOADS, Payload, payload_of
 
 _KEYGEN = "org.apache.hudi.keygen."
@@ -158,7 +159,7 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
     """The config that `hoodie.properties` describes.
 
     Raises CorruptTableError without a table name or with a wrong checksum, UnsupportedTableError for a table
-    version other than 6.
+    version that is not read.
     """
     name = properties.get("hoodie.table.name")
     if not name:
@@ -171,11 +172,8 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
             "restore the file from hoodie.properties.backup or from a copy",
             base_path=base_path,
         )
-    version = properties.get("hoodie.table.version", "0")
-    if version != "6":
-        raise UnsupportedTableError(
-            f"table {name!r} has table version {version}; this release reads and writes version 6", base_path=base_path
-        )
+    version = known_version(properties.get("hoodie.table.version", "0"), name, base_path)
+    layout = layout_of(version)
     generator = _generator(properties)
     ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields", "")
     return TableConfig(
@@ -187,14 +185,17 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         ordering_fields=names_in(ordering),
         merge_mode=_merge_mode(properties),
         payload_class=_payload_class(properties),
-        index=_index_spec(properties, base_path),
+        later_merge=layout.merging(properties),
+        # What we stored in version 6 says where keys lie. Since an upgrade Hudi may have placed some by other rules.
+        index=_index_spec(properties, base_path) if layout.is_written else None,
         key_generator=generator,
         key_encoding=_key_encoding(properties, generator),
         hive_style=stored_boolean(properties.get(_DATASOURCE + "hive_style_partitioning")),
         url_encode=stored_boolean(properties.get(_DATASOURCE + "partitionpath.urlencode")),
         populate_meta_fields=stored_boolean(properties.get("hoodie.populate.meta.fields", "true")),
         timezone=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper(),
-        archive_folder=properties.get("hoodie.archivelog.folder", "archived"),
+        version=version,
+        archive_folder=layout.archive_folder(properties),
         metadata_partitions=names_in(properties.get(METADATA_PARTITIONS, "")),
         create_schema=properties.get("hoodie.table.create.schema"),
         extra=_unmodelled(properties, generator),

@@ -1,4 +1,4 @@
-"""Commit metadata: the JSON body of a completed commit, deltacommit or replacecommit (version 6).
+"""Commit metadata: what stands in the file of a completed commit, deltacommit or replacecommit, in version 6 as JSON.
 
 Facts (measured on Hudi 0.15.0): compact JSON with only some keys is accepted by Hudi; unknown keys are
 ignored; `prevCommit` is the string "null" for a new file group; a non-partitioned table uses the
@@ -126,6 +126,11 @@ class CommitMetadata:
         document = parse_json(unsealed(body)) if body.strip() else {}
         if not isinstance(document, dict):
             raise ValueError("commit metadata is not a JSON object")
+        return cls.from_document(document)
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> CommitMetadata:
+        """Of the fields of a body, by their names in JSON, which Avro shares. Takes them out of `document`."""
         stats = [
             _stat(partition, raw)
             for partition, raws in (document.pop("partitionToWriteStats", None) or {}).items()

@@ -3,7 +3,8 @@
 Facts (table version 6, measured on Hudi 0.15.0): an instant time has 17 digits `yyyyMMddHHmmssSSS` in
 the timeline's zone and is compared as a string; 14-digit legacy times read as if `999` followed. Of a
 `commit`, the inflight file is `T.inflight` with no action word. A compaction completes as `commit`, a
-log compaction as `deltacommit`. A savepoint has no requested state.
+log compaction as `deltacommit`. A savepoint has no requested state. From version 8 on (measured on 1.0.2 and 1.1.1) a completed
+file also tells when its instant completed, `T_C.<action>`, and a clustering, pending under its own word, completes as `replacecommit`.
 """
 
 from __future__ import annotations
@@ -48,20 +49,28 @@ WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_CO
 PLANNED_ACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 """Pending actions whose requested file is a plan of the groups that it holds."""
 
-_COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
+_COMPLETES_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
 _STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
-_NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})\.(?P<rest>[a-z.]+)$", re.ASCII)
+_NAME = re.compile(r"^(?P<time>\d{14}|\d{17,})(?:_(?P<completion>\d{17}))?\.(?P<rest>[a-z.]+)$", re.ASCII)
 _PLANNER_CLAIM = ".claim"
 _TIME_FORMAT = "%Y%m%d%H%M%S"
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One timeline file: `time` (17 digits), `action` as named in the file, `state`."""
+    """One timeline file: `time` (17 digits, when it was requested), `action` as named in the file, `state`.
+
+    `completion`: when it completed, of 17 digits, where the name of the completed file tells it.
+    """
 
     time: str
     action: Action
     state: State
+    completion: str = ""
 
     @property
     def completed(self) -> bool:
@@ -79,35 +88,43 @@ class Instant:
         return (comparable_time(self.time), self.grouped_action.value, _STATE_ORDER[self.state])
 
     @property
+    def moment(self) -> str:
+        """When readers began to see it, as far as its name tells: its completion, else its own time."""
+        return self.completion or self.time
+
+    @property
     def file_name(self) -> str:
-        """Name of the file under `.hoodie/` (table version 6)."""
+        """Name of the file in the timeline's folder."""
         if self.state is State.COMPLETED:
-            return f"{self.time}.{self.grouped_action.value}"
+            completion = f"_{self.completion}" if self.completion else ""
+            return f"{self.time}{completion}.{self.grouped_action.value}"
         if self.state is State.INFLIGHT and self.action is Action.COMMIT:
             return f"{self.time}.inflight"
         return f"{self.time}.{self.action.value}.{self.state.value}"
 
     def with_state(self, state: State) -> Instant:
-        """The same instant in another state."""
-        return Instant(self.time, self.action, state)
+        """The same instant in another state, of which no completion is known."""
+        return self if state is self.state else Instant(self.time, self.action, state)
 
 
 @functools.lru_cache(maxsize=8192)
 def parse_instant(file_name: str) -> Instant | None:
-    """The instant that a file name under `.hoodie/` stands for, or None if it is not a timeline file."""
+    """The instant that a file name in the timeline's folder stands for, or None if it is not a timeline file."""
     match = _NAME.match(file_name)
     if match is None:
         return None
-    time, rest = match["time"], match["rest"]
+    time, completion, rest = match["time"], match["completion"] or "", match["rest"]
     if rest == "inflight":
-        return Instant(time, Action.COMMIT, State.INFLIGHT)
+        return None if completion else Instant(time, Action.COMMIT, State.INFLIGHT)
     word, _, suffix = rest.partition(".")
     state = {"": State.COMPLETED, "requested": State.REQUESTED, "inflight": State.INFLIGHT}.get(suffix)
     try:
         action = Action(word)
     except ValueError:
         return None
-    return None if state is None else Instant(time, action, state)
+    if state is None or (completion and state is not State.COMPLETED):
+        return None
+    return Instant(time, action, state, completion)
 
 
 @functools.lru_cache(maxsize=8192)

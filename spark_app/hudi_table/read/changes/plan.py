@@ -8,7 +8,8 @@ as long as they are there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.column_history import load_column_history
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
@@ -55,7 +57,7 @@ class ChangesRequest:
 class Step:
     """What one commit did to one file group: the slices before and after it, None where there is none.
 
-    `logs` are the log files by which it did it, if it was not by a base file; `cdc` the change data logs that tell all.
+    `moment`: when readers began to see the commit. `logs` are the log files by which it did it, if it was not by a base file; `cdc` the change data logs that tell all.
     """
 
     instant: str
@@ -63,6 +65,7 @@ class Step:
     after: FileSlice | None
     logs: tuple[LogFile, ...] = ()
     cdc: tuple[str, ...] = ()
+    moment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ def make_changes_plan(ctx: TableContext, request: ChangesRequest) -> ChangesPlan
     check_readable(ctx)
     check_commit_times(ctx)
     timeline = load_timeline(ctx)
-    schema = schema_as_of(ctx, timeline, request.span.until or None)
+    until = request.span.until
+    schema = schema_as_of(ctx, *(timeline.at(until) if until else (timeline, None)))
     image = schema
     if request.columns is not None:
         for name in request.columns:
@@ -105,7 +109,8 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
     everything = pa.schema([*META_FIELDS, *schema])
     how = SliceMerge.of(ctx.config, everything)
     reads = pa.schema([*(everything.field(name) for name in IDENTITY), *image])
-    newest = (timeline.until(until) if until else timeline).last_commit
+    seen = timeline.at(until)[0].until(until) if until else timeline
+    newest = seen.last_commit
     return ScanPlan(
         schema=reads,
         reads=reads,
@@ -119,6 +124,7 @@ def _slice_plan(ctx: TableContext, timeline: Timeline, schema: pa.Schema, image:
         history=load_column_history(ctx, timeline),
         merge=how,
         merging=pa.schema([everything.field(name) for name in how.needs(everything)]),
+        reached=timeline.reached(seen),
     )
 
 
@@ -129,8 +135,8 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
     planner = _Planner(ctx, timeline, request.images, plan)
     steps: list[Step] | None = [] if known else None
     error: ExpiredError | None = None
-    for instant in timeline.commits:
-        if instant.time not in span:
+    for instant in sorted(timeline.commits, key=lambda commit: comparable_time(commit.moment)):
+        if instant.moment not in span:
             continue
         try:
             if steps is None:
@@ -153,12 +159,12 @@ def _steps(ctx: TableContext, timeline: Timeline, request: ChangesRequest, plan:
 
 def _all_rows(ctx: TableContext, timeline: Timeline, instant: Instant) -> list[Step] | None:
     """Every row as of an instant, as if that commit had inserted them all; None if some of their files are gone."""
-    view = FileSystemView(ctx, timeline, instant.time)
+    view = FileSystemView(ctx, *timeline.at(instant.moment))
     try:
         check_retained(view)
     except ExpiredError:
         return None
-    return [Step(instant.time, None, found) for found in view.latest_slices()]
+    return [Step(instant.time, None, found, moment=instant.moment) for found in view.latest_slices()]
 
 
 @dataclass(slots=True)
@@ -190,15 +196,16 @@ class _Planner:
                 stats.setdefault((stat.partition_path, stat.file_id), []).append(stat)
         replaced = metadata.replaced_groups
         files = [info for group in {*stats, *replaced} for info in self.files.get(group, ())]
-        before = self._slices(files, just_before(instant.time))
-        after = self._slices(files, instant.time)
-        self._check_replaced(instant.time, set(replaced))
+        before = self._slices(files, just_before(instant.moment))
+        after = self._slices(files, instant.moment)
+        self._check_replaced(instant.moment, set(replaced))
         steps = [self._replaced(instant.time, group, before.get(group)) for group in sorted(replaced)]
         written = sorted(stats.keys() - set(replaced))
-        return steps + [self._written(instant.time, stats[g], before.get(g), after.get(g)) for g in written]
+        steps += [self._written(instant.time, stats[g], before.get(g), after.get(g)) for g in written]
+        return [replace(step, moment=instant.moment) for step in steps]
 
-    def _slices(self, files: list[ObjectInfo], as_of: str) -> dict[_Group, FileSlice]:
-        groups = groups_of(files, self.timeline, as_of)
+    def _slices(self, files: list[ObjectInfo], moment: str) -> dict[_Group, FileSlice]:
+        groups = groups_of(files, *self.timeline.at(moment), archived=partial(archived_completions, self.ctx))
         return {(group.partition, group.file_id): group.latest for found in groups.values() for group in found}
 
     def _replaced(self, time: str, group: _Group, before: FileSlice | None) -> Step:
@@ -224,9 +231,10 @@ class _Planner:
             raise _GoneError(f"{min(bases)} was cleaned")
         return Step(time, before, after, logs if len(logs) == len(stats) else ())
 
-    def _check_replaced(self, time: str, groups: set[_Group]) -> None:
+    def _check_replaced(self, moment: str, groups: set[_Group]) -> None:
         """The newest file of each group before the commit is there: nothing in the commit itself names it."""
-        for instant in reversed(self.timeline.until(just_before(time)).commits):
+        timeline, as_of = self.timeline.at(just_before(moment))
+        for instant in reversed(timeline.until(as_of).commits):
             if not groups:
                 return
             for stat in commit_metadata(self.ctx, instant).stats:

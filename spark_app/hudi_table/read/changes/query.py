@@ -62,7 +62,7 @@ class Changes(ArrowResult):
         return last_stable(self._context)
 
     def _newest(self) -> str:
-        return self.plan.slice_plan.instant
+        return self.plan.slice_plan.reached
 
     def __repr__(self) -> str:
         span = self._request.span

@@ -48,10 +48,10 @@ def _tables(reader: _Reader) -> Iterator[pa.Table]:
     if step.cdc:
         yield from _logged(reader)
     elif step.before is None and step.after is not None:
-        for rows in reader.rows(step.after, step.instant):
+        for rows in reader.rows(step.after, step.moment):
             yield reader.changes(INSERT, None, rows)
     elif step.after is None and step.before is not None:
-        for rows in reader.rows(step.before, just_before(step.instant)):
+        for rows in reader.rows(step.before, just_before(step.moment)):
             yield reader.changes(DELETE, rows, None)
     elif step.before is not None and step.after is not None:
         yield from _compared(reader, step.before, step.after)
@@ -66,7 +66,7 @@ class _Reader:
     def rows(
         self, item: FileSlice, upto: str, bound: Bound | None = None, columns: tuple[str, ...] | None = None
     ) -> Iterator[pa.Table]:
-        """Rows of a slice as of an instant, with the columns of the slice plan or some of them."""
+        """Rows of a slice as of a moment, with the columns of the slice plan or some of them."""
         plan = self.plan.slice_plan
         schema = plan.schema if columns is None else pa.schema([plan.schema.field(name) for name in columns])
         extra = [plan.schema.field(name) for name in (bound.columns if bound else ()) if name not in schema.names]
@@ -76,7 +76,7 @@ class _Reader:
             reads=pa.schema([*schema, *extra]),
             bound=bound,
             slices=(item,),
-            visible=replace(self.plan.visible, latest=upto),
+            visible=self.plan.visible.upto(upto),
         )
         for batch in stream(self.ctx, one):
             yield pa.Table.from_batches([batch])
@@ -84,7 +84,7 @@ class _Reader:
     def written(self, after: FileSlice) -> pa.Table:
         """The rows that the commit wrote."""
         time = Bound(pc.field(COMMIT_TIME) == self.step.instant, (COMMIT_TIME,))
-        return self._whole(self.rows(after, self.step.instant, time), self.plan.slice_plan.schema)
+        return self._whole(self.rows(after, self.step.moment, time), self.plan.slice_plan.schema)
 
     def written_and_kept(self, after: FileSlice, only: Bound | None) -> tuple[pa.Table, pa.ChunkedArray]:
         """The rows that the commit wrote, and the sequence numbers of those that it left, of all rows or `only` some."""
@@ -92,9 +92,9 @@ class _Reader:
         if only is None:
             older = Bound(pc.field(COMMIT_TIME) != instant, (COMMIT_TIME,))
             numbers = pa.schema([self.plan.slice_plan.schema.field(COMMIT_SEQNO)])
-            kept = self._whole(self.rows(after, instant, older, (COMMIT_SEQNO,)), numbers)
+            kept = self._whole(self.rows(after, self.step.moment, older, (COMMIT_SEQNO,)), numbers)
             return self.written(after), kept.column(0)
-        found = self._whole(self.rows(after, instant, only), self.plan.slice_plan.schema)
+        found = self._whole(self.rows(after, self.step.moment, only), self.plan.slice_plan.schema)
         mine = pc.equal(found.column(COMMIT_TIME), instant)
         return found.filter(mine), found.filter(pc.invert(mine)).column(COMMIT_SEQNO)
 
@@ -112,7 +112,7 @@ class _Reader:
         if not step.logs:
             return None
         parts = []
-        for block in slice_blocks(storage, step.logs, replace(self.plan.visible, latest=step.instant)):
+        for block in slice_blocks(storage, step.logs, self.plan.visible.upto(step.moment)):
             if block.instant == step.instant:
                 with storage.open_read(block.path) as source:
                     if block.type is BlockType.DELETE:
@@ -129,7 +129,7 @@ def _compared(reader: _Reader, before: FileSlice, after: FileSlice) -> Iterator[
     keys = one_chunk(added.column(RECORD_KEY))
     first = pc.index_in(keys, value_set=keys).to_numpy(zero_copy_only=False)
     met = np.zeros(len(added), dtype=bool)
-    for rows in _gathered(reader.rows(before, just_before(reader.step.instant), only), len(kept) // LOOKUPS):
+    for rows in _gathered(reader.rows(before, just_before(reader.step.moment), only), len(kept) // LOOKUPS):
         removed = rows.filter(pc.invert(pc.is_in(rows.column(COMMIT_SEQNO), value_set=kept)))
         if not len(removed):
             continue

@@ -17,7 +17,6 @@ from hudi_table.services.doctor.examined import Examined
 from hudi_table.services.doctor.places import Places, misplaced_keys
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.archived import archived_paths
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.view.file_system_view import BaseFile
 
 
@@ -134,7 +133,7 @@ def _came_back(seen: Examined, times: list[str]) -> Finding:
     return Finding(
         Check.ARCHIVED_INSTANT,
         Severity.ERROR,
-        timeline_path(start.file_name),
+        seen.ctx.layout.timeline_path(start.file_name),
         f"{start.action.value} {start.time} is on the timeline although instants that follow it are archived: readers see no row of their "
         f"{counted(len(times), 'file')}, of {times[0]} to {times[-1]}",
         "hudictl archive --now --yes takes it off the timeline; let nothing write before",

@@ -16,14 +16,14 @@ def damaged_logs(seen: Examined) -> Iterator[Finding]:
     """Logs of completed commits whose frames are damaged. Contents are not read."""
     named = {stat.path for _, stat in seen.stats()}
     logs = [log for log in seen.logs() if log.path in named and not log.name.cdc]
-    completed = sorted(instant.time for instant in seen.commits)
+    paths = {instant.time: seen.ctx.layout.timeline_path(instant.file_name) for instant in seen.commits}
 
     def damage(log: LogFile) -> str | None:
         try:
             with seen.ctx.storage.open_read(log.path) as source:
                 blocks = scan_blocks(source, path=log.path)
                 if is_suspect(blocks):
-                    refuse_damage(seen.ctx.storage, log, blocks, source, completed)
+                    refuse_damage(seen.ctx.storage, log, blocks, source, paths.keys(), paths)
         except ObjectNotFoundError:
             return None
         except CorruptTableError as error:

@@ -18,7 +18,7 @@ from hudi_table.table.rows.staged import stale_staged
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import body
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_records, timeline_path
+from hudi_table.table.timeline.layout import decode_records
 from hudi_table.table.timeline.properties import parsed_properties
 
 _WITH_PLAN = frozenset({*PLANNED_ACTIONS, Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
@@ -27,7 +27,10 @@ _AVRO = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOI
 
 def unreadable_instants(seen: Examined) -> Iterator[Finding]:
     """Completed instants, and pending plans, that have no bytes or cannot be parsed."""
-    sizes = {info.path.rpartition("/")[2]: info.size for info in seen.ctx.storage.list_dir(TIMELINE_FOLDER)[1]}
+    sizes = {
+        info.path.rpartition("/")[2]: info.size
+        for info in seen.ctx.storage.list_dir(seen.ctx.layout.timeline_folder)[1]
+    }
     for name, size in sorted(sizes.items()):
         instant = parse_instant(name)
         if instant is None or name not in seen.timeline.files:
@@ -40,7 +43,7 @@ def unreadable_instants(seen: Examined) -> Iterator[Finding]:
             yield Finding(
                 Check.UNREADABLE_INSTANT,
                 Severity.ERROR,
-                timeline_path(name),
+                seen.ctx.layout.timeline_path(name),
                 f"{instant.action.value} {instant.time} cannot be read: {fault}",
                 "bring the file back from a copy or a version of the store; if it is the newest write, roll it back",
             )
@@ -57,7 +60,7 @@ def pending_instants(seen: Examined) -> Iterator[Finding]:
         yield Finding(
             Check.PENDING_INSTANT,
             Severity.INFO if plan else Severity.WARNING,
-            timeline_path(instant.file_name),
+            seen.ctx.layout.timeline_path(instant.file_name),
             f"{instant.action.value} {instant.time} is {instant.state.value} for {age:,.0f} s",
             _advice(instant),
         )
@@ -173,7 +176,7 @@ def _old_claim(seen: Examined, time: str) -> Iterator[Finding]:
         yield Finding(
             Check.PENDING_INSTANT,
             Severity.WARNING,
-            timeline_path(name),
+            seen.ctx.layout.timeline_path(name),
             f"a planner claimed {time} {age:,.0f} s ago and published nothing",
             "the next write decides it",
         )

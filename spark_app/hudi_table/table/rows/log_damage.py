@@ -6,7 +6,7 @@ Facts (table version 6, measured on Hudi 0.15.0): a write stat names its log, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,9 +29,15 @@ def is_suspect(blocks: Sequence[LogBlock]) -> bool:
 
 
 def refuse_damage(
-    storage: Storage, log: LogFile, blocks: Sequence[LogBlock], source: Any, completed: Sequence[str]
+    storage: Storage,
+    log: LogFile,
+    blocks: Sequence[LogBlock],
+    source: Any,
+    completed: Collection[str],
+    paths: Mapping[str, str],
 ) -> None:
-    """Raise CorruptTableError if a commit of the instants `completed` accounts for what is damaged in the open log `source`.
+    """Raise CorruptTableError if a commit of the instants `completed` accounts for what is damaged in the open log `source`. Their files lie
+    at `paths`, or where those of version 6 do.
 
     Commits that have been archived tell nothing any more, and neither do those of other folders.
     """
@@ -41,7 +47,7 @@ def refuse_damage(
     size = int(source.tell())
     holes = [block.offset for block in blocks if block.type is BlockType.CORRUPT]
     for time, stats in zip(
-        times, LocalEngine(_BODIES_AHEAD).map(partial(_stats, storage, log.path), times), strict=True
+        times, LocalEngine(_BODIES_AHEAD).map(partial(_stats, storage, log.path, paths), times), strict=True
     ):
         for stat in stats:
             fault = _fault(stat, size, holes)
@@ -66,12 +72,12 @@ def _fault(stat: WriteStat, size: int, holes: Sequence[int]) -> str | None:
     return None
 
 
-def _stats(storage: Storage, path: str, time: str) -> tuple[WriteStat, ...]:
+def _stats(storage: Storage, path: str, paths: Mapping[str, str], time: str) -> tuple[WriteStat, ...]:
     """What the commit of an instant says of the log; nothing if it is not there."""
-    for action in _WRITERS:
-        name = Instant(time, action, State.COMPLETED).file_name
+    guessed = (timeline_path(Instant(time, action, State.COMPLETED).file_name) for action in _WRITERS)
+    for name in [paths[time]] if time in paths else guessed:
         try:
-            metadata = decode_commit(storage.get(timeline_path(name)))
+            metadata = decode_commit(storage.get(name))
         except ObjectNotFoundError:
             continue
         except (ValueError, TypeError, AttributeError) as error:

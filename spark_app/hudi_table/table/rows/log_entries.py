@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_table.codec.conform import conform
-from hudi_table.codec.log.blocks import BlockType, LogBlock
+from hudi_table.codec.log.blocks import BlockType, LogBlock, unreadable
 from hudi_table.codec.log.rows import DeletedKeys, read_deletes, read_rows
 from hudi_table.errors import CorruptTableError, InvalidDataError
+from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import GONE_OPERATIONS, OPERATION_COLUMN, RECORD_KEY
-from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask
+from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, Mask, one_chunk, present_column
+from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
 
 _PARQUET_WEIGHT = 8
@@ -26,26 +28,54 @@ _PARQUET_WEIGHT = 8
 
 
 def entry_tables(
-    storage: Storage, blocks: Sequence[LogBlock], schema: pa.Schema, ordering: str | None
+    storage: Storage, blocks: Sequence[LogBlock], schema: pa.Schema, how: SliceMerge
 ) -> Iterator[tuple[float, pa.Table]]:
-    """For each block the share of all blocks that is read when it is, about, and its entries: `schema`, `ALWAYS_DELETE` and `FLAGGED`.
+    """For each block the share of all blocks that is read when it is, about, and its entries: `schema`, `ALWAYS_DELETE` and `FLAGGED`,
+    and where some blocks hold changed columns alone, which of those columns each entry has (`present_column`).
 
-    Deletes have nulls but for their key, and their `ordering` value where it counts. One block is held at a time.
+    Deletes have nulls but for their key, and their ordering values where they count. One block is held at a time.
     """
+    held = {number: _held(block) for number, block in enumerate(blocks) if block.is_partial}
+    lacking = [name for name in schema.names if any(name not in names for names in held.values())]
     weights = [block.content_length * (_PARQUET_WEIGHT if block.type is BlockType.PARQUET else 1) for block in blocks]
     total, done = max(1, sum(weights)), 0
-    for block, weight in zip(blocks, weights, strict=True):
+    for number, (block, weight) in enumerate(zip(blocks, weights, strict=True)):
         with storage.open_read(block.path) as source:
             if block.type is BlockType.DELETE:
-                rows = _deletes(read_deletes(source, block), schema, ordering)
-                flagged = np.zeros(len(rows), dtype=bool)
+                rows = _deletes(read_deletes(source, block), schema, how.orderings)
+                flagged = _ordered(rows, how)
             else:
                 found = read_rows(source, block, [*dict.fromkeys([*schema.names, OPERATION_COLUMN])])
                 rows, flagged = _conformed(found, schema, block), _taken_away(found)
-        deletes = np.full(len(rows), block.type is BlockType.DELETE)
+                flagged |= _marked(rows, how.marker)
+        deletes = np.full(len(rows), block.type is BlockType.DELETE) & ~(flagged & how.later)
         done += weight
         entries = rows.append_column(ALWAYS_DELETE, pa.array(deletes)).append_column(FLAGGED, pa.array(flagged))
+        for name in lacking:
+            there = pa.repeat(pa.scalar(number not in held or name in held[number]), len(rows))
+            entries = entries.append_column(present_column(name), there)
         yield done / total, entries
+
+
+def _held(block: LogBlock) -> frozenset[str]:
+    """The names of a block's columns. Raises CorruptTableError."""
+    try:
+        return frozenset(field["name"] for field in parse_json(block.schema or "")["fields"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise unreadable(block, ValueError(f"its header holds no schema: {error}")) from error
+
+
+def _ordered(deletes: pa.Table, how: SliceMerge) -> Mask:
+    """Which deletes lose against a row with a larger ordering value, where deletes take part in that."""
+    if not how.later or how.ordering is None:
+        return np.zeros(len(deletes), dtype=bool)
+    return np.asarray(one_chunk(deletes.column(how.ordering)).is_valid())
+
+
+def _marked(rows: pa.Table, marker: tuple[str, str] | None) -> Mask:
+    if marker is None or len(rows) == 0:
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray(pc.fill_null(pc.equal(one_chunk(rows.column(marker[0])).cast(pa.string()), marker[1]), False))
 
 
 def _taken_away(rows: pa.Table) -> Mask:
@@ -56,10 +86,10 @@ def _taken_away(rows: pa.Table) -> Mask:
     return np.asarray(pc.is_in(operations, value_set=pa.array(GONE_OPERATIONS)).combine_chunks())
 
 
-def _deletes(deleted: DeletedKeys, schema: pa.Schema, ordering: str | None) -> pa.Table:
+def _deletes(deleted: DeletedKeys, schema: pa.Schema, orderings: Sequence[str]) -> pa.Table:
     known = {RECORD_KEY: deleted.keys}
-    if ordering is not None:
-        known[ordering] = _comparable(deleted.ordering, schema.field(ordering).type)
+    for name, values in zip(orderings, (deleted.ordering, *deleted.then_by), strict=False):
+        known[name] = _comparable(values, schema.field(name).type)
     columns = [known.get(field.name) for field in schema]
     return pa.Table.from_arrays(
         [

@@ -23,6 +23,7 @@ from hudi_table.codec.log.blocks import LogBlock
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.table.engine.memory import MERGE_BYTES
 from hudi_table.table.rows.combine import combine
+from hudi_table.table.rows.fold_later import fold_later
 from hudi_table.table.rows.log_entries import entry_tables
 from hudi_table.table.rows.merge import (
     ALWAYS_DELETE,
@@ -62,7 +63,7 @@ def merged_rows(
     merged in parts by key, by way of disk, and the rows follow each other part by part. A block is decoded whole.
     What was done is added to `counts`.
     """
-    held = _Held(entry_tables(storage, blocks, schema, how.ordering), schema, how, max(1, memory_bytes // _SHARES))
+    held = _Held(entry_tables(storage, blocks, schema, how), schema, how, max(1, memory_bytes // _SHARES))
     if held.take_in():
         entries = held.folded()
         if len(entries) == 0:
@@ -95,7 +96,7 @@ def folded_entries(
 ) -> Iterator[pa.Table]:
     """One row for each key of the blocks, in `schema`, `ALWAYS_DELETE` and `FLAGGED`: the row that won, or the delete (null but for
     its key and ordering)."""
-    held = _Held(entry_tables(storage, blocks, schema, how.ordering), schema, how, max(1, memory_bytes // _SHARES))
+    held = _Held(entry_tables(storage, blocks, schema, how), schema, how, max(1, memory_bytes // _SHARES))
     if held.take_in():
         yield held.folded()
         return
@@ -170,7 +171,9 @@ def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Tab
         return found
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     deletes = np.concatenate([flags(table, ALWAYS_DELETE) for table in tables])
-    ranks = _ranks(tables, deletes, how.ordering)
+    ranks = _ranks(tables, deletes, how.orderings)
+    if how.later:
+        return fold_later(tables, codes, ranks, how.partial)
     if how.combines:
         rows = pa.concat_tables(tables)
         tables.clear()
@@ -178,13 +181,19 @@ def folded(tables: list[pa.Table], schema: pa.Schema, how: SliceMerge) -> pa.Tab
     return _taken(tables, np.sort(_fold(codes, len(encoded.dictionary), deletes, ranks)))
 
 
-def _ranks(tables: Sequence[pa.Table], deletes: Mask, ordering: str | None) -> Rows:
+def _ranks(tables: Sequence[pa.Table], deletes: Mask, orderings: Sequence[str]) -> Rows:
     """Dense ranks of the ordering values of all entries in a row; -1 of deletes whose ordering does not count."""
-    if ordering is None:
+    ranks: Rows | None = None
+    for ordering in orderings:
+        values = one_chunk(pa.chunked_array([chunk for table in tables for chunk in table.column(ordering).chunks]))
+        finer = dense_ranks(values)
+        if ranks is None:
+            ranks, unconditional = finer, deletes & ~np.asarray(values.is_valid())
+        else:
+            ranks = np.unique(ranks * (int(finer.max(initial=0)) + 1) + finer, return_inverse=True)[1].astype(np.int64)
+    if ranks is None:
         return -deletes.astype(np.int64)
-    values = one_chunk(pa.chunked_array([chunk for table in tables for chunk in table.column(ordering).chunks]))
-    ranks = dense_ranks(values)
-    ranks[deletes & ~np.asarray(values.is_valid())] = -1
+    ranks[unconditional] = -1
     return ranks
 
 

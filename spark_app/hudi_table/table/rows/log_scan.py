@@ -13,8 +13,8 @@ unless a write lay between; we leave the replaced ones out and put the block in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hudi_table.codec.log.blocks import BlockType, LogBlock, scan_blocks
@@ -39,17 +39,25 @@ class ShownInstants(Protocol):
         """Instants whose commits the timeline holds."""
         ...
 
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """Where the completed files of these lie, as far as that is known."""
+        ...
+
     def __contains__(self, instant: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleInstants:
-    """The instants whose blocks a reader sees. `latest` ends the scan; '' is before everything."""
+    """The instants whose blocks a reader sees. `latest` ends the scan; '' is before everything. `completions`: when each completed, where that
+    and not its own time says what a moment shows."""
 
     latest: str
     completed: frozenset[str]
     inflight: frozenset[str]
     start: str
+    paths: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    completions: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, timeline: Timeline, as_of: str | None = None) -> VisibleInstants:
@@ -60,7 +68,15 @@ class VisibleInstants:
             completed=frozenset(i.time for i in past.commits),
             inflight=frozenset(i.time for i in timeline.pending if i.state is State.INFLIGHT),
             start=timeline.start or "",
+            completions=past.completions if timeline.layout.tells_completions else {},
+            paths={i.time: timeline.layout.timeline_path(i.file_name) for i in past.commits},
         )
+
+    def upto(self, moment: str) -> VisibleInstants:
+        """What was to be seen at a moment, of these."""
+        if not self.completions:
+            return replace(self, latest=moment)
+        return replace(self, completed=frozenset(time for time, at in self.completions.items() if at <= moment))
 
     def __contains__(self, instant: str) -> bool:
         if instant in self.inflight:
@@ -85,7 +101,7 @@ def slice_blocks(storage: Storage, logs: Sequence[LogFile], visible: ShownInstan
         with storage.open_read(log.path) as source:
             found = scan_blocks(source, path=log.path)
             if is_suspect(found):
-                refuse_damage(storage, log, found, source, sorted(visible.completed))
+                refuse_damage(storage, log, found, source, visible.completed, visible.paths)
         for block in found:
             if block.type is BlockType.CORRUPT:
                 continue

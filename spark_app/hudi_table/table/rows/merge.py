@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.model.names import ALL_META_COLUMNS, IS_DELETED, RECORD_KEY
-from hudi_table.model.table.merging import UNAVAILABLE, PartialUpdates
+from hudi_table.model.table.merge_settings import PartialUpdates
+from hudi_table.model.table.merging import UNAVAILABLE
 
 ALWAYS_DELETE = "_lakeops_delete"
 """Boolean column of incoming rows: true deletes whatever the ordering. Never stored."""
@@ -28,6 +29,7 @@ FLAGGED = "_lakeops_flagged"
 """Boolean column of incoming rows: true is a flagged delete, like `_hoodie_is_deleted`. Never stored."""
 
 
+_PRESENT = "_lakeops_has_"
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 _UNTOUCHED: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -40,7 +42,8 @@ class MergeRule:
     `partial`: values of the winner that leave the other's. `combines`: an older row too fills what is null, and takes part with its
     meta columns. `deletes_always`: flagged deletes do not look at ordering values. `marker`: column and text, in any case, that
     flag a delete. `function`: what makes one row of a stored and an incoming one, for tables of them, row by row; what it marks by
-    `_hoodie_is_deleted` goes.
+    `_hoodie_is_deleted` goes. `then_by`: columns that are compared where the ordering values are equal, in turn. `later`: as table versions 8 and 9
+    have it, a flagged delete that loses does nothing, and a row that an older one fills keeps its meta columns.
     """
 
     ordering: str | None = None
@@ -49,6 +52,13 @@ class MergeRule:
     deletes_always: bool = False
     marker: tuple[str, str] | None = None
     function: Callable[[pa.Table, pa.Table], pa.Table] | None = None
+    then_by: tuple[str, ...] = ()
+    later: bool = False
+
+    @property
+    def orderings(self) -> list[str]:
+        """The columns whose values are compared, in turn."""
+        return [] if self.ordering is None else [self.ordering, *self.then_by]
 
     def flagged(self, rows: pa.Table) -> pa.Table:
         """Incoming rows with the column `FLAGGED` where a marker tells deletes."""
@@ -91,7 +101,8 @@ class Merger:
         self._deletes = deleted(incoming)
         self._columns = [one_chunk(incoming.column(name)) for name in schema.names]
         self._keys = one_chunk(incoming.column(RECORD_KEY))
-        self._ordering = None if rule.ordering is None else one_chunk(incoming.column(rule.ordering))
+        self._orderings = [one_chunk(incoming.column(name)) for name in rule.orderings]
+        self._present = {name: flags(incoming, present_column(name)) for name in partial_columns(incoming)}
         self._seen = np.zeros(len(self._keys), dtype=bool)
         self._touched = _UNTOUCHED
 
@@ -122,6 +133,9 @@ class Merger:
         wins = self._wins(table, rows, positions)
         if not self._rule.combines:
             rows, positions, wins = rows[wins], positions[wins], wins[wins]
+        elif self._rule.later:
+            counts = wins | ~self._deletes[positions]
+            rows, positions, wins = rows[counts], positions[counts], wins[counts]
         gone = self._deletes[positions]
         removed, rows, positions, wins = rows[gone], rows[~gone], positions[~gone], wins[~gone]
         new_columns = [column.take(pa.array(positions)) for column in self._columns]
@@ -134,7 +148,7 @@ class Merger:
         self._touched = (rows, removed)
         keep = np.ones(len(table), dtype=bool)
         keep[removed] = False
-        return self._put(table, rows, wins, new_columns, keep)
+        return self._put(table, (rows, positions, wins), new_columns, keep)
 
     def rest(self) -> pa.Table:
         """Incoming rows whose key no batch held, without deletes; to be called after the last `apply`."""
@@ -144,23 +158,37 @@ class Merger:
         return pa.Table.from_arrays([column.take(rows) for column in self._columns], schema=self._schema)
 
     def _wins(self, base: pa.Table, rows: Rows, positions: Rows) -> Mask:
-        if self._rule.ordering is None or self._ordering is None:
+        if not self._orderings:
             return np.ones(len(rows), dtype=bool)
-        stored = one_chunk(base.column(self._rule.ordering)).take(pa.array(rows))
-        new_values = self._ordering.take(pa.array(positions))
+        less, equal = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
+        for name, values in zip(self._rule.orderings, self._orderings, strict=True):
+            stored = one_chunk(base.column(name)).take(pa.array(rows))
+            new_values = values.take(pa.array(positions))
+            less |= equal & strictly_less(new_values, stored)
+            if not self._rule.then_by:
+                break
+            equal &= ~strictly_less(new_values, stored) & ~strictly_less(stored, new_values)
         always = self._deletes if self._rule.deletes_always else self._always
-        return always[positions] | ~strictly_less(new_values, stored)
+        return always[positions] | ~less
 
-    def _put(self, base: pa.Table, rows: Rows, wins: Mask, new_columns: list[pa.Array], keep: Mask) -> pa.Table:
-        """Those rows of the base that are kept, with the given ones in the place of `rows`."""
+    def _put(self, base: pa.Table, met: tuple[Rows, Rows, Mask], new_columns: list[pa.Array], keep: Mask) -> pa.Table:
+        """Those rows of the base that are kept, with the given ones in the place of those that were `met`: their rows, the places of
+        the incoming rows, and whether these win."""
+        rows, positions, wins = met
         places = np.arange(len(base), dtype=np.int64)
         places[rows] = len(base) + np.arange(len(rows))
         plain = pa.array(places[keep])
         arrays = []
         for field, new in zip(self._schema, new_columns, strict=True):
             stored, take = base.column(field.name), plain
-            if self._rule.partial is not None and field.name not in ALL_META_COLUMNS:
+            stays = None
+            if field.name in ALL_META_COLUMNS:
+                stays = ~wins if self._rule.later and self._rule.combines else None
+            elif self._rule.partial is not None:
                 stays = self._stays(stored, new, rows, wins)
+            if field.name in self._present:
+                stays = ~self._present[field.name][positions] | (False if stays is None else stays)
+            if stays is not None:
                 mixed = places.copy()
                 mixed[rows[stays]] = rows[stays]
                 take = pa.array(mixed[keep])
@@ -183,12 +211,22 @@ class Merger:
     def _stays(self, stored: pa.ChunkedArray, new_values: pa.Array, rows: Rows, wins: Mask) -> Mask:
         """Of each of these rows whether the stored value of a column stays."""
         assert self._rule.partial is not None
-        missing = _missing(new_values, self._rule.partial)
+        missing = missing_values(new_values, self._rule.partial)
         if not self._rule.combines:
             return missing
-        there = ~_missing(one_chunk(stored).take(pa.array(rows)), self._rule.partial)
+        there = ~missing_values(one_chunk(stored).take(pa.array(rows)), self._rule.partial)
         stays: Mask = np.where(wins, missing, there)
         return stays
+
+
+def present_column(name: str) -> str:
+    """The boolean column of log entries that says whether an entry holds the column `name` at all. Never stored."""
+    return f"{_PRESENT}{name}"
+
+
+def partial_columns(entries: pa.Table) -> list[str]:
+    """The columns that some of these entries do not hold."""
+    return [name.removeprefix(_PRESENT) for name in entries.schema.names if name.startswith(_PRESENT)]
 
 
 def newest(groups: Rows, ordering: pa.Array | None) -> Mask | None:
@@ -243,8 +281,8 @@ def _plain(rows: pa.Table) -> pa.Table:
     )
 
 
-def _missing(values: pa.Array, partial: PartialUpdates) -> Mask:
-    """Which values are not to be stored over another."""
+def missing_values(values: pa.Array, partial: PartialUpdates) -> Mask:
+    """Which values are not to be stored over another one."""
     if partial is PartialUpdates.IGNORE_DEFAULTS:
         return np.asarray(values.is_null())
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.model.table.config import TableConfig
-from hudi_table.model.table.merging import PartialUpdates
+from hudi_table.model.table.merge_settings import LaterMerge, PartialUpdates
 from hudi_table.model.table.properties import table_payload
 from hudi_table.table.rows.merge import MergeRule
 
@@ -19,16 +19,23 @@ class SliceMerge:
     """How a table merges on read: `ordering` is compared between log entries, and with base rows if `event_time`.
 
     `partial`: which values of the folded row leave the base row's; `combines`: entries are put together column by column too.
+    `later`: entries and base rows merge by the one rule of table versions 8 and 9, and `then_by` are further ordering columns, which are
+    compared where those before are equal. `marker`: column and text that flag a delete.
     """
 
     ordering: str | None = None
     event_time: bool = False
     partial: PartialUpdates | None = None
     combines: bool = False
+    later: bool = False
+    then_by: tuple[str, ...] = ()
+    marker: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema) -> SliceMerge:
         """How the logs of a table with these columns merge. One ordering field on version 6; several are refused when a table is created."""
+        if config.later_merge is not None:
+            return cls._later(config.later_merge, schema)
         ordering = config.ordering_fields[0] if config.ordering_fields else None
         if ordering not in schema.names:
             # Hudi tables may name an ordering column that was never written; then rows only follow each other.
@@ -36,13 +43,28 @@ class SliceMerge:
         payload = table_payload(config)
         return cls(ordering, payload.event_time and ordering is not None, payload.partial, payload.combines)
 
+    @classmethod
+    def _later(cls, found: LaterMerge, schema: pa.Schema) -> SliceMerge:
+        fields = [name for name in found.ordering if name in schema.names]
+        ordering = fields[0] if fields else None
+        marker = found.marker if found.marker is not None and found.marker[0] in schema.names else None
+        fills = found.partial is not None
+        return cls(ordering, bool(fields), found.partial, fills, True, tuple(fields[1:]), marker)
+
+    @property
+    def orderings(self) -> list[str]:
+        """The columns whose values are compared, in turn."""
+        return [] if self.ordering is None else [self.ordering, *self.then_by]
+
     @property
     def rule(self) -> MergeRule:
         """How the folded entries meet base rows."""
+        if self.later:
+            return MergeRule(self.ordering, self.partial, self.combines, then_by=self.then_by, later=True)
         return MergeRule(self.ordering if self.event_time else None, self.partial, self.combines)
 
     def needs(self, fields: Sequence[pa.Field]) -> list[str]:
         """Columns that merging reads, of those that the table has."""
         known = {field.name for field in fields}
-        wanted = [RECORD_KEY, *([self.ordering] if self.ordering else []), IS_DELETED]
+        wanted = [RECORD_KEY, *self.orderings, IS_DELETED, *([self.marker[0]] if self.marker else [])]
         return [name for name in wanted if name in known or name == RECORD_KEY]

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
+from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage, is_remote
-from hudi_table.table.store.subfolder import StorageBelow
 
 WHOLE_MAX: Final = 1 << 20
 """Bytes up to which a file is fetched whole: to transfer them takes about as long as to ask a second time."""

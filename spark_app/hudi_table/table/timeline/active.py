@@ -1,6 +1,6 @@
-"""The active timeline: all instants under `.hoodie/`.
+"""The active timeline: all instants in its folder.
 
-Facts (table version 6): of one (time, grouped action) the highest state wins.
+Facts: of one (time, grouped action) the highest state wins.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
+from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records, timeline_path
+from hudi_table.table.timeline.layout import decode_commit, decode_records
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -28,7 +29,7 @@ LISTINGS_MAX = 5
 
 
 def load_timeline(ctx: TableContext) -> Timeline:
-    """The timeline of `.hoodie/` as it was at one moment. Instants that a pending restore takes back are left out: it has been decided, and
+    """The timeline as it was at one moment. Instants that a pending restore takes back are left out: it has been decided, and
     its files disappear one after the other.
 
     A listing is no moment: what archiving deletes while it goes on may be missing from it, and what was deleted before that be there. Archiving
@@ -56,7 +57,7 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Tim
         )
     if len(timeline.commits) <= ARCHIVING_LEAVES:
         return timeline, read(timeline)
-    oldest = timeline_path(timeline.commits[0].file_name)
+    oldest = ctx.layout.timeline_path(timeline.commits[0].file_name)
     _, found = at_once(ctx.storage, lambda: ctx.storage.head(oldest), lambda: read(timeline))
     return timeline, found
 
@@ -65,11 +66,19 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Tim
 def list_timeline(ctx: TableContext) -> Timeline:
     """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
-    folders, infos = ctx.storage.list_dir(TIMELINE_FOLDER)
+    folders, infos = _listed(ctx)
     timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     ctx.no_metadata_at = None if timeline.has_metadata else listed_at
     return timeline
+
+
+def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
+    """The folders of `.hoodie/` that tell something of the table, and the files of its timeline."""
+    listings = all_at_once(ctx.storage, [partial(ctx.storage.list_dir, folder) for folder in ctx.layout.listed])
+    folders, infos = listings[-1][0], listings[0][1]
+    # Who sees no metadata table lists folders.
+    return [folder for folder in folders if ctx.layout.reads_metadata or folder != METADATA_TABLE], infos
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:
@@ -78,7 +87,7 @@ def _pending_before_start(timeline: Timeline) -> set[str]:
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
-    """The timeline that the listed files and folders of `.hoodie/` make."""
+    """The timeline that its listed files, and the folders of `.hoodie/`, make. Raises CorruptTableError where a restore has no plan."""
     files = {info.path.rpartition("/")[2]: info.modified for info in infos}
     highest: dict[tuple[str, Action], tuple[tuple[str, str, int], Instant]] = {}
     for name in files:
@@ -86,6 +95,10 @@ def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterabl
         if place is None:
             continue
         key, order, instant = place
+        if instant.completed and bool(instant.completion) is not ctx.layout.tells_completions:
+            if not instant.completion:
+                raise _without_completion(ctx, name)
+            continue
         known = highest.get(key)
         if known is None or known[0] < order:
             highest[key] = (order, instant)
@@ -93,7 +106,16 @@ def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterabl
     gone = _restored_past(ctx, instants, files)
     kept = tuple(instant for instant in instants if instant.time not in gone) if gone else tuple(instants)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
-    return Timeline(kept, files, names)
+    return Timeline(kept, files, names, layout=ctx.layout)
+
+
+def _without_completion(ctx: TableContext, name: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"timeline file {name} does not tell when its instant completed, as names of table version {ctx.config.version} do: an upgrade of the table "
+        "has stopped half-way; finish it with Hudi's procedure upgrade_table",
+        base_path=ctx.base_path,
+        path=ctx.layout.timeline_path(name),
+    )
 
 
 def _restored_past(ctx: TableContext, instants: Iterable[Instant], files: Container[str]) -> set[str]:
@@ -122,7 +144,7 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
     was listed."""
     data = _body_if_there(ctx, instant)
     if data is None:
-        path = timeline_path(instant.file_name)
+        path = ctx.layout.timeline_path(instant.file_name)
         raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
 
@@ -151,7 +173,7 @@ def _body_if_there(ctx: TableContext, instant: Instant) -> bytes | None:
     if known is not None:
         return known
     try:
-        data = ctx.storage.get(timeline_path(name))
+        data = ctx.storage.get(ctx.layout.timeline_path(name))
     except ObjectNotFoundError:
         return None
     if instant.completed:

@@ -1,4 +1,4 @@
-"""The archived timeline: its files, and what they tell of instants that left the active one.
+"""The archived timeline: what it tells of instants that left the active one, and its files in table version 6 (of others: `lsm.py`).
 
 Facts (table version 6, measured on Hudi 0.15.0): `.commits_.archive.<n>_1-0-1` in the table's archive folder, a higher n is newer;
 merging puts several into one of a higher n, so instants are not in time order, and a crash leaves some of them twice.
@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
-from hudi_table.model.names import HOODIE, join
+from hudi_table.model.names import join
+from hudi_table.model.table.layouts import Archive
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_commit, decode_records
+from hudi_table.table.timeline.lsm import lsm_completions, lsm_entries
 
 if TYPE_CHECKING:
     from hudi_table.codec.archive_entries import Entry
@@ -40,13 +42,13 @@ class ArchiveFile:
 
 def archive_folder(ctx: TableContext) -> str:
     """The folder, relative to the base path."""
-    return join(HOODIE, ctx.config.archive_folder)
+    return join(ctx.layout.timeline_folder, ctx.config.archive_folder)
 
 
 def has_archive(ctx: TableContext) -> bool:
     """Whether the older part of the timeline was archived."""
     _, files = ctx.storage.list_dir(archive_folder(ctx))
-    return bool(files)
+    return any(info.path.endswith(ctx.layout.archive.value) for info in files)
 
 
 def archive_path(ctx: TableContext, number: int) -> str:
@@ -87,6 +89,19 @@ def archived_entries(ctx: TableContext) -> Iterator[list[Entry]]:
 
     A file that is merged away meanwhile is found again in the merged one. Raises CorruptTableError.
     """
+    return _READERS[ctx.layout.archive](ctx)
+
+
+def archived_completions(ctx: TableContext) -> dict[str, str]:
+    """When each archived instant completed, by its time, where the archive tells. Raises CorruptTableError."""
+    return lsm_completions(ctx.storage, archive_folder(ctx)) if ctx.layout.tells_completions else {}
+
+
+def _of_lsm(ctx: TableContext) -> Iterator[list[Entry]]:
+    return lsm_entries(ctx.storage, archive_folder(ctx))
+
+
+def _of_logs(ctx: TableContext) -> Iterator[list[Entry]]:
     read: set[str] = set()
     for _ in range(_LISTINGS_MAX):
         vanished = False
@@ -115,10 +130,14 @@ def _entries(ctx: TableContext, path: str) -> list[Entry]:
         raise
 
 
+_READERS = {Archive.LOGS: _of_logs, Archive.LSM: _of_lsm}
+
+
 def instant_of(entry: Entry) -> Instant | None:
     """The instant and state of an entry; None for an action that this release does not know."""
     try:
-        return Instant(entry["commitTime"], Action(entry["actionType"]), State[entry["actionState"]])
+        state, completion = State[entry["actionState"]], entry.get("completionTime") or ""
+        return Instant(entry["commitTime"], Action(entry["actionType"]), state, completion)
     except (KeyError, ValueError):
         return None
 

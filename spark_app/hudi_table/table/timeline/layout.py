@@ -1,10 +1,10 @@
-"""How a table's version lays its timeline out: where its files lie, and how what stands in them is encoded.
+"""What stands in the files of a timeline, and where the one of a table that we write lies.
 
-Everything of the library asks here for a place or an encoding; how files are called is told by `model/timeline/instants.py`, which does
-no I/O. So the layout of another table version is a second implementation beside this one. Nothing is read or written here.
+What reads a table asks its `Layout` where they lie (`model/table/layouts.py`); how they are called is told by `model/timeline/instants.py`. Nothing
+is read or written here.
 
-Facts (table version 6): the files of the active timeline lie in `.hoodie/` itself; completed writes are JSON, plans and reports of all
-other actions Avro containers, whose codec is imported with the first of them: a table may have none.
+Facts: in table version 6 completed writes are JSON, in versions 8 and 9 Avro containers with the same fields; their bytes tell which. Plans
+and reports of all other actions are Avro containers everywhere. Their codec is imported with the first of them: a table may have none.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.commits import CommitMetadata
 
 TIMELINE_FOLDER = HOODIE
-"""Where the files of the active timeline lie, relative to the base path."""
+"""Where the files of the active timeline of a table that we write lie, relative to the base path."""
 
 
 def timeline_path(name: str) -> str:
-    """The path of a timeline file, relative to the base path."""
+    """The path of a timeline file of a table that we write, relative to the base path."""
     return f"{TIMELINE_FOLDER}/{name}"
 
 
@@ -29,8 +29,12 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
 
 
 def decode_commit(data: bytes) -> CommitMetadata:
-    """The inverse of `encode_commit`. Raises ValueError, TypeError or AttributeError for what is no commit metadata."""
-    return CommitMetadata.from_json(data)
+    """What stands in the file of a completed write, ours or Hudi's. Raises ValueError, TypeError or AttributeError for what is no commit
+    metadata."""
+    if not data.startswith(b"Obj\x01"):
+        return CommitMetadata.from_json(data)
+    (record,) = decode_records(data)
+    return CommitMetadata.from_document(record)
 
 
 def encode_record(schema_name: str, record: dict[str, Any]) -> bytes:

@@ -1,7 +1,8 @@
 """`Timeline`: the instants of one listing as a value.
 
-Facts (table version 6): a file is visible if its instant completed or is older than the timeline's start, the first completed write or
-pending compaction.
+Facts: a file is visible if its instant completed or is older than the timeline's start. That is, in table version 6, the first completed
+write or pending compaction. In versions 8 and 9 it is the first write, completed or not, that no savepoint keeps: what a savepoint keeps
+stays while newer instants are archived.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.table.layouts import LAYOUT_1, Layout
 from hudi_table.model.timeline.instants import (
     WRITE_ACTIONS,
     Action,
@@ -26,12 +28,15 @@ from hudi_table.model.timeline.instants import (
 @dataclass(frozen=True)
 class Timeline:
     """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
-    those beside them; `listed_at` says when that was, in seconds since boot, or nothing."""
+    those in `.hoodie/` that tell something; `listed_at` says when that was, in seconds since boot, or nothing. `started`: its start, of a
+    timeline that was cut."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
     listed_at: float | None = None
+    layout: Layout = LAYOUT_1
+    started: str | None = None
 
     @property
     def has_metadata(self) -> bool:
@@ -55,11 +60,39 @@ class Timeline:
 
     @functools.cached_property
     def start(self) -> str | None:
-        """Time of the first completed write or pending compaction: what is older counts as committed."""
-        for instant in self.instants:
-            if _starts(instant):
-                return instant.time
-        return None
+        """The time before which everything counts as committed; None of a timeline without writes."""
+        if self.started is not None:
+            return self.started
+        starts = self._first_kept if self.layout.tells_completions else _starts
+        return next((instant.time for instant in self.instants if starts(instant)), None)
+
+    @functools.cached_property
+    def completions(self) -> dict[str, str]:
+        """When each completed write became visible, by its time."""
+        return {instant.time: instant.moment for instant in self.commits}
+
+    def at(self, moment: str) -> tuple[Timeline, str]:
+        """The timeline without what completed after a moment, and the time as of which that is read."""
+        if not self.layout.tells_completions:
+            return self, moment
+        limit = comparable_time(moment)
+        kept = tuple(i for i in self.instants if not i.completed or comparable_time(i.moment) <= limit)
+        then = replace(self, instants=kept, started=self.start)
+        return then, then.last_commit.time if then.last_commit else moment
+
+    def reached(self, shown: Timeline) -> str:
+        """The newest moment up to which nothing completed that a part of this timeline does not show; '' for none."""
+        unseen = (comparable_time(i.moment) for i in self.commits if i.time not in shown.completions)
+        limit = min(unseen, default="")
+        known = (moment for moment in shown.completions.values() if not limit or comparable_time(moment) < limit)
+        return max(known, default="", key=comparable_time)
+
+    def _first_kept(self, instant: Instant) -> bool:
+        return instant.grouped_action in WRITE_ACTIONS and instant.time not in self._saved
+
+    @functools.cached_property
+    def _saved(self) -> frozenset[str]:
+        return frozenset(i.time for i in self.instants if i.completed and i.action is Action.SAVEPOINT)
 
     @property
     def last_commit(self) -> Instant | None:
@@ -87,7 +120,7 @@ class Timeline:
         limit = comparable_time(time)
         kept = tuple(i for i in self.instants if comparable_time(i.time) < limit)
         files = {name: age for name, age in self.files.items() if comparable_time(_time_of(name)) < limit}
-        return Timeline(kept, files, self.folders)
+        return Timeline(kept, files, self.folders, layout=self.layout)
 
     def states(self) -> dict[tuple[str, Action], list[Instant]]:
         """Every state that has a file, the earliest first, by the time and the grouped action of its instant."""

@@ -1,15 +1,15 @@
 """File groups and slices, and how listed files make them under a timeline.
 
-Facts (table version 6): a base file counts if its instant completed or is older than the timeline's start; groups
-in a completed replacecommit's `partitionToReplaceFileIds` are hidden; a slice's key is its base instant: a base
-file's own, and of a log the one in its name. Logs that are named with the instant of a pending compaction belong to the
-slice before it until its base file is there. Logs are ordered by version as a number, then by write token as text, a
-missing one first.
+Facts: a base file counts if its instant completed or is older than the timeline's start; groups in a completed replacecommit's
+`partitionToReplaceFileIds` are hidden; a slice's key is its base instant, a base file's own. In table version 6 that of a log is the one in
+its name. Logs that are named with the instant of a pending compaction belong to the slice before it until its base file is there. Logs are
+ordered by version as a number, then by write token as text, a missing one first. In versions 8 and 9 a log's name has the instant that wrote
+it: it counts as a base file does, belongs to the newest slice that began before its instant completed, and logs are ordered by instant first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -117,10 +117,11 @@ def groups_of(
     as_of: str | None = None,
     hidden: Container[tuple[str, str]] = frozenset(),
     parse: Callable[[str], BaseName | None] = parse_base_file,
+    archived: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, list[FileGroup]]:
     """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
-    base files by their names."""
-    visible = _Visible(timeline, as_of)
+    base files by their names, `archived` when each archived instant completed, which is asked where slices go by that."""
+    visible = _Visible(timeline, as_of, archived)
     bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
     logs: dict[tuple[str, str], list[LogFile]] = {}
     for info in files:
@@ -140,7 +141,10 @@ def groups_of(
 class _Visible:
     """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
 
-    def __init__(self, timeline: Timeline, as_of: str | None) -> None:
+    def __init__(self, timeline: Timeline, as_of: str | None, archived: Callable[[], Mapping[str, str]]) -> None:
+        self.slices = _slices_by_completion if timeline.layout.tells_completions else _slices
+        self.completions = timeline.completions
+        self._archived = archived
         self.completed = {i.time for i in timeline.commits}
         self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
         self.start = comparable_time(timeline.start) if timeline.start else ""
@@ -153,6 +157,14 @@ class _Visible:
         """Whether the instant lies after the moment of a time travel."""
         return self.limit is not None and comparable_time(instant) > self.limit
 
+    def completion(self, instant: str, since: str) -> str:
+        """When an instant completed, where it matters whether that was at `since` or later: of an archived one its own time tells, or the
+        archive. Its own time, too, where the archive does not have it."""
+        known = self.completions.get(instant)
+        if known is None and comparable_time(instant) < comparable_time(since):
+            known = self._archived().get(instant)
+        return comparable_time(known or instant)
+
 
 def _assemble(
     bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: _Visible
@@ -160,7 +172,7 @@ def _assemble(
     groups: dict[str, list[FileGroup]] = {}
     for partition, file_id in sorted(bases.keys() | logs.keys()):
         known = bases.get((partition, file_id), {})
-        found = _slices(partition, file_id, known, logs.get((partition, file_id), []), visible)
+        found = visible.slices(partition, file_id, known, logs.get((partition, file_id), []), visible)
         if found:
             groups.setdefault(partition, []).append(FileGroup(partition, file_id, found))
     return groups
@@ -181,6 +193,32 @@ def _slices(
             instant = max(before, key=comparable_time, default=instant)
         if instant in held or visible(instant) or instant in visible.pending_compactions:
             held.setdefault(instant, []).append(log)
+    return _made(partition, file_id, bases, held)
+
+
+def _slices_by_completion(
+    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
+) -> tuple[FileSlice, ...]:
+    """The same where logs are named by the instants that wrote them: each lies on the newest slice that began before it completed.
+
+    A pending compaction makes no slice: logs behind it would be read with those before it. Logs that carry its time are of version 6, from
+    before an upgrade; Hudi takes them for its own uncommitted ones and leaves their rows out.
+    """
+    held: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    newest = max(bases, key=comparable_time, default="")
+    for log in sorted(logs, key=lambda log: log.sort_key):
+        instant = log.name.base_instant
+        if visible.too_new(instant) or not (visible(instant) or instant in visible.pending_compactions):
+            continue
+        completion = visible.completion(instant, newest)
+        before = [known for known in held if comparable_time(known) <= completion]
+        held.setdefault(max(before, key=comparable_time, default=instant), []).append(log)
+    return _made(partition, file_id, bases, held)
+
+
+def _made(
+    partition: str, file_id: str, bases: dict[str, BaseFile], held: dict[str, list[LogFile]]
+) -> tuple[FileSlice, ...]:
     return tuple(
         FileSlice(partition, file_id, instant, bases.get(instant), tuple(held[instant]))
         for instant in sorted(held, key=comparable_time)

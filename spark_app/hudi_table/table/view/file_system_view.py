@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
@@ -152,14 +153,15 @@ class FileSystemView:
             raise ObjectNotFoundError(
                 f"files of the snapshot of {last.time} may have gone with {by} before they were listed",
                 base_path=self.ctx.base_path,
-                path=timeline_path(by),
+                path=self.ctx.layout.timeline_path(by),
             )
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
         if self._hidden is None:
             past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
             self._hidden = replaced_groups(self.ctx, past)
-        return groups_of(files, self.timeline, self.as_of, self._hidden)
+        archived = partial(archived_completions, self.ctx)
+        return groups_of(files, self.timeline, self.as_of, self._hidden, archived=archived)
 
 
 def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:

@@ -35,7 +35,8 @@ from hudi_table.model.table.config import (
     TableType,
 )
 from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
-from hudi_table.model.table.merging import PartialUpdates, Payload, payload_named, payload_of
+from hudi_table.model.table.merge_settings import PartialUpdates
+from hudi_table.model.table.merging import Payload, payload_named, payload_of
 from hudi_table.model.table.properties import PAYLOAD, one_complex_field, stored_class, table_payload
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
@@ -95,6 +96,7 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
                 raise InvalidRequestError(
                     f"there is a table {found.config.name!r} at {storage.base_path} already; open it, or give if_exists='open'"
                 )
+            found.refuse_writing()
             check_identity(found.config, config, storage.base_path)
             return found
         try:

@@ -189,7 +189,6 @@ def refuse_unsupported(config: TableConfig) -> None:
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
-        (config.version != 6, f"has table version {config.version}"),
         (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),

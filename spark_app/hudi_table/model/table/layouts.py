@@ -1,0 +1,133 @@
+"""What differs by table version, as a value: two layouts of one table format. A table has the one of its version from when it is opened.
+
+Everything else asks the layout of its table and compares no version (`tests/tidy/test_table_version.py`). What a layout cannot tell as a
+value, because files have to be read for it, stands beside what it differs from: slices in `table/view`, the archive in `table/timeline`.
+
+Facts (measured on Hudi 0.15.0, 1.0.2 and 1.1.1): version 6 keeps its timeline in `.hoodie/` and archives it into log files. Versions 8 and 9
+keep it in `.hoodie/timeline/`, where each completed file tells when its instant completed, and archive it into Parquet files with
+manifests; a log is named by the instant that wrote it, and not by the slice that it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from hudi_table.errors import UnsupportedTableError
+from hudi_table.model.digits import whole
+from hudi_table.model.names import HOODIE
+from hudi_table.model.table.merge_modes import later_merge
+from hudi_table.model.table.merge_settings import LaterMerge
+
+
+class Archive(Enum):
+    """How the archived part of a timeline is kept: in log files, or in Parquet files and manifests. The value ends the names of its files."""
+
+    LOGS = ""
+    LSM = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One layout of tables.
+
+    `timeline_folder`: where the files of the active timeline lie, relative to the base path. `archive_key` and `archive_default`: the
+    property that names the folder of the archive inside it. `tells_completions`: whether the name of each completed file tells when its instant
+    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads its metadata table; else it lists
+    folders, which tell the same. `merging`: how log entries merge, where properties tell it
+    in the words of version 8 and later. `is_written`: whether this release writes such tables.
+    """
+
+    versions: frozenset[int]
+    timeline_folder: str
+    archive: Archive
+    archive_key: str
+    archive_default: str
+    tells_completions: bool
+    reads_metadata: bool
+    is_written: bool
+    merging: Callable[[Mapping[str, str]], LaterMerge | None]
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The folders that a listing of the timeline asks: its own, and at the end that of the folders beside it, which tell something too."""
+        return tuple(dict.fromkeys((self.timeline_folder, HOODIE)))
+
+    def timeline_path(self, name: str) -> str:
+        """The path of a timeline file, relative to the base path."""
+        return f"{self.timeline_folder}/{name}"
+
+    def archive_folder(self, properties: Mapping[str, str]) -> str:
+        """The folder of the archive, relative to the timeline's."""
+        return properties.get(self.archive_key) or self.archive_default
+
+
+def _in_words_of_version_6(_: Mapping[str, str]) -> None:
+    """Payload classes tell how entries merge, see `model/table/merging.py`."""
+
+
+LAYOUT_1 = Layout(
+    versions=frozenset({6}),
+    timeline_folder=HOODIE,
+    archive=Archive.LOGS,
+    archive_key="hoodie.archivelog.folder",
+    archive_default="archived",
+    tells_completions=False,
+    reads_metadata=True,
+    is_written=True,
+    merging=_in_words_of_version_6,
+)
+LAYOUT_2 = Layout(
+    versions=frozenset({8, 9}),
+    timeline_folder=f"{HOODIE}/timeline",
+    archive=Archive.LSM,
+    archive_key="hoodie.timeline.history.path",
+    archive_default="history",
+    tells_completions=True,
+    reads_metadata=False,
+    is_written=False,
+    merging=later_merge,
+)
+_BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}
+READ_VERSIONS = tuple(sorted(_BY_VERSION))
+WRITTEN_VERSIONS = tuple(version for version in READ_VERSIONS if _BY_VERSION[version].is_written)
+
+
+def layout_of(version: int) -> Layout:
+    """The layout of a table version that is read. Raises KeyError for another."""
+    return _BY_VERSION[version]
+
+
+def known_version(text: str, table: str, base_path: str = "") -> int:
+    """The table version that `hoodie.table.version` says. Raises UnsupportedTableError for one that is not read, with what to do."""
+    read, written = (_listed(versions) for versions in (READ_VERSIONS, WRITTEN_VERSIONS))
+    version = whole(text)
+    if version is not None and version in _BY_VERSION:
+        return version
+    older = version is not None and version < READ_VERSIONS[0]
+    step = (
+        "a write of Apache Hudi 0.14 or 0.15 brings it to version 6"
+        if older
+        else "Hudi's procedures upgrade_table and downgrade_table bring it to one of these"
+    )
+    raise UnsupportedTableError(
+        f"table {table!r} has table version {text}; this release reads {read} and writes {written}: {step}",
+        base_path=base_path,
+    )
+
+
+def refusal_of_writing(version: int, table: str) -> str:
+    """Why a table of this version is not written, with what to do; '' of one that is."""
+    if layout_of(version).is_written:
+        return ""
+    return (
+        f"table {table!r} has table version {version}, which this release reads and does not write: write it and run its services with "
+        "Apache Hudi 1.x, or bring it to version 6 with Hudi's procedure downgrade_table"
+    )
+
+
+def _listed(versions: tuple[int, ...]) -> str:
+    texts = [str(version) for version in versions]
+    whole = f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
+    return f"version{'s' if len(texts) > 1 else ''} {whole}"
