@@ -108,7 +108,7 @@ def test_a_plan_is_made_by_one_job_and_executed_by_another(table: HudiTable, tmp
     _, done = run(tmp_path, spec(tmp_path, mode="Execute"))
     assert done.instants == planned.instants
     _, again = run(tmp_path, spec(tmp_path, mode="Execute"))
-    assert (again.outcome, again.message) == ("NothingToDo", "Compaction: no plan waits for its execution")
+    assert (again.outcome, again.message) == ("NothingToDo", "no plan waits for its execution")
 
 
 def test_options_of_the_service_win_over_those_of_the_table(table: HudiTable, tmp_path: Path) -> None:
