@@ -120,7 +120,7 @@ def test_the_timeline_from_the_status_and_from_the_store(lake: Shell) -> None:
     lines = plain(done.stdout).splitlines()
     assert lines[0] == "INSTANT  ACTION  STATE  AGE  WORK"
     assert lines.count("INSTANT  commit  completed  AGE  Ingest/feed") == 2
-    assert "3 writes are in the active timeline" in done.stderr
+    assert "the active timeline has 3 writes" in done.stderr
     stored = lake.document("timeline", "flights", "--storage")["items"]
     assert [each["inserted"] for each in stored if each["action"] == "commit"] == [10, 10, 0]
     told = {each["instant"] for each in lake.document("timeline", "flights")["items"]}
