@@ -15,7 +15,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 import hudi_spark
 from hudi_spark.datasource.source import HudiDataSource, as_condition
-from hudi_table.api import HudiTable, create_table
+from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.model.names import META_COLUMNS
 from tests.support import golden
 
@@ -162,6 +162,14 @@ def test_a_table_without_hudis_columns_is_read_without_them(tmp_path):
     names = HudiDataSource(CaseInsensitiveDict({"path": str(base)})).schema().names
     assert names
     assert not set(META_COLUMNS) & set(names)
+
+
+@pytest.mark.parametrize("name", ["v8_mor_partial", "v9_mor_isdel"])
+def test_tables_of_later_versions_are_read(name, spark, tmp_path):
+    base = golden.unpack(name, tmp_path).base
+    expected = sorted(open_table(str(base)).scan(["id"]).to_arrow()["id"].to_pylist())
+    found = spark.read.format("hudi").load(str(base)).select("id").collect()
+    assert sorted(row["id"] for row in found) == expected
 
 
 def test_a_missing_path_and_a_write_to_no_table_are_refused(spark, table, tmp_path):

@@ -50,6 +50,7 @@ def check_active(ctx: TableContext, timeline: Timeline, span: Span) -> bool:
     """Whether the timeline holds every commit of the span. Raises ExpiredError if not, unless a full scan was asked for."""
     start = timeline.start or ""
     if timeline.layout.tells_completions:
+        # An instant that was requested long ago may have completed late.
         start = max(archived_completions(ctx).values(), default="")
     if (span.since and comparable_time(span.since) >= comparable_time(start)) or not has_archive(ctx):
         return True

@@ -8,8 +8,9 @@ as long as they are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -177,8 +178,10 @@ class _Planner:
     plan: ScanPlan
     paths: set[str] = field(default_factory=set)
     files: dict[_Group, list[ObjectInfo]] = field(default_factory=dict)
+    archived: Callable[[], Mapping[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.archived = cache(partial(archived_completions, self.ctx))
         for info in list_data_files(self.ctx.storage):
             partition, _, name = info.path.rpartition("/")
             parsed = parse_data_file(name)
@@ -205,7 +208,7 @@ class _Planner:
         return [replace(step, moment=instant.moment) for step in steps]
 
     def _slices(self, files: list[ObjectInfo], moment: str) -> dict[_Group, FileSlice]:
-        groups = groups_of(files, *self.timeline.at(moment), archived=partial(archived_completions, self.ctx))
+        groups = groups_of(files, *self.timeline.at(moment), archived=self.archived)
         return {(group.partition, group.file_id): group.latest for found in groups.values() for group in found}
 
     def _replaced(self, time: str, group: _Group, before: FileSlice | None) -> Step:

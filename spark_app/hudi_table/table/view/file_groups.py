@@ -9,6 +9,7 @@ it: it counts as a base file does, belongs to the newest slice that began before
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -144,7 +145,7 @@ class _Visible:
     def __init__(self, timeline: Timeline, as_of: str | None, archived: Callable[[], Mapping[str, str]]) -> None:
         self.slices = _slices_by_completion if timeline.layout.tells_completions else _slices
         self.completions = timeline.completions
-        self._archived = archived
+        self._archived = functools.cache(archived)
         self.completed = {i.time for i in timeline.commits}
         self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
         self.start = comparable_time(timeline.start) if timeline.start else ""

@@ -108,6 +108,17 @@ def test_the_archive_tells_when_an_old_log_completed_where_that_matters() -> Non
     assert slices(files, instants, t3=at(6)) == [(2, True, []), (5, True, [3])]
 
 
+def test_the_archive_is_asked_once_however_many_logs_want_it() -> None:
+    asked: list[int] = []
+
+    def archived() -> dict[str, str]:
+        asked.append(1)
+        return {at(3): at(4), at(4): at(4)}
+
+    groups_of([base(2), log(3), log(4), base(5)], timeline(completed(20, 21)), archived=archived)
+    assert asked == [1]
+
+
 def test_the_archive_is_not_asked_for_a_log_behind_the_newest_base_file() -> None:
     def fail() -> dict[str, str]:
         raise AssertionError
