@@ -78,6 +78,31 @@ def test_spark_finds_keys_as_the_local_engine_does(
     assert not [record for record in caplog.records if record.name == "hudi_table"], "an index was not told of a commit"
 
 
+COME_BACK = ("simple", "global-simple", "bloom", "custom")
+"""Indexes that may find a key in several files, each on a road of its own."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG if name == "bloom" else ()) for name in COME_BACK])
+def test_a_key_that_comes_back_after_its_deletion_comes_back_once(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Two files hold each key, and a log deletes it in one of them, or in both."""
+    (subject,) = (subject for subject in SUBJECTS if subject.name == name)
+    case = Case(subject, TableType.MERGE_ON_READ)
+    apart = dict(subject.written) | {"hoodie.parquet.small.file.limit": "0"}
+    with subject.standing(), by_value(subject.module):
+        table = case.new_table(open_storage(str(tmp_path)))
+        for value, operation in enumerate(("insert", "delete", "insert")):
+            case.write(table, operation, ("a", "x", value), ("b", "x", value), options=apart)
+        case.write(table, "delete", ("b", "x", 3))
+        frame = spark.createDataFrame(
+            [("a", "x", 9), ("b", "x", 9), ("n", "x", 9)], "id string, city string, value long"
+        )
+        hudi_spark.write(frame, table.context.base_path, "upsert", options=apart)
+        found = table.scan(["id", "city", "value"]).to_arrow().to_pylist()
+        assert sorted(tuple(row.values()) for row in found) == [("a", "x", 9), ("b", "x", 9), ("n", "x", 9)]
+
+
 RECORD_INDEXES = (
     (Case(Subject("stays", "RecordIndex", is_global=True), TableType.MERGE_ON_READ), LONG),
     # Tasks ask it without shards, since a key stays where it is found.

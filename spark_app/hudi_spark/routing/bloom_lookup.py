@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hudi_spark.routing.stored_keys import PATH, SLOT, as_stored, key_columns, slice_keys, stored_schema
+from hudi_spark.routing.stored_keys import PATH, SLOT, Worth, as_stored, key_columns, slice_keys, stored_schema
 from hudi_spark.tasks import TableHandle
 from hudi_table.codec.bloom.filters import BloomFilter
 from hudi_table.index.filters import FileFilter, Filters, OpenBase
@@ -74,6 +74,7 @@ def filtered_keys(
         key_columns(attempt),
         to_arrow_schema(schema),
     )
+    worth = Worth(slices, attempt)
     together = filters.at_once > 1
     if together:
         pairs = _requested_together(pairs, slices, handle, filters)
@@ -88,8 +89,10 @@ def filtered_keys(
                     searches[number] = _SliceSearch(storage, slices[number], visible, left)
                 searches[number].add(part)
         for number, one in searches.items():
+            dead = None
             for part in one.stored(columns):
-                yield as_stored(part, number, slices[number].partition, wanted)
+                dead = worth.dead(storage, number) if dead is None else dead
+                yield as_stored(part, number, slices[number].partition, worth.of(part.column(0), number, dead), wanted)
 
     return pairs.repartitionById(len(slices), SLOT).mapInArrow(stored_rows, schema)
 

@@ -27,9 +27,11 @@ from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.options.write_options import Operation
 from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.view.file_system_view import FileSlice
 from hudi_table.write.attempt import Attempt
+from hudi_table.write.best_place import in_best_place
 from hudi_table.write.keygen.table_keys import TableKeys
 
 _TO = "_lakeops_to"
@@ -66,6 +68,7 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_
     handle, visible = TableHandle.of(attempt.ctx), attempt.visible
     virtual = None if attempt.ctx.config.populate_meta_fields else TableKeys(attempt.ctx.config)
     groups = tuple(slices)
+    live = LiveKeys(attempt.ctx, attempt.timeline) if any(item.logs for item in slices) else None
 
     def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         set_up_worker()
@@ -74,9 +77,11 @@ def _answers(rows: DataFrame, slices: Sequence[FileSlice], attempt: Attempt, in_
             return
         table = pa.Table.from_batches(held).combine_chunks()
         storage = handle.open().storage
-        lookup = Lookup(storage, groups, LocalEngine(1), ordering, virtual, visible)
+        seen = None if live is None else lambda: live
+        lookup = Lookup(storage, groups, LocalEngine(1), ordering, virtual, visible, seen)
         wanted_keys = _keys(table, ordering)
-        yield _as_rows(index.route(wanted_keys, lookup), wanted_keys, groups, wanted)
+        routed = in_best_place(index.route(wanted_keys, lookup), wanted_keys, lookup)
+        yield _as_rows(routed, wanted_keys, groups, wanted)
 
     keys = distinct.agg(value.alias("_value"))
     return (keys if shards is None else _by_shard(keys, shards)).mapInArrow(answers, schema)

@@ -14,7 +14,7 @@ from hudi_spark.routing.bloom_lookup import filtered_keys
 from hudi_spark.routing.composite_keys import doubts, refuse_doubts
 from hudi_spark.routing.index_lookup import lookup_locations
 from hudi_spark.routing.insert_duplicates import unstored
-from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, stored_keys
+from hudi_spark.routing.stored_keys import PATH, SLOT, STORED, WORTH, in_best_place, stored_keys
 from hudi_table.errors import InvalidDataError, InvalidRequestError
 from hudi_table.index.base import FileSearch, Index, Slot, UniformBuckets
 from hudi_table.model.counts import counted
@@ -184,11 +184,11 @@ def _tagged(counted: Profile, attempt: Attempt) -> DataFrame:
         return lookup_locations(rows, _searched(counted, attempt), attempt, in_tasks)
     stored = _stored(rows, counted, attempt, in_tasks.search)
     if prepared.index.is_global and prepared.operation is Operation.DELETE:
-        found = rows.drop(PATH).join(stored.drop(STORED), RECORD_KEY)
+        found = rows.drop(PATH).join(stored.drop(STORED, WORTH), RECORD_KEY)
         return found.withColumn(ALWAYS_DELETE, sf.lit(True))
     if prepared.index.is_global:
-        return _moved(rows, stored, prepared.rule.ordering)
-    joined = rows.join(stored, [RECORD_KEY, PATH], "left")
+        return _moved(rows, stored, prepared.rule.ordering, _searched(counted, attempt))
+    joined = in_best_place(rows.join(stored, [RECORD_KEY, PATH], "left"), _searched(counted, attempt), PATH)
     return joined.withColumn(ALWAYS_DELETE, sf.lit(True)) if prepared.operation is Operation.DELETE else joined
 
 
@@ -210,17 +210,17 @@ def _newest(rows: DataFrame, ordering: str | None) -> DataFrame:
     return rows.withColumn("_rank", sf.row_number().over(window)).where("_rank = 1").drop("_rank")
 
 
-def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None) -> DataFrame:
+def _moved(rows: DataFrame, stored: DataFrame, ordering: str | None, slices: Sequence[FileSlice]) -> DataFrame:
     """Rows at their own partition, and for keys stored in another one a delete there; where event time decides, a row
     older than the stored one is dropped instead, and its key stays where it is."""
     found = stored.withColumnRenamed(PATH, "_old_path")
-    joined = rows.join(found, RECORD_KEY, "left")
+    joined = in_best_place(rows.join(found, RECORD_KEY, "left"), slices, "_old_path")
     if ordering is not None:
         elsewhere = sf.col("_old_path").isNotNull() & (sf.col("_old_path") != sf.col(PATH))
         older = sf.coalesce(sf.col(key_columns.quoted(ordering)) < sf.col(STORED), sf.lit(False))
         joined = joined.where(~(elsewhere & older))
     joined = joined.drop(STORED)
-    # A key may be found more than once: logs delete a row that its base file still holds, and inserts add rows unseen.
+    # A key may be found more than once: inserts add rows unseen.
     is_home = sf.coalesce(sf.col("_old_path") == sf.col(PATH), sf.lit(False))
     one_key = Window.partitionBy(RECORD_KEY)
     joined = joined.withColumn("_home", is_home).withColumn("_homes", sf.max("_home").over(one_key))

@@ -22,6 +22,7 @@ from hudi_table.index.filters import Filters
 from hudi_table.metadata.record_index.lookup import RecordShards
 from hudi_table.model.timeline.conflict_keys import file_conflict_key
 from hudi_table.table.commit.transaction import Transaction
+from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.log_scan import VisibleInstants
 from hudi_table.table.store.ports import Engine, Storage
 from hudi_table.table.timeline.context import TableContext
@@ -96,7 +97,7 @@ class Lookup:
     """What an index may look into: storage, the latest slices of the partitions that it asks for, and threads.
 
     `virtual_keys`: how to make the keys of stored rows, None if `_hoodie_record_key` holds them. `visible` says which
-    blocks of the slices' logs count.
+    blocks of the slices' logs count, `live` which of their keys a reader sees; a table without logs needs neither.
     """
 
     storage: Storage
@@ -105,6 +106,7 @@ class Lookup:
     ordering_field: str | None = None
     virtual_keys: VirtualKeys | None = None
     visible: VisibleInstants | None = None
+    live: Callable[[], LiveKeys] | None = None
 
 
 class UniformBuckets(Protocol):

@@ -26,6 +26,7 @@ from hudi_table.table.rows.merge import ALWAYS_DELETE, key_groups, newest
 from hudi_table.table.rows.parts import range_split
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.ports import Engine
+from hudi_table.write.best_place import in_best_place
 from hudi_table.write.checks.request import Prepared
 from hudi_table.write.checks.row_values import check_layout, refuse_unsound
 from hudi_table.write.keygen.composite_keys import KeyCollisions
@@ -156,7 +157,7 @@ def tag(
     """
     keys, owners = _combined_keys(taken, prepared)
     merges = prepared.operation.merges
-    routed = prepared.index.route(keys, lookup) if merges else route_by_partition(keys)
+    routed = in_best_place(prepared.index.route(keys, lookup), keys, lookup) if merges else route_by_partition(keys)
     places = routed.codes if unstored is None else np.where(unstored(keys), routed.codes, np.int32(-1))
     codes = np.where(owners < 0, np.int32(-1), places[owners]).astype(np.int32)
     copies, copy_codes = _copies(owners, routed)

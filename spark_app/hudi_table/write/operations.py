@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from hudi_table.table.commit.undo import finish_undos
 from hudi_table.table.engine.local_engine import at_a_store
 from hudi_table.table.engine.memory import DEFAULT_MEMORY
 from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.rows.live_keys import LiveKeys
 from hudi_table.table.rows.spill import GroupedRows
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
@@ -233,7 +235,8 @@ def _attempt(
                 virtual = None if ctx.config.populate_meta_fields else TableKeys(ctx.config)
                 slices = attempt.view.latest_slices(None if prepared.index.is_global else sorted(taken.paths))
                 index = prepared.index.as_of(ctx, attempt.timeline) if prepared.finds_keys else prepared.index
-                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible)
+                live = partial(LiveKeys, ctx, attempt.timeline)
+                lookup = Lookup(ctx.storage, slices, engine, prepared.rule.ordering, virtual, attempt.visible, live)
                 unstored = unstored_keys(attempt, index, lookup)
                 tagged = incoming.tag(taken, replace(prepared, index=index), lookup, request.max_memory, unstored)
                 kept.enter_context(tagged.rows)

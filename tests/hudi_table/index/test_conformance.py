@@ -72,6 +72,19 @@ def test_inserted_keys_are_found_again(case: Case) -> None:
     assert contents(table) == [("a", "x", 11), ("b", "x", 12), ("c", "y", 13), ("d", "x", 14), ("e", "z", 15)]
 
 
+@pytest.mark.parametrize(
+    "ends", [("upsert",), ("delete", "upsert"), ("delete", "insert", "delete", "upsert", "upsert")], ids=" ".join
+)
+def test_a_key_that_comes_back_after_its_deletion_comes_back_once(case: Case, ends: tuple[str, ...]) -> None:
+    """An insert looks for no key and begins a file of its own: then two files hold the key, and a log deletes it in one of them, or in both."""
+    table = begun(case)
+    apart = {"hoodie.parquet.small.file.limit": "0"}
+    for value, operation in enumerate(("delete", "insert", *ends), start=20):
+        case.write(table, operation, ("a", "x", value), options=apart)
+        there = [] if operation == "delete" else [("a", "x", value)]
+        assert contents(table) == [*there, ("b", "x", 2), ("c", "y", 3)]
+
+
 def test_keys_of_several_files_are_found_in_theirs(case: Case) -> None:
     table = case.new_table()
     apart = {"hoodie.parquet.small.file.limit": "0"}

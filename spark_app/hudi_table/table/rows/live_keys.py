@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
 from hudi_table.codec.conform import conform
+from hudi_table.codec.log.blocks import BlockType
+from hudi_table.codec.log.rows import read_deletes, read_rows
 from hudi_table.codec.parquet import read_batches
-from hudi_table.model.names import RECORD_KEY
+from hudi_table.model.names import IS_DELETED, RECORD_KEY
 from hudi_table.table.engine.memory import MERGE_BYTES
 from hudi_table.table.rows.log_merge import merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
@@ -48,6 +52,28 @@ class LiveKeys:
         blocks = slice_blocks(storage, item.logs, self._visible)
         for table in merged_rows(storage, base, blocks, self._columns, self._merge, memory_bytes=self._memory):
             yield one_chunk(table.column(RECORD_KEY))
+
+    def dead_of(self, storage: Storage, item: FileSlice) -> pa.Array:
+        """The distinct record keys, strings, that the slice's files hold and no reader sees, since its logs delete them. Raises as `of` does."""
+        rows_delete = IS_DELETED in self._columns.names or self._merge.combines
+        found = []
+        for block in slice_blocks(storage, item.logs, self._visible):
+            if block.type is BlockType.DELETE or rows_delete:
+                with storage.open_read(block.path) as source:
+                    is_delete = block.type is BlockType.DELETE
+                    keys = (
+                        read_deletes(source, block).keys
+                        if is_delete
+                        else read_rows(source, block, [RECORD_KEY]).column(RECORD_KEY)
+                    )
+                    found.append(one_chunk(keys).cast(pa.string()))
+        dead = one_chunk(pa.chunked_array(found, pa.string())).unique()
+        if len(dead):
+            is_dead = np.ones(len(dead), dtype=bool)
+            for seen in self.of(storage, item):
+                is_dead &= ~np.asarray(pc.is_in(dead, value_set=seen))
+            dead = dead.filter(pa.array(is_dead))
+        return dead
 
     def _base(self, storage: Storage, item: FileSlice, columns: list[str]) -> Iterator[pa.RecordBatch]:
         if item.base is None:
