@@ -1,4 +1,4 @@
-"""What a table's storage has answered, as long as `.hoodie/` lists the same: so a look at a table where nothing has happened is one request.
+"""What a table's storage has answered, as long as its timeline lists the same: so a look at a table where nothing has happened is one request.
 
 Whatever changes what counts of a table changes that listing: an instant that begins, ends or leaves, and the properties, of whose object the
 listing shows the tag. What changes beside it is seen late: files that somebody deletes by hand, at the next change or after `SECONDS_MAX`.
@@ -11,27 +11,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_table.errors import ObjectNotFoundError
+from hudi_table.model.names import HOODIE
+from hudi_table.model.table.layouts import READ_VERSIONS, layout_of
 from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 
 SECONDS_MAX = 600.0
 """So long after it was read anew a table is read anew again."""
 _FACT_BYTES = 256
+_INNER = frozenset({layout_of(version).timeline_folder for version in READ_VERSIONS} - {HOODIE})
 Listing = tuple[Names, Objects]
+Listings = dict[str, Listing]
 
 
 @dataclass(slots=True)
 class Answers:
-    """The answers to a look: `listing` is that of `.hoodie/` before them, `read_at` the boot-clock second of that."""
+    """The answers to a look: `listings` are those of the timeline's folders before them, `read_at` the boot-clock second of that."""
 
-    listing: Listing
+    listings: Listings
     read_at: float
     known: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     @property
     def weight(self) -> int:
         """How much is remembered, in facts of a few hundred bytes."""
-        return 1 + len(self.listing[1]) + sum(_weight(answer) for answer in self.known.values())
+        listed = sum(1 + len(objects) for _, objects in self.listings.values())
+        return listed + sum(_weight(answer) for answer in self.known.values())
 
 
 class Look:
@@ -43,10 +47,13 @@ class Look:
     def __init__(self, storage: Storage, clock: Clock, before: Answers | None) -> None:
         self._storage = storage
         now = clock.boot_seconds()
-        listing = storage.list_dir(TIMELINE_FOLDER)
-        holds = before is not None and before.listing == listing and now - before.read_at <= SECONDS_MAX
-        self.answers = Answers(listing, now) if before is None or not holds else _copied(before)
-        self._first: Listing | None = listing
+        listings = {HOODIE: storage.list_dir(HOODIE)}
+        # The timeline of newer table versions has a folder of its own.
+        inner = _INNER.intersection(folder.rstrip("/") for folder in listings[HOODIE][0])
+        listings |= {folder: storage.list_dir(folder) for folder in inner}
+        holds = before is not None and before.listings == listings and now - before.read_at <= SECONDS_MAX
+        self.answers = Answers(listings, now) if before is None or not holds else _copied(before)
+        self._first = dict(listings)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
@@ -71,18 +78,18 @@ class Look:
 
     def list_dir(self, prefix: str = "") -> Listing:
         """As `Storage.list_dir`."""
-        if prefix == TIMELINE_FOLDER:
-            return self._timeline()
+        if prefix in self.answers.listings:
+            return self._timeline(prefix)
         found: Listing = self._once(("list_dir", prefix), lambda: self._storage.list_dir(prefix))
         return found
 
-    def _timeline(self) -> Listing:
-        if self._first is None:
-            self.answers.known = {}
-            self.answers.listing = self._storage.list_dir(TIMELINE_FOLDER)
-            return self.answers.listing
-        first, self._first = self._first, None
-        return first
+    def _timeline(self, folder: str) -> Listing:
+        first = self._first.pop(folder, None)
+        if first is not None:
+            return first
+        self.answers.known = {}
+        found = self.answers.listings[folder] = self._storage.list_dir(folder)
+        return found
 
     def _once(self, asked: tuple[object, ...], ask: Callable[[], Any]) -> Any:
         known = self.answers.known
@@ -99,7 +106,7 @@ class Look:
 
 def _copied(answers: Answers) -> Answers:
     # Two looks at one table may go on side by side.
-    return Answers(answers.listing, answers.read_at, dict(answers.known))
+    return Answers(dict(answers.listings), answers.read_at, dict(answers.known))
 
 
 def _weight(answer: Any) -> int:

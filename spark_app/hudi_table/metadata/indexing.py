@@ -31,7 +31,7 @@ from hudi_table.metadata.bootstrap import Groups, begin, first_logs, planned_gro
 from hudi_table.metadata.definitions import define_column_stats, define_record_index, noted_by_partition
 from hudi_table.metadata.delta.commit import by_group, publish
 from hudi_table.metadata.delta.entries import entries_of_table, stored_schema
-from hudi_table.metadata.lifecycle import OF_KEYS, is_built, resolve_metadata_partitions
+from hudi_table.metadata.lifecycle import OF_KEYS, is_built, is_just_listed_without, resolve_metadata_partitions
 from hudi_table.metadata.record_index.build import recorded_shards, shards_needed
 from hudi_table.metadata.records import Derive
 from hudi_table.metadata.table import MetadataTable, Partitions, context_of, read_partitions
@@ -83,7 +83,11 @@ def prepare_metadata(
     """
     if wanted is False:
         said = METADATA_DROPPED in ctx.config.extra
-        if said or ctx.config.metadata_partitions or load_timeline(ctx).has_metadata:
+        if (
+            said
+            or ctx.config.metadata_partitions
+            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata)
+        ):
             drop_metadata_table(ctx, "")
         return
     found = resolve_metadata_partitions(ctx)

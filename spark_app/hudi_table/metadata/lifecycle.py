@@ -76,8 +76,13 @@ def _why_not(ctx: TableContext, partitions: Partitions) -> str | None:
     return None
 
 
+def is_just_listed_without(ctx: TableContext) -> bool:
+    """Whether this process has just listed the timeline, and there was no metadata table."""
+    return ctx.no_metadata_at is not None and ctx.clock.boot_seconds() - ctx.no_metadata_at <= LISTED_WITHIN_SECONDS
+
+
 def _is_there(ctx: TableContext) -> bool:
-    if ctx.no_metadata_at is not None and ctx.clock.boot_seconds() - ctx.no_metadata_at <= LISTED_WITHIN_SECONDS:
+    if is_just_listed_without(ctx):
         return False
     try:
         ctx.storage.head(f"{METADATA_TABLE}/{PROPERTIES}")

@@ -136,3 +136,18 @@ def test_a_look_that_lists_the_timeline_again_gets_nothing_from_before_that() ->
     assert look.get(".hoodie/hoodie.properties") == b"1"
     look.list_dir(".hoodie")
     assert look.get(".hoodie/hoodie.properties") == b"2"
+
+
+def test_a_timeline_in_a_folder_of_its_own_tells_too() -> None:
+    """That of newer table versions."""
+    store, clock = memory_storage(), SystemClock()
+    store.put(".hoodie/hoodie.properties", b"1")
+    store.put(".hoodie/timeline/1.commit", b"")
+    store.put("x/file", b"1")
+    look = Look(store, clock, None)
+    assert look.get("x/file") == b"1"
+    store.put("x/file", b"2")
+    again = Look(store, clock, look.answers)
+    assert (again.get("x/file"), again.list_dir(".hoodie/timeline")) == (b"1", store.list_dir(".hoodie/timeline"))
+    store.put(".hoodie/timeline/2.commit", b"")
+    assert Look(store, clock, look.answers).get("x/file") == b"2"

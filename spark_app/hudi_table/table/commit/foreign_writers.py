@@ -93,7 +93,7 @@ class Neighbours:
         return bool(read_properties(self.ctx.storage, self.ctx.clock).get(METADATA_PARTITIONS))
 
     def _news(self, now: Timeline) -> list[Instant]:
-        unknown = (name for name in now.files if name not in self.snapshot.files and name not in self.walked)
+        unknown = (name for name in sorted(now.files.keys() - self.snapshot.files.keys()) if name not in self.walked)
         return [instant for name in unknown if (instant := parse_instant(name)) is not None and _matters(instant)]
 
     def _entries(self, now: Timeline, upto: int) -> Iterator[ChainEntry]:

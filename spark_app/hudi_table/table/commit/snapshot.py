@@ -50,6 +50,5 @@ def restless(ctx: TableContext) -> UnavailableError:
 def holds(timeline: Timeline, time: str, claim: str) -> bool:
     """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
     newer than everything completed."""
-    same = [name for name in timeline.files if name.partition(".")[0] == time]
-    newest = max((comparable_time(i.time) for i in timeline.completed), default="")
-    return same == [claim] and newest < time
+    newest = max((comparable_time(i.time) for i in timeline.completed[-1:]), default="")
+    return newest < time and timeline.is_alone(time, claim)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -15,10 +16,12 @@ from hudi_table.errors import CorruptTableError, ObjectNotFoundError, Unavailabl
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
+from hudi_table.model.timeline.settled import Placed, Settled, in_order
 from hudi_table.table.store.at_once import all_at_once, at_once
+from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import decode_commit, decode_records
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -66,10 +69,25 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Tim
 def list_timeline(ctx: TableContext) -> Timeline:
     """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
-    folders, infos = _listed(ctx)
-    timeline = replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
+    timeline = _newly_listed(ctx, listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     ctx.no_metadata_at = None if timeline.has_metadata else listed_at
+    return timeline
+
+
+def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
+    """The timeline of a listing of now. On a local disk nobody looks at files of instants that had completed the last time: nothing writes to
+    them any more. A store's listing shows all of each object anyway."""
+    if not isinstance(ctx.storage, LocalStorage) or ctx.layout.listed != (TIMELINE_FOLDER,):
+        folders, infos = _listed(ctx)
+        return replace(timeline_of(ctx, infos, folders), listed_at=listed_at)
+    settled = ctx.settled
+    folders, infos, found = ctx.storage.list_news(TIMELINE_FOLDER, settled.files)
+    if found != len(settled.files):
+        # Something of them was archived or taken back.
+        settled = Settled()
+        folders, infos = _listed(ctx)
+    timeline, ctx.settled = _timeline(ctx, _ages(infos), folders, settled, listed_at)
     return timeline
 
 
@@ -88,9 +106,24 @@ def _pending_before_start(timeline: Timeline) -> set[str]:
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
     """The timeline that its listed files, and the folders of `.hoodie/`, make. Raises CorruptTableError where a restore has no plan."""
-    files = {info.path.rpartition("/")[2]: info.modified for info in infos}
-    highest: dict[tuple[str, Action], tuple[tuple[str, str, int], Instant]] = {}
-    for name in files:
+    return replace(_timeline(ctx, _ages(infos), folders, Settled())[0], unsettled=None)
+
+
+def _ages(infos: Iterable[ObjectInfo]) -> dict[str, datetime]:
+    return {info.path.rpartition("/")[2]: info.modified for info in infos}
+
+
+def _timeline(
+    ctx: TableContext,
+    new: dict[str, datetime],
+    folders: Iterable[str],
+    settled: Settled,
+    listed_at: float | None = None,
+) -> tuple[Timeline, Settled]:
+    """The timeline of the files that are settled and the `new` ones, and what is settled then."""
+    highest: dict[tuple[str, Action], Placed] = {}
+    keys: dict[str, tuple[str, Action]] = {}
+    for name in new:
         place = placed_instant(name)
         if place is None:
             continue
@@ -99,14 +132,33 @@ def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterabl
             if not instant.completion:
                 raise _without_completion(ctx, name)
             continue
+        if key in settled.keys:
+            # A file came to what had its highest state already: all are placed again.
+            return _timeline(ctx, {**settled.files, **new}, folders, Settled(), listed_at)
+        keys[name] = key
         known = highest.get(key)
         if known is None or known[0] < order:
             highest[key] = (order, instant)
-    instants = [instant for _, instant in sorted(highest.values(), key=itemgetter(0))]
-    gone = _restored_past(ctx, instants, files)
-    kept = tuple(instant for instant in instants if instant.time not in gone) if gone else tuple(instants)
+    settled = settled.and_also(
+        {name: new[name] for name, key in keys.items() if highest[key][1].completed},
+        {key: place for key, place in highest.items() if place[1].completed},
+    )
+    files = {**settled.files, **new}
+    pending = sorted((place for place in highest.values() if not place[1].completed), key=itemgetter(0))
+    gone = _restored_past(ctx, (instant for _, instant in pending), files)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
-    return Timeline(kept, files, names, layout=ctx.layout)
+    timeline = Timeline(
+        tuple(instant for _, instant in in_order(settled.placed, pending)),
+        files,
+        names,
+        listed_at,
+        layout=ctx.layout,
+        unsettled=frozenset(new.keys() - settled.files.keys()),
+    )
+    if gone:
+        return replace(timeline, instants=tuple(i for i in timeline.instants if i.time not in gone)), settled
+    timeline.knows(settled.completed, settled.commits, tuple(instant for _, instant in pending))
+    return timeline, settled
 
 
 def _without_completion(ctx: TableContext, name: str) -> UnsupportedTableError:

@@ -17,6 +17,7 @@ from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.layouts import Layout, layout_of, refusal_of_writing
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.commits import CommitMetadata
+from hudi_table.model.timeline.settled import Settled
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -161,6 +162,8 @@ class TableContext:
     """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
     kept: bool = True
     """Whether the table has a copy of what its properties say it is."""
+    settled: Settled = field(default_factory=Settled, repr=False)
+    """The part of the last listing that a next one need not look at again."""
     no_metadata_at: float | None = None
     """The boot-clock second before the last listing, if that showed no folder of a metadata table."""
     metadata_deltas: int | None = None

@@ -8,6 +8,7 @@ stays while newer instants are archived.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -29,7 +30,8 @@ from hudi_table.model.timeline.instants import (
 class Timeline:
     """Instants of one listing, ordered by time. `files` maps each timeline file name to its store's age; `folders` are the names of
     those in `.hoodie/` that tell something; `listed_at` says when that was, in seconds since boot, or nothing. `started`: its start, of a
-    timeline that was cut."""
+    timeline that was cut. `unsettled`: of the files at least those of instants that have not completed, and what belongs to none; nothing if
+    nobody has told them apart."""
 
     instants: tuple[Instant, ...]
     files: dict[str, datetime] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Timeline:
     listed_at: float | None = None
     layout: Layout = LAYOUT_1
     started: str | None = None
+    unsettled: frozenset[str] | None = None
 
     @property
     def has_metadata(self) -> bool:
@@ -107,7 +110,19 @@ class Timeline:
     @functools.cached_property
     def planner_claims(self) -> tuple[str, ...]:
         """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
-        return tuple(sorted(time for name in self.files if (time := planner_claim_time(name)) is not None))
+        return tuple(sorted(time for name in self._open_names if (time := planner_claim_time(name)) is not None))
+
+    def knows(self, completed: tuple[Instant, ...], commits: tuple[Instant, ...], pending: tuple[Instant, ...]) -> None:
+        """Tell what follows from `instants`, for whoever has it at hand: of thousands it takes long."""
+        vars(self).update(completed=completed, commits=commits, pending=pending)
+
+    @property
+    def _open_names(self) -> Iterable[str]:
+        return self.files if self.unsettled is None else self.unsettled
+
+    def is_alone(self, time: str, name: str) -> bool:
+        """Whether of the instants that have not completed the time has one file, of this name."""
+        return [other for other in self._open_names if other.partition(".")[0] == time] == [name]
 
     def until(self, as_of: str) -> Timeline:
         """The timeline as of an instant: completed instants at or before it, and the pending ones."""
