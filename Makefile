@@ -21,7 +21,7 @@ demo: setup ## Run the operator on the flights of 2013, without a cluster
 	@$(WITH_JAVA) $(BIN)/python examples/flights/demo.py
 
 ##@ Develop
-.PHONY: test test-one test-full check format bench bench-operator acceptance-clustering interop-env setup-k8s setup-vale
+.PHONY: test test-one test-full check format mutants bench bench-operator acceptance-clustering interop-env setup-k8s setup-vale
 test: setup interop-env setup-k8s setup-vale ## Run every test (TESTS="tests/tidy -k name" runs some of them)
 	@$(WITH_JAVA) $(COMPILED) $(BIN)/pytest --numprocesses 3 --durations 15 $(TESTS)
 
@@ -86,6 +86,11 @@ sbom: image ## Write what the images hold as CycloneDX JSON, build/sbom, and hol
 e2e: setup image ## Test from end to end on that cluster, or on that of E2E_KUBECONFIG (E2E="-k tour" runs some)
 	@$(WITH_JAVA) $(BIN)/python -m e2e $(E2E)
 
+mutants: setup ## Change the code in random places and tell what the quick tests miss, docs/results/mutants.md (MUTANTS="--count 20")
+	@test -x .venv-mutants/bin/python || { python=$$(scripts/find-python); "$$python" -m venv .venv-mutants; }
+	@.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/mutants.txt
+	@$(WITH_JAVA) .venv-mutants/bin/python scripts/mutants.py $(MUTANTS)
+
 ##@ Publish
 .PHONY: dist
 dist: setup ## Build what is published, dist/: a source archive and a wheel of each distribution (TAG=v1.2.3 compares the version)
@@ -113,4 +118,4 @@ lock: setup ## Write the hash-locked requirements (LOCK=--upgrade takes newer ve
 	@scripts/lock $(LOCK)
 
 clean: ## Remove what the targets made, environments and caches included
-	rm -rf .venv .venv-docs .venv-hudi .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
+	rm -rf .venv .venv-docs .venv-hudi .venv-mutants .venv-sbom .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist demo
