@@ -74,7 +74,7 @@ def running(code: str) -> str:
 
 def compiles(code: str) -> bool:
     try:
-        compile(code, "mutant", "exec")
+        ast.parse(code)
     except SyntaxError:
         return False
     return True

@@ -99,7 +99,7 @@ def test_an_insert_drops_rows_of_stored_keys_or_fails(spark, tmp_path, index):
     before = rows_of(table)
     new = [("k0", "c0", 50), ("n", "c1", 50), ("n2", "c3", 50)]
     incoming = frame(spark, ("k1", "c1", 50), ("k2", "c0", 50), *new)
-    with pytest.raises(InvalidDataError, match="'k1' is stored already, as are 1 more keys"):
+    with pytest.raises(InvalidDataError, match="'k1' is stored already, as is 1 more key of the data"):
         hudi_spark.write(incoming, path, "insert", options={policy: "fail"})
     assert rows_of(table) == before
     result = hudi_spark.write(incoming, path, "insert", options={policy: "drop"})

@@ -32,7 +32,7 @@ from hudi_table.write.keygen.table_keys import TableKeys
 
 def duplicates_error(key: str, count: int) -> InvalidDataError:
     """What a write raises whose policy is `fail`, for one of the `count` keys that are stored."""
-    many = "" if count == 1 else f", as are {counted(count - 1, 'more key')} of the data"
+    many = "" if count == 1 else f", as {'is' if count == 2 else 'are'} {counted(count - 1, 'more key')} of the data"
     return InvalidDataError(
         f"record key {key!r} is stored already{many}, and {DUPLICATE_POLICY}=fail; leave such rows out, drop them with "
         f"{DUPLICATE_POLICY}=drop, or write them with operation upsert"
