@@ -19,6 +19,8 @@ ERRORS = "spark_app/hudi_table/cli/pages/"
 LINK = re.compile(r"\[([^\]\n]*)\]\(((?:\.\./)+[^)\s#]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"?((?:https?:)?//[^\s\">]+)")
+CELL = re.compile(r"(?<=<td>|<th>).*?(?=</td>|</th>)", re.DOTALL)
+CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
 STYLED = re.compile(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\s\"')]+)")
 
 
@@ -45,6 +47,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     parts = FENCED.split(markdown)
     return "".join(part if at % 2 else LINK.sub(mended, part) for at, part in enumerate(parts))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Long names in tables break after a dot, a slash or an underscore, and not anywhere: `site.css` forbids the rest."""
+
+    def breakable(code: re.Match[str]) -> str:
+        return re.sub(r"(?<=\w)([./_])(?=\w)", r"\1<wbr>", code[0])
+
+    return CELL.sub(lambda cell: CODE.sub(breakable, cell[0]), html)
 
 
 def on_post_build(config: Any) -> None:
