@@ -47,6 +47,8 @@ class Checker:
                 [other for other in last if other.instant != step.instant] if step.is_removal else [*last, step]
             )
         self._rows: dict[tuple[int, str | None], Rows] = {}
+        self._void: set[tuple[str, str]] = set()
+        self._applied: set[tuple[str, str]] = set()
 
     def check(self) -> list[str]:
         """What is wrong; empty if nothing is."""
@@ -71,7 +73,8 @@ class Checker:
             event = self._writes.get(step.write)
             for key in event.keys if event is not None else ():
                 if event is not None and event.kind == "delete":
-                    rows.pop(key, None)
+                    if (event.write, key) not in self._void:
+                        rows.pop(key, None)
                 else:
                     rows[key] = (step.write, step.instant)
         self._rows[number, pin] = rows
@@ -135,14 +138,53 @@ class Checker:
 
     def _matching(self, event: Event, least: int, most: int) -> int | None:
         """The fewest steps that explain a read."""
+        numbers = range(least, most + 1)
         if event.rows is None:
-            numbers = range(least, most + 1)
-            return next((number for number in numbers if len(self.state(number)) == event.count), None)
+            counts = ((number, self.state(number), self._open_deletes(number)) for number in numbers)
+            return next((n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None)
         read = {key: (by, time) for key, by, time in event.rows}
         if len(read) != len(event.rows):
             return None
-        numbers = range(least, most + 1)
-        return next((number for number in numbers if self.state(number, event.pin) == read), None)
+        found = next((number for number in numbers if self.state(number, event.pin) == read), None)
+        if found is None:
+            found = next((number for number in numbers if self._explained(number, event.pin, read)), None)
+        if found is not None:
+            self._applied.update((write, key) for key, write in self._open_deletes(found).items() if key not in read)
+        return found
+
+    def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
+        """Whether deletes that met nothing explain what a read shows beyond the state. From then on they count as such.
+
+        A delete reads which of its keys are there, and of those that are not it writes nothing: beside a first write of such a key, which it has
+        not seen, it stands before that write, whatever the order of their decisions is.
+        """
+        beyond = {key for key in read.keys() - self.state(number, pin).keys()}
+        doubt = self._open_deletes(number)
+        new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
+        if not new or len(new) < len(beyond):
+            return False
+        self._void |= new
+        self._rows.clear()
+        if self.state(number, pin) == read:
+            return True
+        self._void -= new
+        self._rows.clear()
+        return False
+
+    def _open_deletes(self, number: int) -> dict[str, str]:
+        """Of keys that are not there after so many steps the delete that took them, if it had begun before the row was decided."""
+        found: dict[str, str] = {}
+        decided: dict[str, float] = {}
+        for step in self._states[number]:
+            event = self._writes.get(step.write)
+            for key in event.keys if event is not None else ():
+                if event is None or event.kind != "delete":
+                    decided[key] = step.moment
+                    found.pop(key, None)
+                elif key in decided and (step.write, key) not in self._void:
+                    if event.begun < decided.pop(key):
+                        found[key] = step.write
+        return found
 
     def _difference(self, event: Event, least: int, most: int) -> str:
         if event.rows is None:
