@@ -34,7 +34,12 @@ def main() -> int:
         outcomes += outcome.outcomes
         if outcome.anomalies:
             failed += 1
-            print(f"seed {script.seed} {script.table} {script.base[:3]} {script.order} {script.page}: {len(outcome.anomalies)}", *outcome.anomalies[:3], sep="\n    ", flush=True)
+            print(
+                f"seed {script.seed} {script.table} {script.base[:3]} {script.order} {script.page}: {len(outcome.anomalies)}",
+                *outcome.anomalies[:3],
+                sep="\n    ",
+                flush=True,
+            )
             if not given.keep_going:
                 break
     seconds = time.monotonic() - begun
@@ -46,5 +51,9 @@ def main() -> int:
 
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
     sys.exit(main())

@@ -141,7 +141,9 @@ class Checker:
         numbers = range(least, most + 1)
         if event.rows is None:
             counts = ((number, self.state(number), self._open_deletes(number)) for number in numbers)
-            return next((n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None)
+            return next(
+                (n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None
+            )
         read = {key: (by, time) for key, by, time in event.rows}
         if len(read) != len(event.rows):
             return None
@@ -194,7 +196,9 @@ class Checker:
         if doubled:
             return f"rows twice: {doubled} of {sorted(event.rows)}"
         read = {key: (by, time) for key, by, time in event.rows}
-        place = min(range(least, most + 1), key=lambda number: len(self.state(number, event.pin).items() ^ read.items()))
+        place = min(
+            range(least, most + 1), key=lambda number: len(self.state(number, event.pin).items() ^ read.items())
+        )
         state = self.state(place, event.pin)
         lacking, beyond = dict(state.items() - read.items()), dict(read.items() - state.items())
         pin = f" as of {event.pin}" if event.pin else ""

@@ -8,12 +8,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from hudi_table.api import HudiTable
-from hudi_table.errors import ExpiredError, UnavailableError, WriteConflictError
 from hudi_table.metadata.validate import differences
 from hudi_table.model.service.findings import Severity
+from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.simulation.actors import SCHEMA, Actor, SimClock
@@ -65,7 +64,7 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
     store = _Watched(scheduler, script)
     store.told = told
     history, counts = History(), Counter[str]()
-    with simulated_threads(scheduler), _seeded(script.seed):
+    with simulated_threads(scheduler), _seeded(script.seed), _paged(script.page):
         _founded(script, store, counts)
         actors = [_actor(script, number, store, history, counts) for number in range(len(script.cast))]
         for actor in actors:
@@ -157,6 +156,17 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
 
 
 @contextlib.contextmanager
+def _paged(page: int) -> Iterator[None]:
+    """The library takes what comes in one page for one moment: pages are smaller here, so that tables can be."""
+    real = active.PAGE_NAMES, active.FOLDER_NAMES
+    active.PAGE_NAMES = active.FOLDER_NAMES = page
+    try:
+        yield
+    finally:
+        active.PAGE_NAMES, active.FOLDER_NAMES = real
+
+
+@contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """What the library draws follows from the seed."""
     chance = random.Random(seed)
@@ -168,6 +178,3 @@ def _seeded(seed: int) -> Iterator[None]:
     finally:
         os.urandom = real
         random.setstate(state)
-
-
-_ = (Any, ExpiredError, UnavailableError, WriteConflictError, contextlib)

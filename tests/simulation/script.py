@@ -102,7 +102,9 @@ def script_of(seed: int, operations: int = 120) -> Script:
     for number in range(writers + readers + keepers):
         role = "writer" if number < writers else "reader" if number < writers + readers else "keeper"
         share = operations * {"writer": 0.5 / writers, "reader": 0.3 / readers, "keeper": 0.2 / keepers}[role]
-        weights = {"writer": writes, "reader": {"read": 4.0, "read pinned": 1.0, "count": 1.0}, "keeper": services}[role]
+        weights = {"writer": writes, "reader": {"read": 4.0, "read pinned": 1.0, "count": 1.0}, "keeper": services}[
+            role
+        ]
         done = [_operation(chance, weights, pace) for _ in range(max(1, round(share)))]
         cast = Cast(f"{role}{number}", done, threads=chance.choice([1, 1, 2]))
         if chance.random() < 0.5:

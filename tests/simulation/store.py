@@ -26,6 +26,7 @@ from tests.simulation.faults import Reply, Requests
 from tests.simulation.scheduler import Scheduler
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+PAGES_MAX = 6
 WHOLE = 1_000
 """Names in a page of a listing that is one moment, as long as a folder is no longer."""
 
@@ -45,6 +46,7 @@ class SimStore:
     digest: Any = field(default_factory=hashlib.sha256)
     told: Callable[[str], None] | None = None
     _names: list[str] = field(default_factory=list)
+    _folders: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
     def trace(self, line: str) -> None:
         """One line of the run: its bytes are what a replay is held against."""
@@ -55,6 +57,8 @@ class SimStore:
     def put(self, path: str, data: bytes) -> None:
         if path not in self.objects:
             insort(self._names, path)
+            folder, _, _ = path.rpartition("/")
+            insort(self._folders.setdefault(folder, []), self.place(path))
         self.objects[path] = data
         modified = EPOCH + timedelta(seconds=self.scheduler.now)
         self.infos[path] = ObjectInfo(path, len(data), modified)
@@ -67,9 +71,15 @@ class SimStore:
             self.decided.append((self.scheduler.now, number, data))
 
     def delete(self, path: str) -> None:
-        if self.objects.pop(path, None) is not None:
-            del self.infos[path]
-            del self._names[bisect_left(self._names, path)]
+        if self.objects.pop(path, None) is None:
+            return
+        del self.infos[path]
+        del self._names[bisect_left(self._names, path)]
+        folder, _, _ = path.rpartition("/")
+        listed = self._folders[folder]
+        del listed[bisect_left(listed, self.place(path))]
+        if not listed:
+            del self._folders[folder]
 
     def get(self, path: str) -> bytes:
         found = self.objects.get(path)
@@ -81,36 +91,35 @@ class SimStore:
         self.get(path)
         return self.infos[path]
 
-    def below(self, prefix: str, start_after: str | None = None, limit: int | None = None) -> list[str]:
-        """Names below a folder, in their order, from the first after `start_after` on."""
+    def place(self, path: str) -> tuple[int, str]:
+        """Where a name comes in a listing of its folder."""
+        return (crc32(path.encode()) if self.order == "shuffled" else 0, path)
+
+    def below(self, prefix: str, last: tuple[int, str] | None, limit: int | None) -> tuple[Names, list[str], bool]:
+        """The next page of all names below a folder, behind `last`, in their order; and whether more follow. No sub-folders."""
         folder = f"{prefix}/" if prefix else ""
         begin = bisect_left(self._names, folder)
         end = bisect_left(self._names, f"{prefix}0") if prefix else len(self._names)
-        if start_after is not None:
-            begin = max(begin, bisect_right(self._names, start_after))
-        return self._names[begin : end if limit is None else min(end, begin + limit)]
+        if last is not None:
+            begin = max(begin, bisect_right(self._names, last[1]))
+        size = min(max(self.page, (end - begin) // PAGES_MAX), limit or end)
+        return [], self._names[begin : min(end, begin + size)], begin + size < end and limit is None
 
-    def in_folder(self, prefix: str) -> tuple[Names, Names]:
-        """(sub-folders, objects) directly in a folder."""
-        skipped = len(prefix) + 1 if prefix else 0
-        end = bisect_left(self._names, f"{prefix}0") if prefix else len(self._names)
-        at = bisect_left(self._names, f"{prefix}/" if prefix else "")
-        folders: Names = []
-        files: Names = []
-        while at < end:
-            name = self._names[at]
-            slash = name.find("/", skipped)
-            if slash < 0:
-                files.append(name)
-                at += 1
-            else:
-                folders.append(name[:slash])
-                at = bisect_left(self._names, f"{name[:slash]}0", at)
-        return folders, files
-
-    def place(self, name: str) -> Any:
-        """Where a name comes in a listing."""
-        return crc32(name.encode()) if self.order == "shuffled" else name
+    def in_folder(self, prefix: str, last: tuple[int, str] | None) -> tuple[Names, list[str], bool]:
+        """The sub-folders of a folder, the next page of its objects, and whether more follow."""
+        folder = f"{prefix}/" if prefix else ""
+        folders = {
+            path[: path.find("/", len(folder)) if "/" in path[len(folder) :] else None]
+            for path in self._folders
+            if path.startswith(folder) and path
+        }
+        places = self._folders.get(prefix, [])
+        size = max(self.page, len(places) // PAGES_MAX)
+        if self.order == "descending":
+            end = len(places) if last is None else bisect_left(places, last)
+            return list(folders), [path for _, path in places[max(0, end - size) : end][::-1]], end > size
+        begin = 0 if last is None else bisect_right(places, last)
+        return list(folders), [path for _, path in places[begin : begin + size]], begin + size < len(places)
 
 
 class SimStorage:
@@ -133,12 +142,11 @@ class SimStorage:
         return pa.BufferReader(self.requests.read("open_read", path, lambda: self.store.get(path)))
 
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
-        names = self._listed("list", prefix, lambda: ([], self.store.below(prefix, start_after, limit)))[1]
-        return sorted(names, key=lambda info: info.path)[:limit]
+        first = None if start_after is None else (0, start_after)
+        return self._listed("list", prefix, first, lambda last: self.store.below(prefix, last, limit))[1]
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
-        folders, files = self._listed("list_dir", prefix, lambda: self.store.in_folder(prefix))
-        return sorted(folders), sorted(files, key=lambda info: info.path)
+        return self._listed("list_dir", prefix, None, lambda last: self.store.in_folder(prefix, last))
 
     def put(self, path: str, data: bytes) -> None:
         self.requests.write("put", path, lambda: self._room(path) or self.store.put(path, data))
@@ -180,33 +188,31 @@ class SimStorage:
             self.requests.fired("full store")
             raise UnavailableError(f"{path}: no space left", path=path)
 
-    def _listed(self, method: str, prefix: str, look: Callable[[], tuple[Names, Names]]) -> tuple[Names, Objects]:
-        """All pages: what is listed is what each page found, what the store held all the while is among it."""
-        store, found = self.store, dict[str, ObjectInfo]()
-        folders: Names = []
-        is_down = store.order == "descending"
-        last: Any = None
+    def _listed(
+        self,
+        method: str,
+        prefix: str,
+        last: tuple[int, str] | None,
+        page: Callable[[tuple[int, str] | None], tuple[Names, Names, bool]],
+    ) -> tuple[Names, Objects]:
+        """All pages. What is listed is what each page found: what the store held all the while is among it."""
+        found: list[ObjectInfo] = []
+        folders: set[str] = set()
 
-        def page() -> bool:
-            """Take in the next page; whether it is the last."""
-            nonlocal folders, last
-            seen, names = look()
-            folders = seen if last is None else sorted({*folders, *seen})
-            if len(names) > store.page or last is not None:
-                names = sorted(names, key=store.place, reverse=is_down)
-                if last is not None:
-                    names = [name for name in names if (store.place(name) < last if is_down else store.place(name) > last)]
-            more = names[store.page :]
-            for name in names[: store.page]:
-                found[name] = store.infos[name]
+        def look() -> bool:
+            """Take in the next page; whether more follow."""
+            nonlocal last
+            seen, names, more = page(last)
+            folders.update(seen)
+            found.extend(self.store.infos[name] for name in names)
             if more:
-                last = store.place(names[store.page - 1])
+                last = self.store.place(names[-1])
                 self.requests.counts["listing in pages"] += 1
-            return not more
+            return more
 
-        while not self.requests.read(method, prefix, page):
+        while self.requests.read(method, prefix, look):
             pass
-        return folders, list(found.values())
+        return sorted(folders), sorted(found, key=lambda info: info.path)
 
 
 def problem(error: BaseException) -> str:

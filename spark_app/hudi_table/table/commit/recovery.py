@@ -224,9 +224,7 @@ def _recover_planner(ctx: TableContext, time: str) -> list[str]:
     return [time]
 
 
-def _decide_dead(
-    ctx: TableContext, time: str, *, planned: bool = False, planner: bool = False
-) -> ChainEntry | None:
+def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False, planner: bool = False) -> ChainEntry | None:
     """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before. `planned`: a
     published plan is no such decision. `planner`: the holder is one, else a plan under the same instant that is another's is none.
 
