@@ -16,7 +16,7 @@ from tests.simulation.script import Script, script_of
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("seeds", help="a seed, a range of seeds such as 1-100, or the path of a script")
-    parser.add_argument("--operations", type=int, default=120, help="of a run")
+    parser.add_argument("--operations", type=int, default=60, help="of a run")
     parser.add_argument("--trace", action="store_true", help="print every request")
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first failure")
     given = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -145,8 +146,7 @@ class Actor:
             event.message = str(error)
         except Exception as error:
             event.outcome = "broken"
-            event.message = f"{type(error).__name__}: {error}"
-            event.error = error
+            event.message = "".join(traceback.format_exception(error))
         event.met = self.requests.met - met
         event.ended = self.store.scheduler.now
         self.store.trace(f"{event.ended:.6f} {self.cast.name} {kind} {event.write}: {event.outcome} {event.shown()}\n")

@@ -25,7 +25,6 @@ class Event:
     count: int | None = None
     met: int = 0
     message: str = ""
-    error: Exception | None = None
 
     def shown(self) -> str:
         """What it read, in one order."""

@@ -80,7 +80,7 @@ class Script:
         return sum(len(cast.faults) for cast in self.cast)
 
 
-def script_of(seed: int, operations: int = 120) -> Script:
+def script_of(seed: int, operations: int = 60) -> Script:
     """The script of a seed."""
     chance = random.Random(seed)
     table = _table(chance)
