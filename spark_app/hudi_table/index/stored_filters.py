@@ -6,7 +6,6 @@ filter, or with one that cannot be read, is asked for that of its footer; withou
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +22,7 @@ from hudi_table.metadata.reading import PartitionSlices
 from hudi_table.metadata.table import UNREADABLE, MetadataTable
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import METADATA_TABLE, RECORD_KEY
+from hudi_table.table.store import threads
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
@@ -92,7 +92,7 @@ class _Batches(Generic[T]):
         self._bases, self._at_once, self._fetch = bases, at_once, fetch
         self._places = {base.path: number for number, base in enumerate(bases)}
         self._held: dict[int, dict[int, T]] = {}
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def of(self, file: OpenBase) -> T | None:
         """What is stored of a file, None if nothing is, or if it cannot be read. Each file is asked for once."""

@@ -89,7 +89,9 @@ def make_plan(ctx: TableContext, request: Request) -> ScanPlan:
     Raises UnsupportedTableError, InvalidOptionError, ExpiredError and CorruptTableError.
     """
     check_readable(ctx, request.query)
-    whole, (schema, all_slices, count, history) = timeline_with(ctx, lambda found: _asked(ctx, *_then(found, request)))
+    whole, (schema, all_slices, count, history) = timeline_with(
+        ctx, lambda found: _asked(ctx, *_then(found, request)), exact=True
+    )
     timeline, as_of = _then(whole, request)
     output = _output(ctx, schema, request)
     everything = pa.schema([*NAMED_FIELDS, *schema]) if ctx.config.populate_meta_fields else schema

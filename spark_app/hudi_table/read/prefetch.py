@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from typing import Generic, TypeVar
 
 import pyarrow as pa
+
+from hudi_table.table.store import threads
 
 T = TypeVar("T")
 POLL_SECONDS = 0.1
@@ -19,8 +19,8 @@ POLL_SECONDS = 0.1
 class _Stream(Generic[T]):
     """Items of one source, produced by a thread; at most `depth` wait for the consumer."""
 
-    def __init__(self, depth: int, stop: threading.Event) -> None:
-        self.queue: Queue[T | BaseException | None] = Queue(depth)
+    def __init__(self, depth: int, stop: threads.Event) -> None:
+        self.queue: Queue[T | BaseException | None] = threads.queue(depth)
         self.stop = stop
 
     def fill(self, source: Callable[[], Iterator[T]]) -> None:
@@ -59,10 +59,10 @@ def in_order(sources: Sequence[Callable[[], Iterator[T]]], *, ahead: int, depth:
     """
     if not sources:
         return
-    stop = threading.Event()
+    stop = threads.event()
     running: deque[_Stream[T]] = deque()
     waiting = iter(sources)
-    pool = ThreadPoolExecutor(min(ahead, len(sources)), thread_name_prefix="hudi-read")
+    pool = threads.pool(min(ahead, len(sources)), "hudi-read")
 
     def start() -> None:
         source = next(waiting, None)

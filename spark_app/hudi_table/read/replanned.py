@@ -6,7 +6,6 @@ Before that nobody has seen the snapshot, and a newer one serves as well.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Generic, Protocol, TypeVar
@@ -14,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_table.errors import ExpiredError, ObjectNotFoundError
+from hudi_table.table.store import threads
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import Listings
 
@@ -35,7 +35,7 @@ class Replanned(Generic[PlanT]):
         self._make = make
         self._plan: PlanT | None = None
         self._is_begun = False
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     @classmethod
     def of(cls, ctx: TableContext, plan: PlanT) -> Replanned[PlanT]:

@@ -8,7 +8,6 @@ others have written since. What is published is the plan that was approved, or n
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from hudi_table.model.names import CHAIN, HOODIE, join
 from hudi_table.model.service.services import ServicePlan
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import Transaction, planning
+from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import chain
@@ -62,7 +62,7 @@ class Look:
 def looked(ctx: TableContext, timeline: Timeline, choose: Choose) -> Look:
     """A first look by a timeline. While the folders are listed, which is not done for nothing, the end of the chain is read: a claim needs
     it next."""
-    listing, known = threading.Event(), threading.Event()
+    listing, known = threads.event(), threads.event()
     view = FileSystemView(replace(ctx, storage=_Telling(ctx.storage, listing, known)), timeline)
 
     def chosen() -> bool:
@@ -192,7 +192,7 @@ def digest_of(body: bytes) -> str:
 class _Telling:
     """A storage that tells when the base folder is about to be listed."""
 
-    def __init__(self, storage: Storage, listing: threading.Event, known: threading.Event) -> None:
+    def __init__(self, storage: Storage, listing: threads.Event, known: threads.Event) -> None:
         self._storage, self._listing, self._known = storage, listing, known
 
     def __getattr__(self, name: str) -> Any:

@@ -7,10 +7,12 @@ count says; and a few names that repeat each other can spell more fields than me
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from hudi_table.model.json_text import parse_json
 
+SCHEMAS_KEPT = 16
 DEPTH_MAX = 128
 FIELDS_MAX = 100_000
 """Types in a schema, those that a name repeats counted again."""
@@ -29,8 +31,9 @@ def load_schema(text: str | bytes, *, sized: bool = False) -> Any:
     return found
 
 
+@lru_cache(SCHEMAS_KEPT)
 def parsed_schema(text: str | bytes) -> Any:
-    """A `sized` schema as fastavro reads by it. Raises ValueError, also for what fastavro takes for none."""
+    """A `sized` schema as fastavro reads by it: who is given it does not change it. A table's files of one kind all have the same. Raises ValueError, also for what fastavro takes for none."""
     import fastavro
 
     document = load_schema(text, sized=True)

@@ -58,6 +58,12 @@ class ChainEntry:
         return cls(kind, instant, attempt, conflict_keys, name, text, **more)
 
     @property
+    def is_plan_of_instant(self) -> bool:
+        """Whether it is a plan that the instant itself has on the timeline. A savepoint's is that of another instant: its own was drawn for the
+        planner's claim alone, so another may draw it again, and the entry says nothing of that one."""
+        return self.kind is Kind.PLAN and self.name.startswith(f"{self.instant}.")
+
+    @property
     def data(self) -> bytes:
         """The bytes of the file that the decision creates."""
         return base64.b64decode(self.body) if self.kind is Kind.PLAN else self.body.encode()

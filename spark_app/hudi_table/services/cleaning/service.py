@@ -14,6 +14,7 @@ from hudi_table.services.planning import Choose, Look, looked
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
 
 
@@ -27,7 +28,7 @@ class CleaningService(WhenDue):
     def schedule(self) -> ServicePlan | None:
         """See `ScheduledService`. First, failed writes are taken back, as `prepare_clean` says."""
         if not self.request.plan:
-            prepare_clean(self.ctx, load_timeline(self.ctx), self.request.options)
+            with_relists(self.ctx, lambda: prepare_clean(self.ctx, load_timeline(self.ctx), self.request.options))
         return super().schedule()
 
     def waiting(self, timeline: Timeline) -> list[str]:
@@ -36,11 +37,15 @@ class CleaningService(WhenDue):
 
     def _look(self) -> tuple[list[str], Look | None]:
         """As of every service, but that failed writes are taken back first: by a timeline that is known to be whole."""
-        timeline = load_timeline(self.ctx)
-        waiting = self.waiting(timeline)
-        if waiting or prepare_clean(self.ctx, timeline, self.request.options):
-            return waiting, None
-        return waiting, looked(self.ctx, timeline, self.choice(self.ctx, force=self.request.force))
+
+        def look() -> tuple[list[str], Look | None]:
+            timeline = load_timeline(self.ctx)
+            waiting = self.waiting(timeline)
+            if waiting or prepare_clean(self.ctx, timeline, self.request.options):
+                return waiting, None
+            return waiting, looked(self.ctx, timeline, self.choice(self.ctx, force=self.request.force))
+
+        return with_relists(self.ctx, look)
 
     def choice(self, ctx: TableContext, *, force: bool) -> Choose:
         """The files that may go."""

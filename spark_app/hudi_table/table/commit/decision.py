@@ -161,9 +161,9 @@ class Decider:
             ) from error
 
     def _check(self, entry: ChainEntry, claimed: Claimed) -> None:
-        if entry.instant == self.time and entry.kind is Kind.PLAN:
+        if entry.instant == self.time and entry.is_plan_of_instant:
             raise planned_again(self.ctx.base_path, self.time)
-        if entry.instant == self.time:
+        if entry.instant == self.time and entry.kind is not Kind.PLAN:
             raise WriteAbortedError(
                 f"instant {self.time} was taken for dead and aborted; nothing of it is visible, write again",
                 base_path=self.ctx.base_path,

@@ -95,7 +95,7 @@ class _Recovery:
 def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
     """What becomes of one pending write or clustering: the chain decides, and without a decision whether it seems dead."""
     ctx, rollback = recovery.ctx, recovery.rollbacks.get(instant.time)
-    decision = recovery.decisions.get(instant.time)
+    decision = _of_write(recovery.decisions.get(instant.time))
     if decision is not None and decision[1].kind is Kind.COMMIT:
         return _finish_commit(recovery, instant, decision[1], rollback)
     if decision is not None and decision[1].kind is Kind.ABORT:
@@ -111,6 +111,12 @@ def _finish_instant(recovery: _Recovery, instant: Instant) -> list[str]:
         delete_claim(ctx, recovery.timeline, instant)
         return [instant.time]
     return abort_and_roll_back(ctx, instant)
+
+
+def _of_write(decision: tuple[int, ChainEntry] | None) -> tuple[int, ChainEntry] | None:
+    """The decision of a write's instant: the plan of a planner that had drawn the same one is none."""
+    other = decision is not None and decision[1].kind is Kind.PLAN and not decision[1].is_plan_of_instant
+    return None if other else decision
 
 
 def _finish_commit(
@@ -211,16 +217,16 @@ def _recover_planner(ctx: TableContext, time: str) -> list[str]:
 
     Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.
     """
-    entry = _decide_dead(ctx, time)
+    entry = _decide_dead(ctx, time, planner=True)
     if entry is not None and entry.kind is Kind.PLAN:
         materialise(ctx, entry)
     drop_claim(ctx, time)
     return [time]
 
 
-def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> ChainEntry | None:
+def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False, planner: bool = False) -> ChainEntry | None:
     """What the chain says of an instant whose holder seems dead: an abort, unless it was decided before. `planned`: a
-    published plan is no such decision.
+    published plan is no such decision. `planner`: the holder is one, else a plan under the same instant that is another's is none.
 
     None if its claim is gone: archived or rolled back since it was suspected, and its entry trimmed; what is there of
     it is not ours.
@@ -230,6 +236,8 @@ def _decide_dead(ctx: TableContext, time: str, *, planned: bool = False) -> Chai
         timeline = load_timeline(ctx)
         tail = chain.read_tail(ctx)
         decision = chain.find_decision(ctx, time, tail.sequence)
+        if not planner:
+            decision = _of_write(decision)
         if decision is not None and not (planned and decision[1].kind is Kind.PLAN):
             return decision[1]
         # Completed without an entry: another engine executed our plan, or ended its own write meanwhile.

@@ -8,7 +8,6 @@ claims by a file of its own, which Hudi does not know, and an executor has its r
 from __future__ import annotations
 
 import random
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +37,7 @@ from hudi_table.table.commit.markers import Marks, reconcile_attempts
 from hudi_table.table.commit.publish import drop_claim
 from hudi_table.table.commit.snapshot import DECIDED_LISTINGS_MAX, decided_timeline, holds, restless
 from hudi_table.table.commit.write_permit import RightToWrite, right_of
-from hudi_table.table.store import retry
+from hudi_table.table.store import retry, threads
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
@@ -133,7 +132,7 @@ class Transaction:
     def signs_of_life(self) -> Iterator[None]:
         """Tell other processes that this attempt is alive, however long its work takes: a heartbeat file, renewed three
         times before they would take it for dead. Work shorter than that writes none."""
-        done = threading.Event()
+        done = threads.event()
         pause = max(self.ctx.settings.suspect_after_seconds / 3, BEAT_SECONDS_LEAST)
 
         def beat() -> None:
@@ -143,8 +142,7 @@ class Transaction:
                 with suppress(HudiError):
                     self.ctx.storage.put(f"{HEARTBEAT}/{self.time}", b"")
 
-        thread = threading.Thread(target=beat, name=f"heartbeat-{self.time}", daemon=True)
-        thread.start()
+        thread = threads.start(beat, f"heartbeat-{self.time}")
         try:
             yield
         finally:

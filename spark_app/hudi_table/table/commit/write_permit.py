@@ -8,7 +8,6 @@ is lost is no proof. One serves all threads of a process. Markers go before file
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from hudi_table.model.names import CHAIN, TEMP, MarkerType, join, marker_path
 from hudi_table.model.timeline.chain import ChainEntry as Entry
 from hudi_table.model.timeline.chain import Kind, entry_path, sequence_of
 from hudi_table.table.commit.markers import BATCHED, MARKER_TYPE, MarkedFile, Marks, batch_of, batch_path
-from hudi_table.table.store import retry
+from hudi_table.table.store import retry, threads
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
@@ -59,7 +58,7 @@ class RightToWrite:
     _storage: Storage | None = field(default=None, repr=False)
     _clock: Clock = field(default_factory=SystemClock, repr=False)
     _proved_at: float | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _lock: threads.Lock = field(default_factory=lambda: threads.lock(), repr=False)  # noqa: PLW0108 - looked up when it is called
 
     def __getstate__(self) -> dict[str, Any]:
         self.is_shared = True
@@ -68,7 +67,7 @@ class RightToWrite:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self.doubts, self.marks, self._lock = [], Marks(), threading.RLock()
+        self.doubts, self.marks, self._lock = [], Marks(), threads.lock()
         self._storage, self._clock, self._proved_at = None, SystemClock(), None
 
     @property

@@ -9,9 +9,10 @@ import contextvars
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
+from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
 from hudi_table.table.store.ports import Engine, Storage, is_remote
 
@@ -51,7 +52,7 @@ class LocalEngine:
         """
         ahead = self._parallelism + 1
         waiting: deque[Future[R]] = deque()
-        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix="hudi")
+        pool = threads.pool(self._parallelism, "hudi")
         try:
             for item in items:
                 waiting.append(pool.submit(contextvars.copy_context().run, function, item))

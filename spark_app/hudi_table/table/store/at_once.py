@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, overload
 
+from hudi_table.table.store import threads
 from hudi_table.table.store.ports import Storage, is_remote
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def all_at_once(storage: Storage, calls: Iterable[Callable[[], T]]) -> list[T]:
     waiting = list(calls)
     if len(waiting) <= 1 or not is_remote(storage):
         return [call() for call in waiting]
-    pool = ThreadPoolExecutor(min(len(waiting), REQUESTS_AT_ONCE), thread_name_prefix="hudi-io")
+    pool = threads.pool(min(len(waiting), REQUESTS_AT_ONCE), "hudi-io")
     try:
         futures = [pool.submit(contextvars.copy_context().run, call) for call in waiting]
         return [future.result() for future in futures]

@@ -5,14 +5,14 @@ A file of known size that is small is fetched whole, by one request. Of a larger
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import Storage, is_remote
@@ -58,8 +58,8 @@ class ReadAhead:
         self._next, self._begun = 0, set[int]()
         self._fetching: dict[int, dict[str, Future[Any]]] = {}
         self._held = 0
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(REQUESTS_AT_ONCE, thread_name_prefix="hudi-io") if is_remote(storage) else None
+        self._lock = threads.lock()
+        self._pool = threads.pool(REQUESTS_AT_ONCE, "hudi-io") if is_remote(storage) else None
 
     def __enter__(self) -> Self:
         with self._lock:

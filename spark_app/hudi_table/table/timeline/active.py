@@ -19,7 +19,7 @@ from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, S
 from hudi_table.model.timeline.settled import Placed, Settled, in_order
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
-from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.store.ports import ObjectInfo, is_remote
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
 from hudi_table.table.timeline.relisting import relists
@@ -29,28 +29,35 @@ T = TypeVar("T")
 ARCHIVING_LEAVES = 2
 """Commits that every archiving leaves at the least: one more than the cleaner retains."""
 LISTINGS_MAX = 5
+SAME_LISTINGS_MAX = 20
+PAGE_NAMES, FOLDER_NAMES = 900, 250
+"""A listing of less shows one moment: a store makes it as one page, of a thousand names; a local disk reads them by one call, 32 KiB."""
 
 
 def load_timeline(ctx: TableContext) -> Timeline:
-    """The timeline as it was at one moment. Instants that a pending restore takes back are left out: it has been decided, and
+    """The timeline as it was at one moment (`exact`). Instants that a pending restore takes back are left out: it has been decided, and
     its files disappear one after the other.
 
     A listing is no moment: what archiving deletes while it goes on may be missing from it, and what was deleted before that be there. Archiving
     deletes the oldest instant first, and of each its completed file last. So if the oldest commit is there after the listing, nothing
-    newer had gone; and a pending write older than that is one if a second listing shows it too.
+    newer had gone; and a pending write older than that is one if a second listing shows it too. What completes while a listing goes on may be
+    in it without what had completed before. So one that is longer than a page counts once the next one shows the same commits.
     """
-    return timeline_with(ctx, lambda _: None)[0]
+    return timeline_with(ctx, lambda _: None, exact=True)[0]
 
 
 @relists
-def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Timeline, T]:
-    """`load_timeline`, and what `read` reads of it: both ask at once, whether the oldest commit is still there and what `read` asks."""
-    timeline = list_timeline(ctx)
+def timeline_with(ctx: TableContext, read: Callable[[Timeline], T], *, exact: bool = False) -> tuple[Timeline, T]:
+    """`load_timeline`, and what `read` reads of it: both ask at once, whether the oldest commit is still there and what `read` asks.
+
+    `exact`: who reads rows by it asks nobody else what had completed; who writes finds in the chain what a long listing has missed."""
+    listed = _listed_twice if exact else list_timeline
+    timeline = listed(ctx)
     for _ in range(LISTINGS_MAX):
         suspects = _pending_before_start(timeline)
         if not suspects:
             break
-        timeline = list_timeline(ctx)
+        timeline = listed(ctx)
         if _pending_before_start(timeline) <= suspects:
             break
     else:
@@ -63,6 +70,21 @@ def timeline_with(ctx: TableContext, read: Callable[[Timeline], T]) -> tuple[Tim
     oldest = ctx.layout.timeline_path(timeline.commits[0].file_name)
     _, found = at_once(ctx.storage, lambda: ctx.storage.head(oldest), lambda: read(timeline))
     return timeline, found
+
+
+def _listed_twice(ctx: TableContext) -> Timeline:
+    """A listing that shows the commits of one moment, the end of the one before it. Raises UnavailableError."""
+    timeline = list_timeline(ctx)
+    if len(timeline.files) < (PAGE_NAMES if is_remote(ctx.storage) else FOLDER_NAMES):
+        return timeline
+    for _ in range(SAME_LISTINGS_MAX):
+        before, timeline = timeline, list_timeline(ctx)
+        if timeline.commits == before.commits:
+            return timeline
+    raise UnavailableError(
+        f"commits completed during each of {SAME_LISTINGS_MAX} listings of a timeline of {len(timeline.files)} files; archive it, or try again",
+        base_path=ctx.base_path,
+    )
 
 
 @relists

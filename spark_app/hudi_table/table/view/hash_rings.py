@@ -9,7 +9,6 @@ commit is taken back has to go with it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFou
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.table.rings import INITIAL_INSTANT, Ring
 from hudi_table.model.timeline.instants import Action, comparable_time
-from hudi_table.table.store import retry
+from hudi_table.table.store import retry, threads
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -71,7 +70,7 @@ class TableRings:
         self._ctx, self._timeline, self.buckets = ctx, timeline, buckets
         self._rings: dict[str, Ring] = {}
         self._stored: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
         self._view = FileSystemView(ctx, timeline)
 
     def ring(self, partition: str) -> Ring:

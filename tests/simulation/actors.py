@@ -1,0 +1,202 @@
+"""The simulated processes: each does its operations, one after the other, by the library's own calls, and is started again when it has died."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import (
+    CommitStateUnknownError,
+    ExpiredError,
+    HudiError,
+    InvalidRequestError,
+    UnavailableError,
+    WriteConflictError,
+)
+from hudi_table.metadata.port import open_context
+from hudi_table.table.engine.local_engine import LocalEngine
+from tests.simulation.faults import Requests
+from tests.simulation.history import Event, History
+from tests.simulation.scheduler import Killed, Scheduler, SimProcess
+from tests.simulation.script import READS, WRITES, Cast, Operation
+from tests.simulation.store import EPOCH, SimStorage, SimStore
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("by", pa.string())])
+SERVICE_OPTIONS = {
+    "hoodie.cleaner.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "7",
+}
+ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
+"""What may come of an operation beside others and under faults."""
+COLUMNS = ["id", "by", "_hoodie_commit_time"]
+
+
+@dataclass
+class SimClock:
+    """The clock of one process: its wall clock is off and jumps, its boot-time clock goes on while it is paused."""
+
+    scheduler: Scheduler
+    skew: float = 0.0
+    jumps: list[tuple[float, float]] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        moment = self.scheduler.now
+        jumped = sum(by for at, by in self.jumps if at <= moment) if self.jumps else 0.0
+        return EPOCH + timedelta(seconds=moment + self.skew + jumped)
+
+    def boot_seconds(self) -> float:
+        return 1_000.0 + self.scheduler.now
+
+    def sleep(self, seconds: float) -> None:
+        self.scheduler.sleep(seconds)
+
+
+def rows_of(keys: list[str], by: str, partitions: int) -> pa.Table:
+    """Rows of a write."""
+    cities = [city_of(key, partitions) for key in keys]
+    return pa.table({"id": keys, "city": cities, "by": [by] * len(keys)}, schema=SCHEMA)
+
+
+def city_of(key: str, partitions: int) -> str:
+    """The partition of a key, always the same."""
+    return f"p{sum(key.encode()) % partitions}"
+
+
+@dataclass
+class Actor:
+    """One process of the cast, over all its lives."""
+
+    cast: Cast
+    store: SimStore
+    base: str
+    partitions: int
+    history: History
+    counts: Counter[str]
+    seed: int
+    requests: Requests = field(init=False)
+    done: int = 0
+    is_over: bool = False
+    pins: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        spread = 0.0
+        self.requests = Requests(self.store, self.cast.name, self.seed, self.cast.faults, spread, self.counts)
+        self.clock = SimClock(self.store.scheduler, self.cast.skew, self.cast.jumps)
+        if self.cast.skew:
+            self.counts["clock skew"] += 1
+
+    def start(self) -> None:
+        """A new life."""
+        process = self.requests.process = SimProcess(self.store.scheduler, self.cast.name)
+        process.start(self._live)
+
+    def _live(self) -> None:
+        try:
+            self._operate()
+        except Killed:
+            self.counts["restart"] += 1
+            self.store.scheduler.at(self.store.scheduler.now + self.cast.restart_after, self.start)
+            raise
+        except Exception as error:
+            self.history.broke(self.cast.name, error)
+        self.is_over = True
+
+    def _operate(self) -> None:
+        table = self.opened()
+        while self.done < len(self.cast.operations):
+            operation = self.cast.operations[self.done]
+            self.done += 1
+            self.clock.sleep(operation.think)
+            self.perform(table, operation)
+
+    def opened(self) -> HudiTable:
+        """The table as a new process opens it."""
+        storage = SimStorage(self.store, self.requests, self.base)
+        while True:
+            try:
+                return HudiTable(open_context(storage, self.clock))
+            except UnavailableError:
+                self.clock.sleep(5.0)
+
+    def perform(self, table: HudiTable, operation: Operation) -> Event:
+        """One operation, and what came of it, in the history."""
+        kind = operation.kind
+        event = self.history.begin(self.cast.name, kind, self.store.scheduler.now)
+        met = self.requests.met
+        allowed: tuple[type[HudiError], ...] = ALLOWED
+        try:
+            if kind in WRITES:
+                self._write(table, operation, event)
+            elif kind in READS:
+                allowed = (UnavailableError, ExpiredError)
+                self._read(table, kind, event)
+            else:
+                allowed = (*ALLOWED, InvalidRequestError) if kind in ("roll back", "savepoint") else ALLOWED
+                self._serve(table, kind)
+            event.outcome = "done"
+        except allowed as error:
+            event.outcome = error.name()
+            event.message = str(error)
+        except Exception as error:
+            event.outcome = "broken"
+            event.message = "".join(traceback.format_exception(error))
+        event.met = self.requests.met - met
+        event.ended = self.store.scheduler.now
+        self.store.trace(f"{event.ended:.6f} {self.cast.name} {kind} {event.write}: {event.outcome} {event.shown()}\n")
+        if event.outcome == "WriteConflict":
+            self.counts["conflict"] += 1
+        return event
+
+    def _write(self, table: HudiTable, operation: Operation, event: Event) -> None:
+        event.write = f"{self.cast.name}.{self.done}"
+        if operation.kind == "insert":
+            operation.keys[:] = [f"{event.write}{key}" for key in operation.keys if len(key) == 1] or operation.keys
+        event.keys = list(operation.keys)
+        rows = rows_of(event.keys, event.write, self.partitions)
+        call = {"upsert": table.upsert, "insert": table.insert, "delete": table.delete}[operation.kind]
+        result = call(rows, batch=event.write, engine=LocalEngine(self.cast.threads))
+        event.instant = result.instant
+        if result.instant:
+            self.pins.append(result.instant)
+
+    def _read(self, table: HudiTable, kind: str, event: Event) -> None:
+        pin = None
+        if kind == "read pinned" and self.pins:
+            pin = event.pin = self.pins[-1 - (self.done % min(4, len(self.pins)))]
+        if kind == "count":
+            event.count = table.scan().count()
+            return
+        found = table.scan(columns=COLUMNS, as_of=pin).to_arrow()
+        event.rows = list(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True))
+        self.pins.extend({row[2] for row in event.rows} - set(self.pins))
+        self.pins.sort()
+        if pin is not None:
+            self.counts["pinned read"] += 1
+
+    def _serve(self, table: HudiTable, kind: str) -> None:
+        engine = LocalEngine(self.cast.threads)
+        if kind == "roll back":
+            newest = [instant.time for instant in table._timeline().commits][-1:]
+            for time in newest:
+                table.rollback(time)
+        elif kind == "savepoint":
+            table.savepoint()
+        elif kind == "archive":
+            table.archive(SERVICE_OPTIONS, force=True)
+        elif kind == "build metadata":
+            table.build_metadata()
+        else:
+            calls: dict[str, Any] = {
+                "clean": table.clean,
+                "compact": table.compact,
+                "compact logs": table.compact_logs,
+                "cluster": table.cluster,
+            }
+            calls[kind](SERVICE_OPTIONS, force=True, engine=engine)

@@ -1,0 +1,222 @@
+"""What a history may look like: every write at one moment between its call and its return, every read the table at one such moment.
+
+The decision chain tells the order of the writes; that it is the order of a real table is not believed but checked: a write that was acknowledged
+is in it once, behind whatever had been acknowledged before it was asked, one that failed is not in it, one whose outcome is unknown may be. A read
+shows exactly what the first so many decisions have written: all that had been acknowledged when it began, or read before by anybody, and nothing that
+was decided after its end. A read pinned to an instant shows the same of the instants up to that one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from hudi_table.model.timeline.chain import ChainEntry, Kind
+from tests.simulation.history import Event, History
+
+READ_KINDS = ("read", "read pinned", "count")
+Rows = dict[str, tuple[str, str]]
+"""Of each key the write that the row is of, and its instant."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The table changes: a write is decided at its slot, or the file by which one had completed is deleted (`is_removal`)."""
+
+    moment: float
+    instant: str
+    write: str = ""
+    is_removal: bool = False
+
+
+@dataclass
+class Checker:
+    """One history beside the steps of its table. `deletes`: writes that delete their keys."""
+
+    history: History
+    steps: list[Step]
+    anomalies: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._writes = {event.write: event for event in self.history.events if event.write}
+        self._moments = [step.moment for step in self.steps]
+        self._states: list[list[Step]] = [[]]
+        for step in self.steps:
+            last = self._states[-1]
+            self._states.append(
+                [other for other in last if other.instant != step.instant] if step.is_removal else [*last, step]
+            )
+        self._rows: dict[tuple[int, str | None], Rows] = {}
+        self._void: set[tuple[str, str]] = set()
+        self._applied: set[tuple[str, str]] = set()
+
+    def check(self) -> list[str]:
+        """What is wrong; empty if nothing is."""
+        self._check_writes()
+        self._check_reads()
+        for event in self.history.events:
+            if event.outcome == "broken":
+                self._say(event, event.message)
+        self.anomalies += self.history.broken
+        return self.anomalies
+
+    def state(self, number: int, pin: str | None = None) -> Rows:
+        """The rows after so many steps, as of an instant. The later of two writes of a key counts; a pinned read goes by instants."""
+        known = self._rows.get((number, pin))
+        if known is not None:
+            return known
+        rows: Rows = {}
+        steps = self._states[number]
+        if pin is not None:
+            steps = sorted((step for step in steps if step.instant <= pin), key=lambda step: step.instant)
+        for step in steps:
+            event = self._writes.get(step.write)
+            for key in event.keys if event is not None else ():
+                if event is not None and event.kind == "delete":
+                    if (event.write, key) not in self._void:
+                        rows.pop(key, None)
+                else:
+                    rows[key] = (step.write, step.instant)
+        self._rows[number, pin] = rows
+        return rows
+
+    def _say(self, event: Event, what: str) -> None:
+        self.anomalies.append(f"{event.process} {event.kind} {event.write} at {event.begun:.3f}: {what}")
+
+    def _check_writes(self) -> None:
+        places: dict[str, list[int]] = {}
+        for number, step in enumerate(self.steps):
+            if not step.is_removal and step.write:
+                places.setdefault(step.write, []).append(number)
+        for write, numbers in places.items():
+            if write not in self._writes:
+                self.anomalies.append(f"{write} is decided, and nobody asked for it")
+                continue
+            event, step = self._writes[write], self.steps[numbers[0]]
+            if len(numbers) > 1:
+                self._say(event, f"doubled: decided {len(numbers)} times")
+            if not event.begun <= step.moment:
+                self._say(event, "decided before it was asked")
+            if event.outcome == "done" and (step.moment > event.ended or step.instant != event.instant):
+                self._say(event, f"acknowledged as {event.instant} by {event.ended:.3f}, decided as {step.instant}")
+            if event.outcome not in ("done", "unknown", "CommitStateUnknown", "broken"):
+                self._say(event, f"failed ({event.outcome}: {event.message}) and is decided")
+        for event in self._writes.values():
+            if event.outcome == "done" and event.write not in places and (event.keys and event.instant):
+                self._say(event, "acknowledged and not decided")
+
+    def _check_reads(self) -> None:
+        acknowledged = sorted(
+            (event.ended, self._place_of(event)) for event in self._writes.values() if event.outcome == "done"
+        )
+        bounds: list[tuple[float, int]] = []
+        for moment, place in acknowledged:
+            bounds.append((moment, max(place, bounds[-1][1] if bounds else 0)))
+        seen: list[tuple[float, int]] = []
+        reads = [event for event in self.history.events if event.kind in READ_KINDS]
+        for event in sorted(reads, key=lambda event: event.ended):
+            if event.outcome == "Unavailable" and not event.met:
+                self._say(event, f"not readable, and no fault was there: {event.message}")
+            if event.outcome != "done":
+                continue
+            least = bounds[at - 1][1] if (at := bisect_right(bounds, (event.begun, len(self.steps) + 1))) else 0
+            if event.pin is None:
+                least = max([least, *(place for ended, place in seen if ended < event.begun)])
+            most = bisect_right(self._moments, event.ended)
+            place = self._matching(event, least, most)
+            if place is None:
+                self._say(event, self._difference(event, least, most))
+            elif event.pin is None:
+                seen.append((event.ended, place))
+
+    def _place_of(self, event: Event) -> int:
+        """How many steps a reader sees at the least once the write is acknowledged."""
+        for number, step in enumerate(self.steps):
+            if step.write == event.write:
+                return number + 1
+        return 0
+
+    def _matching(self, event: Event, least: int, most: int) -> int | None:
+        """The fewest steps that explain a read."""
+        numbers = range(least, most + 1)
+        if event.rows is None:
+            counts = ((number, self.state(number), self._open_deletes(number)) for number in numbers)
+            return next(
+                (n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None
+            )
+        read = {key: (by, time) for key, by, time in event.rows}
+        if len(read) != len(event.rows):
+            return None
+        found = next((number for number in numbers if self.state(number, event.pin) == read), None)
+        if found is None:
+            found = next((number for number in numbers if self._explained(number, event.pin, read)), None)
+        if found is not None:
+            self._applied.update((write, key) for key, write in self._open_deletes(found).items() if key not in read)
+        return found
+
+    def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
+        """Whether deletes that met nothing explain what a read shows beyond the state. From then on they count as such.
+
+        A delete reads which of its keys are there, and of those that are not it writes nothing: beside a first write of such a key, which it has
+        not seen, it stands before that write, whatever the order of their decisions is.
+        """
+        beyond = {key for key in read.keys() - self.state(number, pin).keys()}
+        doubt = self._open_deletes(number)
+        new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
+        if not new or len(new) < len(beyond):
+            return False
+        self._void |= new
+        self._rows.clear()
+        if self.state(number, pin) == read:
+            return True
+        self._void -= new
+        self._rows.clear()
+        return False
+
+    def _open_deletes(self, number: int) -> dict[str, str]:
+        """Of keys that are not there after so many steps the delete that took them, if it had begun before the row was decided."""
+        found: dict[str, str] = {}
+        decided: dict[str, float] = {}
+        for step in self._states[number]:
+            event = self._writes.get(step.write)
+            for key in event.keys if event is not None else ():
+                if event is None or event.kind != "delete":
+                    decided[key] = step.moment
+                    found.pop(key, None)
+                elif key in decided and (step.write, key) not in self._void:
+                    if event.begun < decided.pop(key):
+                        found[key] = step.write
+        return found
+
+    def _difference(self, event: Event, least: int, most: int) -> str:
+        if event.rows is None:
+            counts = sorted({len(self.state(number)) for number in range(least, most + 1)})
+            return f"counted {event.count}, there were {counts}"
+        doubled = sorted({key for key, _, _ in event.rows if sum(row[0] == key for row in event.rows) > 1})
+        if doubled:
+            return f"rows twice: {doubled} of {sorted(event.rows)}"
+        read = {key: (by, time) for key, by, time in event.rows}
+        place = min(
+            range(least, most + 1), key=lambda number: len(self.state(number, event.pin).items() ^ read.items())
+        )
+        state = self.state(place, event.pin)
+        lacking, beyond = dict(state.items() - read.items()), dict(read.items() - state.items())
+        pin = f" as of {event.pin}" if event.pin else ""
+        return f"after {least} to {most} steps{pin}: nearest is {place}, of which it lacks {lacking} and beyond which it shows {beyond}"
+
+
+def steps_of(decided: list[tuple[float, int, bytes]], removed: list[tuple[float, str]]) -> list[Step]:
+    """The steps of a table: its decided writes in the order of their slots, and the completed files of aborted ones that were deleted."""
+    steps: list[Step] = []
+    aborted: set[str] = set()
+    last = 0.0
+    for moment, _, data in sorted(decided, key=lambda item: item[1]):
+        entry = ChainEntry.from_json(data)
+        last = max(last, moment)
+        if entry.kind is Kind.ABORT:
+            aborted.add(entry.instant)
+        elif entry.kind is Kind.COMMIT:
+            steps.append(Step(last, entry.instant, entry.batch))
+    committed = {step.instant for step in steps}
+    gone = [Step(moment, time, is_removal=True) for moment, time in removed if time in aborted & committed]
+    return sorted([*steps, *gone], key=lambda step: step.moment)

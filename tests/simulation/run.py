@@ -1,0 +1,180 @@
+"""One run: a script played from its beginning until nobody has anything to do, then the table brought to rest and looked at whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from hudi_table.api import HudiTable
+from hudi_table.metadata.validate import differences
+from hudi_table.model.service.findings import Severity
+from hudi_table.table.timeline import active
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.write.checks.create_table import TableSpec, create
+from tests.simulation.actors import SCHEMA, Actor, SimClock
+from tests.simulation.checker import Checker, steps_of
+from tests.simulation.faults import Requests, mixed
+from tests.simulation.history import History
+from tests.simulation.scheduler import Scheduler, SimProcess
+from tests.simulation.script import Cast, Operation, Script
+from tests.simulation.sim_threads import simulated_threads
+from tests.simulation.store import SimStorage, SimStore
+
+PASSES_MAX = 12
+REST_SECONDS = 2 * 3_600.0
+STEPS_MAX = 2_000_000
+
+
+@dataclass
+class Outcome:
+    """What came of a run. `digest`: of every request and of what every operation was told, in their order."""
+
+    script: Script
+    anomalies: list[str]
+    counts: Counter[str]
+    outcomes: Counter[str]
+    digest: str
+    operations: int
+    seconds: float
+    history: History = field(repr=False, default_factory=History)
+
+
+class _Watched(SimStore):
+    """The store, which remembers the completed files that were deleted."""
+
+    def __init__(self, scheduler: Scheduler, script: Script) -> None:
+        super().__init__(scheduler, script.order, script.page)
+        self.removed: list[tuple[float, str]] = []
+
+    def delete(self, path: str) -> None:
+        if path in self.objects and path.startswith(".hoodie/2") and path.count("/") == 1:
+            time, _, rest = path.rpartition("/")[2].partition(".")
+            if rest in ("commit", "deltacommit", "replacecommit"):
+                self.removed.append((self.scheduler.now, time))
+        super().delete(path)
+
+
+def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
+    """Play a script. The same script gives the same digest each time."""
+    scheduler = Scheduler()
+    store = _Watched(scheduler, script)
+    store.told = told
+    history, counts = History(), Counter[str]()
+    with simulated_threads(scheduler), _seeded(script.seed), _paged(script.page):
+        _founded(script, store, counts)
+        actors = [_actor(script, number, store, history, counts) for number in range(len(script.cast))]
+        for actor in actors:
+            actor.start()
+        scheduler.run(until=lambda: scheduler.steps > STEPS_MAX)
+        if scheduler.steps > STEPS_MAX:
+            history.broken.append(f"no end after {STEPS_MAX} steps")
+        history.broken += [f"{actor.cast.name} waits for ever" for actor in actors if not actor.is_over]
+        counts["clock jump"] += sum(at <= scheduler.now for cast in script.cast for at, _ in cast.jumps)
+        if not history.broken:
+            _rest(script, store, history, counts)
+        for actor in actors:
+            if actor.requests.process is not None and actor.requests.process.tasks:
+                actor.requests.process.kill()
+    checker = Checker(history, steps_of(store.decided, store.removed))
+    outcomes = Counter(f"{event.kind}: {event.outcome}" for event in history.events)
+    return Outcome(
+        script, checker.check(), counts, outcomes, store.digest.hexdigest(), len(history.events), scheduler.now, history
+    )
+
+
+def _actor(script: Script, number: int, store: SimStore, history: History, counts: Counter[str]) -> Actor:
+    cast = script.cast[number]
+    seed = mixed(script.seed, sum(cast.name.encode()))
+    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, seed)
+    actor.requests.spread = script.spread
+    return actor
+
+
+def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
+    table = script.table
+
+    def found(storage: SimStorage) -> None:
+        spec = TableSpec(SCHEMA, record_key="id", partition_by="city", type=table["type"], index=table["index"])
+        opened = HudiTable(create(storage, spec, clock=SimClock(store.scheduler)))
+        if table.get("metadata"):
+            opened.build_metadata()
+
+    _alone(script, store, counts, found)
+
+
+def _alone(script: Script, store: SimStore, counts: Counter[str], work: Callable[[SimStorage], object]) -> None:
+    """Something that a process without faults does while nobody else does anything. Raises what it raises."""
+    process = SimProcess(store.scheduler, "alone")
+    requests = Requests(store, "alone", 0, {}, 0.0, counts, process)
+    task = process.start(lambda: work(SimStorage(store, requests, script.base)))
+    store.scheduler.run(until=lambda: task.is_over)
+    if task.error is not None:
+        raise task.error
+
+
+def _rest(script: Script, store: SimStore, history: History, counts: Counter[str]) -> None:
+    """The table once everything that waits is carried out or taken back, by nothing but its own calls; and a last look at all of it."""
+    cast = Cast("last", [])
+    actor = Actor(cast, store, script.base, script.table["partitions"], history, counts, script.seed)
+
+    def rest(storage: SimStorage) -> None:
+        actor.requests.process = storage.requests.process
+        table = actor.opened()
+        for _ in range(PASSES_MAX):
+            store.scheduler.sleep(REST_SECONDS)
+            _finish(script, actor, table)
+            pending = load_timeline(table.context).pending
+            if not pending:
+                break
+        else:
+            history.broken.append(f"still pending after {PASSES_MAX} passes: {[i.file_name for i in pending]}")
+        actor.perform(table, Operation("read"))
+        found = table.doctor(keys=True)
+        history.broken += [f"doctor: {finding}" for finding in found if finding.severity is Severity.ERROR]
+        if load_timeline(table.context).has_metadata:
+            history.broken += [f"metadata table: {each}" for each in differences(table.context)]
+
+    try:
+        _alone(script, store, counts, rest)
+    except Exception as error:
+        history.broke("last", error)
+
+
+def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
+    """Whoever writes takes back what is dead; whoever keeps carries out what is planned."""
+    actor.done += 1
+    kinds = ["delete", *(["compact logs", "compact"] if script.table["type"] == "MergeOnRead" else [])]
+    kinds += [] if isinstance(script.table["index"], dict) else ["cluster"]
+    for kind in [*kinds, "clean"]:
+        event = actor.perform(table, Operation(kind, ["nobody"] if kind == "delete" else []))
+        if event.outcome not in ("done", "WriteConflict"):
+            actor.history.broken.append(f"{kind} at rest: {event.outcome} {event.message}")
+
+
+@contextlib.contextmanager
+def _paged(page: int) -> Iterator[None]:
+    """The library takes what comes in one page for one moment: pages are smaller here, so that tables can be."""
+    real = active.PAGE_NAMES, active.FOLDER_NAMES
+    active.PAGE_NAMES = active.FOLDER_NAMES = page
+    try:
+        yield
+    finally:
+        active.PAGE_NAMES, active.FOLDER_NAMES = real
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """What the library draws follows from the seed."""
+    chance = random.Random(seed)
+    real, state = os.urandom, random.getstate()
+    os.urandom = chance.randbytes  # type: ignore[assignment]
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        os.urandom = real
+        random.setstate(state)

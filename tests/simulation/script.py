@@ -1,0 +1,185 @@
+"""A script: everything that a run is made of, as a document. A seed makes one; a shrunk failure is one.
+
+Every seed draws its own mix (swarm testing): the kind of table, who takes part, which faults there are and how often, how long requests take.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tests.simulation.faults import KINDS
+from tests.simulation.store import WHOLE
+
+WRITES = ("upsert", "insert", "delete")
+READS = ("read", "read pinned", "count")
+SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
+KEYS = tuple("abcdef")
+HOUR = 3_600.0
+CALLS_OF_AN_OPERATION = 25
+
+
+@dataclass
+class Operation:
+    """One call of the library: `keys` are those of a write. `think`: seconds that the process waits before it."""
+
+    kind: str
+    keys: list[str] = field(default_factory=list)
+    think: float = 0.0
+
+
+@dataclass
+class Cast:
+    """One process: what it does, and the faults that its requests meet, by their numbers. `skew`: of its wall clock, in seconds;
+    `jumps`: moments at which that clock jumps, and by how much."""
+
+    name: str
+    operations: list[Operation]
+    faults: dict[int, tuple[str, float]] = field(default_factory=dict)
+    skew: float = 0.0
+    jumps: list[tuple[float, float]] = field(default_factory=list)
+    threads: int = 1
+    restart_after: float = 5.0
+
+
+@dataclass
+class Script:
+    """One run. `base`: where the table lies, by which the library sends its requests at once, or one after the other."""
+
+    seed: int
+    table: dict[str, Any]
+    cast: list[Cast]
+    base: str = "s3://simulated/table"
+    order: str = "ascending"
+    page: int = WHOLE
+    spread: float = 0.05
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Script:
+        raw = json.loads(text)
+        for cast in raw["cast"]:
+            cast["operations"] = [Operation(**operation) for operation in cast["operations"]]
+            cast["faults"] = {int(number): (kind, figure) for number, (kind, figure) in cast["faults"].items()}
+            cast["jumps"] = [tuple(jump) for jump in cast["jumps"]]
+        raw["cast"] = [Cast(**cast) for cast in raw["cast"]]
+        return cls(**raw)
+
+    @property
+    def operations(self) -> int:
+        """How many calls of the library it asks for."""
+        return sum(len(cast.operations) for cast in self.cast)
+
+    @property
+    def faults(self) -> int:
+        """How many faults it names."""
+        return sum(len(cast.faults) for cast in self.cast)
+
+
+def script_of(seed: int, operations: int = 60) -> Script:
+    """The script of a seed."""
+    chance = random.Random(seed)
+    table = _table(chance)
+    is_remote = chance.random() < 0.6
+    script = Script(
+        seed,
+        table,
+        [],
+        base="s3://simulated/table" if is_remote else "memory://simulated/table",
+        order="ascending" if is_remote else chance.choice(["ascending", "descending", "shuffled"]),
+        page=chance.choice([WHOLE, WHOLE, 2, 5, 17]),
+        spread=chance.choice([0.0, 0.05, 0.05, 2.0]),
+    )
+    writers, readers, keepers = chance.randrange(2, 6), chance.randrange(1, 3), chance.randrange(1, 3)
+    kinds = _fault_kinds(chance)
+    rate = chance.choice([0.0, 0.002, 0.01, 0.03])
+    pace = chance.choice([0.0, 5.0, 60.0, HOUR / 2])
+    writes, services = _weights(chance, WRITES), _weights(chance, _services_of(table))
+    for number in range(writers + readers + keepers):
+        role = "writer" if number < writers else "reader" if number < writers + readers else "keeper"
+        share = operations * {"writer": 0.5 / writers, "reader": 0.3 / readers, "keeper": 0.2 / keepers}[role]
+        weights = {"writer": writes, "reader": {"read": 4.0, "read pinned": 1.0, "count": 1.0}, "keeper": services}[
+            role
+        ]
+        done = [_operation(chance, weights, pace) for _ in range(max(1, round(share)))]
+        cast = Cast(f"{role}{number}", done, threads=chance.choice([1, 1, 2]))
+        if chance.random() < 0.5:
+            cast.skew = chance.choice([1.0, -1.0]) * chance.choice([0.005, 1.0, 600.0, 3 * HOUR])
+        if chance.random() < 0.3:
+            cast.jumps = [(chance.random() * (pace + 5) * len(done), chance.uniform(-600, 600)) for _ in range(3)]
+        cast.restart_after = chance.choice([0.1, 60.0, HOUR])
+        cast.faults = _faults(chance, kinds, rate, len(done) * CALLS_OF_AN_OPERATION)
+        script.cast.append(cast)
+    return script
+
+
+def _table(chance: random.Random) -> dict[str, Any]:
+    index: Any = chance.choice(["Simple", {"type": "Bucket", "buckets": 2}, "GlobalSimple", "Bloom"])
+    table: dict[str, Any] = {
+        "type": chance.choice(["CopyOnWrite", "MergeOnRead"]),
+        "index": index,
+        "partitions": chance.choice([1, 1, 2]),
+    }
+    if chance.random() < 0.25:
+        table["metadata"] = True
+    return table
+
+
+def _services_of(table: dict[str, Any]) -> tuple[str, ...]:
+    left = set(SERVICES)
+    if table["type"] == "CopyOnWrite":
+        left -= {"compact", "compact logs"}
+    if isinstance(table["index"], dict):
+        left -= {"cluster"}
+    if not table.get("metadata"):
+        left -= {"build metadata"}
+    return tuple(kind for kind in SERVICES if kind in left)
+
+
+def _weights(chance: random.Random, kinds: tuple[str, ...]) -> dict[str, float]:
+    """Some kinds not at all, others often."""
+    found = {kind: chance.choice([0.0, 1.0, 1.0, 4.0]) for kind in kinds}
+    for rare in ("roll back", "savepoint"):
+        if rare in found:
+            found[rare] = min(found[rare], 0.3)
+    if not any(found.values()) or not found.get(kinds[0]):
+        found[kinds[0]] = 1.0
+    return found
+
+
+def _operation(chance: random.Random, weights: dict[str, float], pace: float) -> Operation:
+    kind = chance.choices(list(weights), list(weights.values()))[0]
+    keys = sorted(chance.sample(KEYS, chance.choice([1, 1, 2, 3]))) if kind in WRITES else []
+    think = chance.expovariate(1 / pace) if pace else chance.choice([0.0, 0.0, 0.01])
+    return Operation(kind, keys, round(think, 3))
+
+
+def _fault_kinds(chance: random.Random) -> list[str]:
+    return [kind for kind in KINDS if chance.random() < 0.5] or [chance.choice(KINDS)]
+
+
+def _faults(chance: random.Random, kinds: list[str], rate: float, calls: int) -> dict[int, tuple[str, float]]:
+    found: dict[int, tuple[str, float]] = {}
+    number = 0
+    while rate:
+        number += 1 + int(chance.expovariate(rate))
+        if number > calls:
+            break
+        kind = chance.choice(kinds)
+        found[number] = (kind, round(_figure(chance, kind), 3))
+    return found
+
+
+def _figure(chance: random.Random, kind: str) -> float:
+    """Seconds, as far as the assumptions of the protocol go: what was sent takes effect within half an hour, or never."""
+    if kind in ("crash sent", "late request"):
+        return chance.choice([0.5, 40.0, chance.uniform(0, 0.98 * HOUR / 2)])
+    if kind.startswith("pause"):
+        return chance.choice([1.0, 120.0, 1_000.0, chance.uniform(0.5, 3) * HOUR, chance.uniform(3, 200) * HOUR])
+    if kind in ("throttling", "full store"):
+        return chance.choice([0.5, 10.0, 120.0])
+    return 0.0
