@@ -32,6 +32,8 @@ from hudi_table.errors import (
 T = TypeVar("T")
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_NEVER_CONNECTED = re.compile(r"kind: Connect\b")
+"""Not `kind: ConnectionReset`, which ends a connection that carried a request."""
 _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
 """The query of a URL, where stores take signatures."""
 _SLOW_DOWN = frozenset({"SlowDown", "SlowDownRead", "RequestLimitExceeded", "TooManyRequests", "ServerBusy"})
@@ -125,7 +127,7 @@ def _unanswered(
         return InvalidRequestError(f"{where} answered with a redirect: {advice}", path=path)
     if status is not None and 400 <= status < 500 and status not in (408, 429):
         return InvalidRequestError(f"{where} refused the request for {path!r} with {status} {code}".rstrip(), path=path)
-    if "kind: Connect" in text:
+    if _NEVER_CONNECTED.search(text):
         return UnavailableError(
             f"{where} cannot be reached: {_cause(text)}; check the endpoint and the network", path=path
         )

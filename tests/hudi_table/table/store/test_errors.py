@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,6 +119,37 @@ def test_a_refusal_that_need_not_be_the_stores_own_leaves_a_create_unknown(
     with pytest.raises(OutcomeUnknownError):
         storage.put_if_absent("p/k", b"x")
     assert len(store.requests) == 1
+
+
+@contextlib.contextmanager
+def resetting() -> Iterator[str]:
+    """The endpoint of a server that reads the beginning of a request and then resets the connection."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    connection.recv(1 << 16)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.close()
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_a_connection_that_is_reset_while_a_request_is_sent_was_one() -> None:
+    """The store may have done what it was asked, or refused it before it had read everything."""
+    with resetting() as endpoint:
+        storage = open_storage("s3://lake/table", {"endpoint": endpoint, "retries": "0", **ACCESS})
+        for size in (1, 32 << 20):
+            with pytest.raises(OutcomeUnknownError):
+                storage.put_if_absent("k", b"x" * size)
 
 
 def test_an_azure_object_that_exists_is_told_from_a_conflict() -> None:
