@@ -91,11 +91,11 @@ def moto_app() -> Any:
 
 
 @contextlib.contextmanager
-def running_s3() -> Iterator[S3Server]:
-    """A server with one bucket, gone at the end."""
+def running_s3(around: Callable[[Any], Any] = lambda app: app) -> Iterator[S3Server]:
+    """A server with one bucket, gone at the end. `around`: makes of its application another one, which may refuse what it passes on."""
     from werkzeug.serving import make_server
 
-    server = make_server("127.0.0.1", 0, moto_app(), threaded=True)
+    server = make_server("127.0.0.1", 0, around(moto_app()), threaded=True)
     with serving(server):
         # moto keeps one state for all servers of a process: buckets keep them apart.
         yield with_bucket(server.server_port)
@@ -105,13 +105,13 @@ def running_s3() -> Iterator[S3Server]:
 class Replies:
     """What a scripted store answers: (status, error code), `"reset"` or a number of seconds to stall.
 
-    `answer` may be changed between requests; `requests` are (method, path) as they came.
+    `script` holds the next answers, `answer` all others; both may be changed between requests. `requests` are (method, path) as they came.
     """
 
     endpoint: str = ""
     answer: tuple[int, str] | str | float = (503, "SlowDown")
     requests: list[tuple[str, str]] = field(default_factory=list)
-    before: Callable[[], None] = lambda: None
+    script: list[tuple[int, str] | str | float] = field(default_factory=list)
 
     @property
     def options(self) -> dict[str, str]:
@@ -128,14 +128,16 @@ def s3_replies(answer: tuple[int, str] | str | float = (503, "SlowDown")) -> Ite
         def _reply(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             replies.requests.append((self.command, self.path))
-            wanted = replies.answer
+            wanted = replies.script.pop(0) if replies.script else replies.answer
             if isinstance(wanted, str):
                 self.close_connection = True
                 self.connection.close()
             elif isinstance(wanted, tuple):
                 status, code = wanted
                 body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
+                body = body if code else b""
                 self.send_response(status)
+                self.send_header("ETag", '"0"')
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 if self.command != "HEAD":

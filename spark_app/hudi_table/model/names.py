@@ -8,6 +8,7 @@ file id holds no `_`; a write token is `<task partition>-<stage>-<attempt>`; a m
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ def log_write_token(instant: str, attempt: int) -> str:
     return f"{instant[:8]}-{instant[8:]}-{attempt}"
 
 
+@functools.lru_cache(1 << 14)
 def instant_of_token(token: str | None) -> str | None:
     """The instant in a token of ours, None for one that another engine wrote."""
     match = _OUR_LOG_TOKEN.match(token or "")

@@ -21,8 +21,10 @@ from hudi_table.model.names import (
     LogFileName,
     MarkerType,
     bucket_file_id,
+    instant_of_token,
     log_write_token,
     new_file_id,
+    parse_log_file,
 )
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.timeline.commits import CommitMetadata
@@ -271,13 +273,18 @@ class _Planner:
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
         # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
-        known = [log for log in item.logs if log.name.base_instant == instant and not self._is_later(log.instant)]
+        mine = self.request.instant
+        known = [
+            log.path
+            for log in item.logs
+            if log.name.base_instant == instant
+            and ((writer := instant_of_token(log.name.token)) is None or writer <= mine)
+        ]
         base = item.base.name if item.base is not None and planned is None else ""
-        version = 1 + max((log.name.version for log in known), default=0)
-        return LogPlace(version, instant, base, tuple(log.path.rpartition("/")[2] for log in known))
-
-    def _is_later(self, instant: str | None) -> bool:
-        return instant is not None and instant > self.request.instant
+        names = [path.rpartition("/")[2] for path in known]
+        last = parse_log_file(names[-1]) if names else None
+        # Logs of one slice are in the order of their versions.
+        return LogPlace(1 + (last.version if last else 0), instant, base, tuple(names))
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:

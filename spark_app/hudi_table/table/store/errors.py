@@ -32,10 +32,13 @@ from hudi_table.errors import (
 T = TypeVar("T")
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
+_NEVER_CONNECTED = re.compile(r"kind: Connect\b")
+"""Not `kind: ConnectionReset`, which ends a connection that carried a request."""
 _SIGNED = re.compile(r"\?[^\s\"')]*=[^\s\"')]*")
 """The query of a URL, where stores take signatures."""
-_NOT_APPLIED = frozenset({409, 429, 503})
-"""The store says that it has not even tried."""
+_SLOW_DOWN = frozenset({"SlowDown", "SlowDownRead", "RequestLimitExceeded", "TooManyRequests", "ServerBusy"})
+"""The store says that it has not even tried. Any other 503 may be a proxy's, which has passed the request on, or MinIO's SlowDownWrite, by
+which it means that some of its disks have written."""
 _NO_CREDENTIALS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Where a cloud's machines ask for credentials: the last place that is looked at."""
 _GIVE = {
@@ -52,6 +55,10 @@ class ConflictingCreateError(UnavailableError):
     """Another exclusive create of the same object was running: nothing was done, try again at once."""
 
 
+class SlowDownError(UnavailableError):
+    """The store is asked too much: nothing was done."""
+
+
 def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:
     """The error to raise for one of obstore's. `where` names bucket and endpoint, `scheme` the kind of store (s3, gs, az, …);
     `writes`: it was a mutating request."""
@@ -61,6 +68,9 @@ def translate(error: Exception, *, path: str, where: str, scheme: str, writes: b
     kind = type(error).__name__
     if code == "NoSuchBucket":
         return InvalidRequestError(f"{where} does not exist: create it, or correct the location", path=path)
+    if code == "BlobAlreadyExists":
+        # Azure's answer to a create of what is there, with 409.
+        return ObjectExistsError(f"{path!r} exists already in {where}", path=path)
     if status == 409:
         return ConflictingCreateError(f"{where} was just being asked to create {path!r} by another writer", path=path)
     if kind == "AlreadyExistsError" or status == 412:
@@ -115,14 +125,16 @@ def _unanswered(
     if "redirect" in text and status is None:
         advice = "set the bucket's own region" if scheme == "s3" else "correct the location or the endpoint"
         return InvalidRequestError(f"{where} answered with a redirect: {advice}", path=path)
-    if status is not None and 400 <= status < 500 and status not in (408, 409, 429):
+    if status is not None and 400 <= status < 500 and status not in (408, 429):
         return InvalidRequestError(f"{where} refused the request for {path!r} with {status} {code}".rstrip(), path=path)
-    if "kind: Connect" in text:
+    if _NEVER_CONNECTED.search(text):
         return UnavailableError(
             f"{where} cannot be reached: {_cause(text)}; check the endpoint and the network", path=path
         )
     reason = f"answered {status} {code}".rstrip() if status else f"did not answer: {_cause(text)}"
-    if writes and status not in _NOT_APPLIED:
+    if status == 429 or (status == 503 and code in _SLOW_DOWN):
+        return SlowDownError(f"{where} {reason}; try again later", path=path)
+    if writes:
         return OutcomeUnknownError(f"{where} {reason}; whether {path!r} was written is not known", path=path)
     return UnavailableError(f"{where} {reason}; try again later", path=path)
 

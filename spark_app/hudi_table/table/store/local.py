@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 from hudi_table.errors import CorruptTableError, InvalidRequestError, OutcomeUnknownError
@@ -66,8 +67,14 @@ class LocalStorage:
         check_folder(prefix, base_path=self._base)
         found: Objects = []
         folders = [prefix]
+        after = start_after or ""
         while folders:
-            below, files = self._scan(folders.pop(), start_after or "", limit)
+            folder = folders.pop()
+            if limit is None and folder and after.startswith(f"{folder}/"):
+                below, files, _ = self._look(folder, partial(_reaching, after[len(folder) + 1 :]))
+                files = [info for info in files if info.path > after]
+            else:
+                below, files = self._scan(folder, after, limit)
             folders += below
             found += files
         found.sort(key=lambda info: info.path)
@@ -83,9 +90,7 @@ class LocalStorage:
         """(sub-folders, files, number of the others) directly in the folder, where at the files of `known` names nobody looks: they are there,
         and are what they were. Of a folder of thousands, looking at each costs far more than their names."""
         check_folder(prefix, base_path=self._base)
-        others = _Others(known)
-        folders, files = self._scan(prefix, others=others)
-        return sorted(folders), sorted(files, key=lambda info: info.path), others.found
+        return self._look(prefix, lambda names: [name for name in names if name not in known])
 
     def open_read(self, path: str) -> Any:
         """A `pyarrow.OSFile`: native positional reads, no Python between pyarrow and the file."""
@@ -205,25 +210,20 @@ class LocalStorage:
             )
             raise OutcomeUnknownError(message, path=path) from error
 
-    def _scan(
-        self, folder: str, after: str = "", limit: int | None = None, others: _Others | None = None
-    ) -> tuple[Names, Objects]:
-        """Sub-folders and files; of the files no more than `limit` and only those after `after` are looked at, and none of `others`."""
+    def _scan(self, folder: str, after: str = "", limit: int | None = None) -> tuple[Names, Objects]:
+        """Sub-folders and files; of the files no more than `limit` and only those after `after` are looked at."""
         folders: Names = []
         files: Objects = []
         with self._errors(folder):
             try:
                 full = self._existing(folder) if folder else self._root
                 with os.scandir(full) as scanned:
-                    entries: Iterator[os.DirEntry[str]] = scanned
-                    if others is not None:
-                        entries = others.left_out(entries)
-                    for entry in entries if limit is None else sorted(entries, key=lambda entry: entry.name):
+                    for entry in scanned if limit is None else sorted(scanned, key=lambda entry: entry.name):
                         path = f"{folder}/{entry.name}" if folder else entry.name
                         listed = path > after and len(files) != limit
                         if not entry.is_file(follow_symlinks=False):
                             if listed or entry.is_dir(follow_symlinks=False):
-                                self._sort_in(entry, path, folders, files)
+                                self._sort_in(entry.name, entry.path, path, folders, files)
                         elif listed and not path.endswith(STAGING_SUFFIX):
                             # The plain case, of which a timeline has thousands.
                             try:
@@ -234,35 +234,35 @@ class LocalStorage:
                 return [], []
         return folders, files
 
-    def _sort_in(self, entry: os.DirEntry[str], path: str, folders: Names, files: Objects) -> None:
-        if entry.name.endswith(STAGING_SUFFIX):
+    def _look(self, folder: str, choose: Callable[[Names], Names]) -> tuple[Names, Objects, int]:
+        """(sub-folders, files, number of the others) directly in the folder, where those that are chosen by their names alone are looked at."""
+        folders: Names = []
+        files: Objects = []
+        with self._errors(folder):
+            try:
+                full = self._existing(folder) if folder else self._root
+                names = os.listdir(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return [], [], 0
+            chosen = sorted(choose(names))
+            for name in chosen:
+                self._sort_in(name, f"{full}/{name}", f"{folder}/{name}" if folder else name, folders, files)
+        return folders, files, len(names) - len(chosen)
+
+    def _sort_in(self, name: str, full: str, path: str, folders: Names, files: Objects) -> None:
+        if name.endswith(STAGING_SUFFIX):
             return
-        if entry.is_dir(follow_symlinks=False):
+        status = _status_if_there(full)  # None: deleted since the folder was read
+        if status is not None and stat.S_ISLNK(status.st_mode):
+            if os.path.isdir(self._inside(os.path.realpath(full), path)):
+                message = f"{path!r} below {self._base} is a symbolic link to a folder, which no listing follows: remove the link"
+                raise InvalidRequestError(message, path=path)
+            with contextlib.suppress(FileNotFoundError):
+                files.append(_info(path, os.stat(full)))
+        elif status is not None and stat.S_ISDIR(status.st_mode):
             folders.append(path)
-            return
-        if entry.is_symlink() and os.path.isdir(self._inside(os.path.realpath(entry.path), path)):
-            message = (
-                f"{path!r} below {self._base} is a symbolic link to a folder, which no listing follows: remove the link"
-            )
-            raise InvalidRequestError(message, path=path)
-        with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
-            files.append(_info(path, entry.stat()))
-
-
-class _Others:
-    """Entries of a folder that are known; `found` of them were there."""
-
-    def __init__(self, known: Container[str]) -> None:
-        self._known = known
-        self.found = 0
-
-    def left_out(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
-        """The entries without them."""
-        for entry in entries:
-            if entry.name in self._known:
-                self.found += 1
-            else:
-                yield entry
+        elif status is not None:
+            files.append(_info(path, status))
 
 
 class _Sink(io.FileIO):
@@ -277,6 +277,11 @@ class _Sink(io.FileIO):
             return super().write(data)
         except OSError as error:
             raise self._translate(error) from error
+
+
+def _reaching(after: str, names: Names) -> Names:
+    """Of a folder's names those that come after `after`, and those of folders that may hold some that do."""
+    return [name for name in names if name > after or after.startswith(name)]
 
 
 def _status_if_there(full: str) -> os.stat_result | None:

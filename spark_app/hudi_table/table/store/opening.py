@@ -32,10 +32,12 @@ from hudi_table.table.store.options import (
 from hudi_table.table.store.paths import check_folder
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.remote import ObjectStorage
+from hudi_table.table.store.retry import Pace
 
+_Clients = tuple[Any, Any, Pace]
 _MEMORY: dict[str, Any] = {}
 _MEMORY_LOCK = threading.Lock()
-_CLIENTS: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+_CLIENTS: OrderedDict[Hashable, _Clients] = OrderedDict()
 _CLIENTS_MAX = 32
 _CLIENTS_LOCK = threading.Lock()
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
@@ -102,7 +104,7 @@ def _open_memory(name: str, prefix: str) -> Storage:
     with _MEMORY_LOCK:
         store = _MEMORY.setdefault(name, MemoryStore())
     uri = f"memory://{name}/{prefix}".rstrip("/")
-    return ObjectStorage(store, store, uri=uri, prefix=prefix, where=uri, reopen=Reopen(uri, (), os.getpid()))
+    return ObjectStorage(store, store, Pace(), uri=uri, prefix=prefix, where=uri, reopen=Reopen(uri, (), os.getpid()))
 
 
 def _open_s3(uri: str, bucket: str, prefix: str, lower_options: dict[str, str]) -> Storage:
@@ -161,28 +163,28 @@ def _remote(
     where: str,
     reopen: Reopen,
 ) -> Storage:
-    """Two clients of one store: the second repeats nothing, for requests whose repetition could answer wrongly.
+    """Two clients of one store, of which the second repeats nothing, and their pace.
 
     Tables of one store that are opened with the same options, `known`, share them and their connections: a client costs milliseconds
     of processor time, and each new connection a handshake.
     """
     from obstore.exceptions import BaseError
 
-    def clients() -> tuple[Any, Any]:
+    def clients() -> _Clients:
         return _shared((os.getpid(), settings, known), build, settings) if known else _pair(build, settings)
 
     try:
-        store, once = unpanicked(
+        store, once, pace = unpanicked(
             clients, lambda: InvalidOptionError(f"no client can be made of the options for {base}: check each of them")
         )
     except (BaseError, ValueError, TypeError, OverflowError) as error:
         # Its text may quote a value, and so would the text of a cause.
         reason = without_secrets(str(error).partition("\n")[0], reopen.options)
         raise InvalidOptionError(f"the options for {base} cannot be used: {reason}") from None
-    return ObjectStorage(store, once, uri=base, prefix=prefix, where=where, reopen=reopen)
+    return ObjectStorage(store, once, pace, uri=base, prefix=prefix, where=where, reopen=reopen)
 
 
-def _shared(key: Hashable, build: Callable[[ClientSettings], Any], settings: ClientSettings) -> tuple[Any, Any]:
+def _shared(key: Hashable, build: Callable[[ClientSettings], Any], settings: ClientSettings) -> _Clients:
     """The clients of `key`, those of this process: what a fork inherits has lost its threads."""
     with _CLIENTS_LOCK:
         found = _CLIENTS.get(key)
@@ -194,5 +196,5 @@ def _shared(key: Hashable, build: Callable[[ClientSettings], Any], settings: Cli
         return found
 
 
-def _pair(build: Callable[[ClientSettings], Any], settings: ClientSettings) -> tuple[Any, Any]:
-    return build(settings), build(settings.without_retries())
+def _pair(build: Callable[[ClientSettings], Any], settings: ClientSettings) -> _Clients:
+    return build(settings), build(settings.without_retries()), Pace(settings.retries, settings.retry_seconds)

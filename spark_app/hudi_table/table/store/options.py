@@ -53,11 +53,16 @@ class ClientSettings:
             "allow_http": self.allow_http or (endpoint or "").lower().startswith("http://"),
         }
 
+    @property
+    def retry_seconds(self) -> float:
+        """How long after the first attempt another one may begin: a store that is down is reported within seconds."""
+        return max(10.0, 2 * self.connect_timeout)
+
     def retry_config(self) -> dict[str, Any]:
-        """obstore's retry settings: a store that is down is reported within seconds."""
+        """obstore's retry settings: those of parts of an upload."""
         return {
             "max_retries": self.retries,
-            "retry_timeout": timedelta(seconds=max(10.0, 2 * self.connect_timeout)),
+            "retry_timeout": timedelta(seconds=self.retry_seconds),
             "backoff": {
                 "init_backoff": timedelta(milliseconds=100),
                 "max_backoff": timedelta(seconds=2),

@@ -1,28 +1,28 @@
 """Storage on what obstore opens: memory, S3, GCS, Azure.
 
-Two clients of one store: `store` repeats safe requests a few times; `once` repeats nothing and serves exclusive creates,
-because a repetition after a lost reply would meet its own object and report it as somebody else's.
+Two clients of one store. `once` repeats nothing: `retry.py` decides what is sent again, because a repetition after a lost reply could meet
+its own object and report it as somebody else's. `store` repeats by itself the parts of an upload, which obstore sends.
+
+An exclusive creation of any size is one request, which S3 takes up to 5 GiB: obstore completes no upload in parts under a condition.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any, BinaryIO, TypeVar
 
 import obstore
 from obstore.exceptions import BaseError
 
-from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, UnavailableError
-from hudi_table.table.store.errors import ConflictingCreateError, is_range_of_nothing, panicked, translate, unpanicked
+from hudi_table.errors import HudiError, InvalidRequestError, ObjectNotFoundError, OutcomeUnknownError, UnavailableError
+from hudi_table.table.store.errors import is_range_of_nothing, panicked, translate, unpanicked
 from hudi_table.table.store.paths import MAX_KEY_BYTES, check_folder, check_path
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 from hudi_table.table.store.ranged_reads import RangeFile
+from hudi_table.table.store.retry import Pace
 
 T = TypeVar("T")
-_CREATE_ATTEMPTS = 5
 _PART_BYTES = 8 << 20
 """Size of one part of a streamed upload; S3 takes 10,000 parts, so an object of 80 GB."""
 _FAILURES = (BaseError, OSError, ValueError)
@@ -33,10 +33,11 @@ class ObjectStorage:
     """Objects under one prefix of one bucket. See `Storage` for what each method promises."""
 
     def __init__(
-        self, store: Any, once: Any, *, uri: str, prefix: str, where: str, reopen: Callable[[], Storage]
+        self, store: Any, once: Any, pace: Pace, *, uri: str, prefix: str, where: str, reopen: Callable[[], Storage]
     ) -> None:
         self._store = store
         self._once = once
+        self._pace = pace
         self._uri = uri
         self._prefix = f"{prefix}/" if prefix else ""
         self._where = where
@@ -60,29 +61,36 @@ class ObjectStorage:
     def get(self, path: str) -> bytes:
         """The whole object, by one request."""
         key = self._key(path)
-        return self._request(path, lambda: bytes(obstore.get(self._store, key).bytes()))
+        return self._request(path, lambda: bytes(obstore.get(self._once, key).bytes()))
 
     def head(self, path: str) -> ObjectInfo:
         """Size and age, by one request."""
         key = self._key(path)
-        return self._info(self._request(path, lambda: obstore.head(self._store, key)))
+        return self._info(self._request(path, lambda: obstore.head(self._once, key)))
 
     def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
         """All objects below the folder; stores list in the order of paths, and no page is asked for beyond `limit`."""
         key = self._folder_key(prefix)
         offset = None if start_after is None else self._prefix + start_after
 
-        def pages() -> list[Any]:
-            found = (meta for page in obstore.list(self._store, key, offset=offset) for meta in page)
-            return list(islice(found, limit))
+        listed: list[Any] = []
 
-        found = sorted((self._info(meta) for meta in self._request(prefix, pages)), key=lambda info: info.path)
+        def pages() -> None:
+            """Those that are left: a repetition goes on where the last one ended."""
+            start = str(listed[-1]["path"]) if listed else offset
+            for page in obstore.list(self._once, key, offset=start):
+                listed.extend(page)
+                if limit is not None and len(listed) >= limit:
+                    return
+
+        self._request(prefix, pages)
+        found = sorted((self._info(meta) for meta in listed[:limit]), key=lambda info: info.path)
         return _without_folder_markers(found, prefix)
 
     def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
         """(sub-folders, objects) directly in the folder."""
         key = self._folder_key(prefix)
-        result = self._request(prefix, lambda: obstore.list_with_delimiter(self._store, key))
+        result = self._request(prefix, lambda: obstore.list_with_delimiter(self._once, key))
         folders = sorted(folder[len(self._prefix) :] for folder in result["common_prefixes"])
         found = sorted((self._info(meta) for meta in result["objects"]), key=lambda info: info.path)
         hidden = {*folders, prefix}
@@ -95,12 +103,12 @@ class ObjectStorage:
         key = self._key(path)
 
         def read(start: int, end: int) -> bytes:
-            return self._request(path, lambda: bytes(obstore.get_range(self._store, key, start=start, end=end)))
+            return self._request(path, lambda: bytes(obstore.get_range(self._once, key, start=start, end=end)))
 
         def tail(length: int) -> tuple[int, bytes]:
             """(size of the object, its last bytes)."""
             try:
-                result = obstore.get(self._store, key, options={"range": {"suffix": length}})
+                result = obstore.get(self._once, key, options={"range": {"suffix": length}})
                 return int(result.meta["size"]), bytes(result.bytes())
             except BaseError as error:
                 if not is_range_of_nothing(error):
@@ -112,45 +120,38 @@ class ObjectStorage:
     def put(self, path: str, data: bytes) -> None:
         """Create or replace by one request."""
         key = self._key(path)
-        self._request(path, lambda: obstore.put(self._store, key, data, use_multipart=False), writes=True)
+        self._request(path, lambda: obstore.put(self._once, key, data, use_multipart=False), writes=True)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create exclusively by one request that is never repeated after an unclear reply.
-
-        409 and 503 say that nothing was done: then it is sent again, a few times.
-        """
+        """Create exclusively by one request, whatever the size. It is sent again only if the store says that nothing was done (409, SlowDown)."""
         key = self._key(path)
-        for attempt in range(_CREATE_ATTEMPTS):
-            try:
-                self._request(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True)
-                return
-            except UnavailableError as error:
-                if attempt + 1 == _CREATE_ATTEMPTS or not isinstance(error, ConflictingCreateError):
-                    raise
-                time.sleep(0.05 * 2**attempt)
+        self._request(path, lambda: obstore.put(self._once, key, data, mode="create"), writes=True, exclusive=True)
 
     @contextlib.contextmanager
     def open_write(self, path: str) -> Iterator[BinaryIO]:
-        """A sink: one request up to 8 MiB, beyond that an upload in parts, which an exception aborts."""
+        """A sink: one request up to 8 MiB, beyond that an upload in parts, several at once, which an exception aborts."""
         key = self._key(path)
-        sink = _Sink(
-            lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES),
-            lambda action: self._request(path, action, writes=True),
-        )
-        try:
-            yield sink  # type: ignore[misc]
-        except BaseException as error:
-            sink.abort(error)
-            raise
-        whole = sink.finish()
+        with contextlib.ExitStack() as stack:
+
+            def open_writer() -> Any:
+                parts = stack.enter_context(self._pace.upload())
+                return obstore.open_writer(self._store, key, buffer_size=_PART_BYTES, max_concurrency=parts)
+
+            sink = _Sink(open_writer, lambda action: self._translated(path, action, writes=True))
+            try:
+                yield sink  # type: ignore[misc]
+            except BaseException as error:
+                sink.abort(error)
+                raise
+            whole = sink.finish()
         if whole is not None:
-            self._request(path, lambda: obstore.put(self._store, key, whole, use_multipart=False), writes=True)
+            self._request(path, lambda: obstore.put(self._once, key, whole, use_multipart=False), writes=True)
 
     def delete(self, path: str) -> None:
         """Delete; repeated requests are harmless."""
         key = self._key(path)
         with contextlib.suppress(ObjectNotFoundError):
-            self._request(path, lambda: obstore.delete(self._store, key))
+            self._request(path, lambda: obstore.delete(self._once, key))
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete, on S3 up to a thousand objects by one request; repeated requests are harmless."""
@@ -160,7 +161,7 @@ class ObjectStorage:
         elif left:
             keys = [self._key(path) for path in left]
             try:
-                self._request(left[0], lambda: obstore.delete(self._store, keys))
+                self._request(left[0], lambda: obstore.delete(self._once, keys))
             except ObjectNotFoundError:
                 # A store that says so has stopped there.
                 for path in left:
@@ -176,7 +177,11 @@ class ObjectStorage:
     def _folder_key(self, prefix: str) -> str | None:
         return (self._prefix + check_folder(prefix, base_path=self._uri)).rstrip("/") or None
 
-    def _request(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
+    def _request(self, path: str, request: Callable[[], T], *, writes: bool = False, exclusive: bool = False) -> T:
+        """The reply, in its turn and sent again as `Pace.send` says."""
+        return self._pace.send(lambda: self._translated(path, request, writes=writes), exclusive=exclusive)
+
+    def _translated(self, path: str, request: Callable[[], T], *, writes: bool = False) -> T:
         """The one way to obstore: its errors become ours, a panic an InvariantError."""
         try:
             return unpanicked(request, lambda: panicked(path=path, where=self._where))
@@ -220,10 +225,18 @@ class _Sink:
         return len(view)
 
     def finish(self) -> bytes | None:
-        """End an upload in parts; or the whole content, which is still to be put."""
+        """End an upload in parts; or the whole content, which is still to be put.
+
+        The client repeats the end by itself and reports the last reply alone, so "not done" may follow a lost reply to one that was done.
+        """
         if self._writer is None:
             return bytes(self._kept)
-        self._request(self._writer.close)
+        try:
+            self._request(self._writer.close)
+        except UnavailableError as error:
+            raise OutcomeUnknownError(
+                f"{error.message}; whether the upload was completed is not known", path=error.path
+            ) from error
         return None
 
     def abort(self, error: BaseException) -> None:

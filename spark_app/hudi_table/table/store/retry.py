@@ -1,15 +1,126 @@
-"""Repeating idempotent requests whose reply was lost, within a bound."""
+"""Sending again: what may be repeated and when, and how many requests a process has under way at one store.
+
+A store that is asked too much says so (503 SlowDown, 429). Every such answer halves the number of requests that may be under way, every answer
+but it raises that number by a little: additive increase, multiplicative decrease, as TCP shares a line. So all threads of a process slow down
+together, and what waits has not been sent.
+
+What was sent and may have been done is never told as done, nor as not done: once a reply was lost, only a definite success ends the doubt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from hudi_table.errors import OutcomeUnknownError, UnavailableError
+from hudi_table.errors import HudiError, OutcomeUnknownError, UnavailableError
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.errors import ConflictingCreateError, SlowDownError
 from hudi_table.table.store.ports import Storage
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 5
+AT_ONCE_MAX = 64
+"""Requests of one process that are under way at one store, until it asks for fewer."""
+_WAIT_SECONDS_MAX = 60.0
+"""After that a request is sent although others are under way: to wait longer would be worse than to be refused."""
+_CONFLICTS_MAX = 4
+_SLOWED_MORE = 2
+"""Who is told to slow down tries again so many times as often as after a fault, and so many times more."""
+_BACKOFF_SECONDS, _BACKOFF_SECONDS_MAX = 0.1, 2.0
+_PARTS_MAX, _PARTS_OF_ONE_MAX = 16, 8
+"""Parts of uploads that are under way, together and of one upload."""
+
+
+@dataclass
+class Pace:
+    """Of one process and one store. `retries` of a request that failed, none of which begins later than `seconds` after the first."""
+
+    retries: int = 0
+    seconds: float = 10.0
+    limit: float = AT_ONCE_MAX
+    _under_way: int = 0
+    _cuts: int = 0
+    _parts: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    _clock: SystemClock = field(default_factory=SystemClock, repr=False)
+
+    def send(self, request: Callable[[], T], *, exclusive: bool = False) -> T:
+        """The reply, asked again a few times after what may pass. `exclusive`: a creation, whose repetition could meet its own object: it is
+        sent again only after the store has said that it did nothing.
+
+        Raises what the last request raised, but OutcomeUnknownError if any of them may have been done.
+        """
+        doubt: OutcomeUnknownError | None = None
+        begun = self._clock.boot_seconds()
+        repeats = 0
+        while True:
+            try:
+                return self._sent(request)
+            except HudiError as error:
+                if isinstance(error, OutcomeUnknownError):
+                    doubt = error
+                late = self._clock.boot_seconds() - begun > self.seconds
+                if late or repeats >= self._repeats_of(error, exclusive=exclusive):
+                    if doubt is None or error is doubt:
+                        raise
+                    raise OutcomeUnknownError(f"{doubt.message}; then: {error.message}", path=doubt.path) from error
+            self._clock.sleep(_backoff(repeats))
+            repeats += 1
+
+    def _repeats_of(self, error: HudiError, *, exclusive: bool) -> int:
+        if isinstance(error, ConflictingCreateError):
+            return max(self.retries, _CONFLICTS_MAX)
+        if isinstance(error, SlowDownError):
+            return self.retries * _SLOWED_MORE + _SLOWED_MORE if self.retries else 0
+        passes = isinstance(error, UnavailableError | OutcomeUnknownError)
+        return self.retries if passes and not exclusive else 0
+
+    def _sent(self, request: Callable[[], T]) -> T:
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way < self.limit, _WAIT_SECONDS_MAX)
+            self._under_way += 1
+            cuts = self._cuts
+        slowed = False
+        try:
+            return request()
+        except SlowDownError:
+            slowed = True
+            raise
+        finally:
+            with self._changed:
+                self._answered(cuts, slowed=slowed)
+
+    def _answered(self, cuts: int, *, slowed: bool) -> None:
+        """`cuts`: how often the limit had been cut when the request was sent. All that were under way then are one complaint."""
+        if not slowed:
+            self.limit = min(self.limit + 1 / self.limit, AT_ONCE_MAX)
+        elif cuts == self._cuts:
+            self._cuts += 1
+            self.limit = max(1.0, min(self.limit, self._under_way) / 2)
+        self._under_way -= 1
+        self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def upload(self) -> Iterator[int]:
+        """How many parts of one upload may be under way: a half of those that are left, one at least."""
+        with self._changed:
+            parts = max(1, min(_PARTS_OF_ONE_MAX, int(self.limit), (_PARTS_MAX - self._parts) // 2))
+            self._parts += parts
+        try:
+            yield parts
+        finally:
+            with self._changed:
+                self._parts -= parts
+
+
+def _backoff(repeats: int) -> float:
+    """Seconds, half of them by chance: who failed together does not come back together."""
+    whole = min(_BACKOFF_SECONDS * float(2**repeats), _BACKOFF_SECONDS_MAX)
+    return whole * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def until_confirmed(request: Callable[[], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:

@@ -16,7 +16,7 @@ from hudi_table.errors import CorruptTableError, ObjectNotFoundError, Unavailabl
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
-from hudi_table.model.timeline.settled import Placed, Settled, in_order
+from hudi_table.model.timeline.settled import Placed, Settled
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo, is_remote
@@ -170,7 +170,7 @@ def _timeline(
     gone = _restored_past(ctx, (instant for _, instant in pending), files)
     names = frozenset(folder.rstrip("/").rpartition("/")[2] for folder in folders)
     timeline = Timeline(
-        tuple(instant for _, instant in in_order(settled.placed, pending)),
+        settled.with_pending(pending),
         files,
         names,
         listed_at,
@@ -179,7 +179,7 @@ def _timeline(
     )
     if gone:
         return replace(timeline, instants=tuple(i for i in timeline.instants if i.time not in gone)), settled
-    timeline.knows(settled.completed, settled.commits, tuple(instant for _, instant in pending))
+    timeline.knows(settled, tuple(instant for _, instant in pending))
     return timeline, settled
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from hudi_table.model.digits import whole
 from hudi_table.model.service.resizes import CHANGE, HISTORY, Resize, parse_change, parse_history, render_history
 from hudi_table.model.table.index_properties import BUCKETS
-from hudi_table.model.timeline.instants import Action, comparable_time
+from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.properties import read_properties, replace_properties
@@ -70,11 +70,10 @@ def sync_bucket_properties(ctx: TableContext, timeline: Timeline, stored: Mappin
 def _resizes(ctx: TableContext, timeline: Timeline) -> list[Resize]:
     """Those in the properties and those on the timeline, oldest first."""
     found = {item.instant: item for item in parse_history(ctx.config.extra.get(HISTORY))}
-    for instant in timeline.commits:
-        if instant.action is Action.REPLACE_COMMIT:
-            resize = parse_change(instant.time, commit_metadata(ctx, instant).extra_metadata.get(CHANGE))
-            if resize is not None:
-                found[instant.time] = resize
+    for instant in timeline.replacements:
+        resize = parse_change(instant.time, commit_metadata(ctx, instant).extra_metadata.get(CHANGE))
+        if resize is not None:
+            found[instant.time] = resize
     return [found[time] for time in sorted(found, key=comparable_time)]
 
 

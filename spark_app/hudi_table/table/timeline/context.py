@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.bounded import Bounded
@@ -26,7 +26,7 @@ SUSPECT_KEY = "hoodie.lakeops.txn.suspect.seconds"
 QUARANTINE_FLOOR_SECONDS = 60.0
 SUSPECT_FLOOR_SECONDS = 30.0
 TAIL_AGE_SECONDS_MAX = 24 * 3600.0
-ENTRIES_MAX, BODIES_BYTES_MAX = 4_000, 64 << 20
+ENTRIES_MAX, BODIES_BYTES_MAX, FOLDER_FILES_MAX = 4_000, 64 << 20, 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,10 @@ class TableContext:
     """The greatest instant time that a listing of this process has shown, as they are compared; '' for none."""
     entries: MutableMapping[int, ChainEntry] = field(default_factory=lambda: Bounded(ENTRIES_MAX))
     bodies: MutableMapping[str, bytes] = field(default_factory=lambda: Bounded(BODIES_BYTES_MAX, len))
+    folders: MutableMapping[str, Any] = field(
+        default_factory=lambda: Bounded(FOLDER_FILES_MAX, lambda folder: len(folder.sizes)), repr=False
+    )
+    """What `view/known_folders.py` knows of partitions."""
     lost: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     """Properties that another engine has dropped or changed: what the table has kept of them, by which `config` goes, and what the file says."""
     kept: bool = True

@@ -24,6 +24,7 @@ from hudi_table.model.timeline.instants import (
     planner_claim,
     planner_claim_time,
 )
+from hudi_table.model.timeline.settled import Settled
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,16 @@ class Timeline:
     def commits(self) -> tuple[Instant, ...]:
         """Completed commit, deltacommit and replacecommit instants, oldest first."""
         return tuple(i for i in self.instants if i.completed and i.action in WRITE_ACTIONS)
+
+    @functools.cached_property
+    def commit_times(self) -> frozenset[str]:
+        """The times of `commits`."""
+        return frozenset(i.time for i in self.commits)
+
+    @functools.cached_property
+    def replacements(self) -> tuple[Instant, ...]:
+        """Completed replacecommits, oldest first."""
+        return tuple(i for i in self.commits if i.action is Action.REPLACE_COMMIT)
 
     @functools.cached_property
     def pending(self) -> tuple[Instant, ...]:
@@ -112,9 +123,15 @@ class Timeline:
         """Times that planners of table services claimed and whose plan is not there yet, or whose claim is left over."""
         return tuple(sorted(time for name in self._open_names if (time := planner_claim_time(name)) is not None))
 
-    def knows(self, completed: tuple[Instant, ...], commits: tuple[Instant, ...], pending: tuple[Instant, ...]) -> None:
+    def knows(self, settled: Settled, pending: tuple[Instant, ...]) -> None:
         """Tell what follows from `instants`, for whoever has it at hand: of thousands it takes long."""
-        vars(self).update(completed=completed, commits=commits, pending=pending)
+        vars(self).update(
+            completed=settled.completed,
+            commits=settled.commits,
+            commit_times=settled.commit_times,
+            replacements=settled.replacements,
+            pending=pending,
+        )
 
     @property
     def _open_names(self) -> Iterable[str]:

@@ -122,7 +122,7 @@ def groups_of(
 ) -> dict[str, list[FileGroup]]:
     """The file groups that listed files make under a timeline, by partition; those in `hidden` are left out. `parse` knows
     base files by their names, `archived` when each archived instant completed, which is asked where slices go by that."""
-    visible = _Visible(timeline, as_of, archived)
+    visible = Visible(timeline, as_of, archived)
     bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
     logs: dict[tuple[str, str], list[LogFile]] = {}
     for info in files:
@@ -139,14 +139,14 @@ def groups_of(
     return _assemble(bases, logs, visible)
 
 
-class _Visible:
+class Visible:
     """Whether files of an instant count: completed, or older than the timeline's start; and not after `as_of`."""
 
     def __init__(self, timeline: Timeline, as_of: str | None, archived: Callable[[], Mapping[str, str]]) -> None:
         self.slices = _slices_by_completion if timeline.layout.tells_completions else _slices
-        self.completions = timeline.completions
+        self._timeline = timeline
         self._archived = functools.cache(archived)
-        self.completed = {i.time for i in timeline.commits}
+        self.completed = timeline.commit_times
         self.pending_compactions = {i.time for i in timeline.pending if i.action is Action.COMPACTION}
         self.start = comparable_time(timeline.start) if timeline.start else ""
         self.limit = comparable_time(as_of) if as_of else None
@@ -161,14 +161,14 @@ class _Visible:
     def completion(self, instant: str, since: str) -> str:
         """When an instant completed, where it matters whether that was at `since` or later: of an archived one its own time tells, or the
         archive. Its own time, too, where the archive does not have it."""
-        known = self.completions.get(instant)
+        known = self._timeline.completions.get(instant)
         if known is None and comparable_time(instant) < comparable_time(since):
             known = self._archived().get(instant)
         return comparable_time(known or instant)
 
 
 def _assemble(
-    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: _Visible
+    bases: dict[tuple[str, str], dict[str, BaseFile]], logs: dict[tuple[str, str], list[LogFile]], visible: Visible
 ) -> dict[str, list[FileGroup]]:
     groups: dict[str, list[FileGroup]] = {}
     for partition, file_id in sorted(bases.keys() | logs.keys()):
@@ -180,7 +180,7 @@ def _assemble(
 
 
 def _slices(
-    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
+    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: Visible
 ) -> tuple[FileSlice, ...]:
     """The slices of one group, oldest first; blocks of logs that nobody may see yet are left to the reader of the logs."""
     if not logs and len(bases) == 1:
@@ -198,7 +198,7 @@ def _slices(
 
 
 def _slices_by_completion(
-    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: _Visible
+    partition: str, file_id: str, bases: dict[str, BaseFile], logs: list[LogFile], visible: Visible
 ) -> tuple[FileSlice, ...]:
     """The same where logs are named by the instants that wrote them: each lies on the newest slice that began before it completed.
 

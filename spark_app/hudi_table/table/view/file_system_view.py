@@ -12,7 +12,8 @@ from functools import partial
 from itertools import chain
 
 from hudi_table.errors import ObjectNotFoundError
-from hudi_table.model.timeline.instants import Action, comparable_time
+from hudi_table.model.timeline.instants import comparable_time
+from hudi_table.table.store.at_once import all_at_once
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata, fetch_bodies, load_timeline
 from hudi_table.table.timeline.archived import archived_completions
@@ -20,6 +21,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import taken_files
 from hudi_table.table.view.file_groups import BaseFile, BaseName, FileGroup, FileSlice, LogFile, StoredFile, groups_of
+from hudi_table.table.view.known_folders import look, understand
 from hudi_table.table.view.listing import list_data_files, list_partitions, partitions_in
 
 __all__ = [
@@ -106,10 +108,21 @@ class FileSystemView:
         if wanted:
             many = len(wanted) > LISTED_AT_ONCE
             found = self.ctx.metadata.files(self.ctx, self.timeline, wanted) if many else None
-            built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
+            if found is None and self.as_of is None and not self.timeline.layout.tells_completions:
+                built = self._from_folders(sorted(wanted))
+            else:
+                built = self._build(self._list_alone(sorted(wanted)) if found is None else found.files)
             self._check_retained()
             self._alone |= {name: built.get(name, []) for name in wanted}
         return True
+
+    def _from_folders(self, names: Sequence[str]) -> dict[str, list[FileGroup]]:
+        """The groups of these partitions by their folders, of which only what is new is made."""
+        seen = all_at_once(self.ctx.storage, [partial(look, self.ctx, name) for name in names])
+        hidden = frozenset(self._hides())
+        known = [understand(self.ctx, self.timeline, folder, hidden) for folder in seen]
+        self._exists |= {name: folder.is_partition for name, folder in zip(names, known, strict=True)}
+        return {name: list(folder.groups) for name, folder in zip(names, known, strict=True)}
 
     def _list_alone(self, names: Sequence[str]) -> list[ObjectInfo]:
         """The files in the folders of these partitions; and whether these are there is known then."""
@@ -157,11 +170,14 @@ class FileSystemView:
             )
 
     def _build(self, files: Iterable[StoredFile]) -> dict[str, list[FileGroup]]:
+        archived = partial(archived_completions, self.ctx)
+        return groups_of(files, self.timeline, self.as_of, self._hides(), archived=archived)
+
+    def _hides(self) -> set[tuple[str, str]]:
         if self._hidden is None:
             past = self.timeline if self.as_of is None else self.timeline.until(self.as_of)
             self._hidden = replaced_groups(self.ctx, past)
-        archived = partial(archived_completions, self.ctx)
-        return groups_of(files, self.timeline, self.as_of, self._hidden, archived=archived)
+        return self._hidden
 
 
 def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str]]:
@@ -172,8 +188,7 @@ def replaced_groups(ctx: TableContext, timeline: Timeline) -> set[tuple[str, str
 def replaced_at(ctx: TableContext, timeline: Timeline) -> dict[tuple[str, str], str]:
     """The same with the instant that hid each group."""
     hidden: dict[tuple[str, str], str] = {}
-    replacements = [instant for instant in timeline.commits if instant.action is Action.REPLACE_COMMIT]
-    fetch_bodies(ctx, replacements)
-    for instant in replacements:
+    fetch_bodies(ctx, timeline.replacements)
+    for instant in timeline.replacements:
         hidden |= dict.fromkeys(commit_metadata(ctx, instant).replaced_groups, instant.time)
     return hidden

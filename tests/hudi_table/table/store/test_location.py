@@ -17,6 +17,7 @@ from hudi_table.table.store.location import parse_location, shown
 from hudi_table.table.store.opening import Reopen, open_storage
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.store.remote import ObjectStorage
+from hudi_table.table.store.retry import Pace
 
 NOWHERE = "http://127.0.0.1:1"
 KEYS = {"endpoint": NOWHERE, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "SECRET-VALUE", "retries": "0"}
@@ -135,7 +136,7 @@ def test_a_panic_of_the_client_is_an_error_of_ours(name: str, capfd: pytest.Capt
         "bucket", config={"access_key_id": "AK\n", "secret_access_key": "s", "endpoint": NOWHERE, "region": "r"}
     )
     storage = ObjectStorage(
-        store, store, uri="s3://bucket", prefix="", where="bucket 'bucket'", reopen=Reopen("s3://bucket")
+        store, store, Pace(), uri="s3://bucket", prefix="", where="bucket 'bucket'", reopen=Reopen("s3://bucket")
     )
     with pytest.raises(InvariantError, match="panicked") as raised:
         CALLS[name](storage)

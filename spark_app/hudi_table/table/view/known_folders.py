@@ -1,0 +1,146 @@
+"""What a handle knows of a partition's folder, so that a listing which adds some logs costs these logs and not all.
+
+The groups of a folder follow from the names and sizes of its files and from which instants count. As long as none of these that was looked
+at has changed, a new log at the end of a newest slice is all that is new; whatever else happens, all groups are made anew. On a local disk
+nobody looks again at a file that an instant which has completed has written; a listing that misses one of them is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
+from hudi_table.model.timeline.instants import Action
+from hudi_table.table.store.local import LocalStorage
+from hudi_table.table.timeline.context import ListedFile, TableContext
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_groups import FileGroup, FileSlice, LogFile, Visible, groups_of
+
+Hidden = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFolder:
+    """A partition's folder as it was listed: the `sizes` of its files by name, the names that are `settled`, its `groups`, sorted by file id, with
+    the `places` of these in them, and what they follow from: the groups that are `hidden`, and the instants that did not count (`undecided`)."""
+
+    sizes: dict[str, int]
+    settled: frozenset[str]
+    groups: tuple[FileGroup, ...]
+    places: dict[str, int]
+    hidden: Hidden
+    undecided: frozenset[str]
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether the folder has the file that makes it a partition."""
+        return any(name.startswith(PARTITION_METADATA) for name in self.sizes.keys() - self.settled)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFolder:
+    """A listing of now: the `sizes` that were looked at, which are all but those of the settled files of `known`, if that is given."""
+
+    partition: str
+    sizes: dict[str, int]
+    known: KnownFolder | None
+
+
+def look(ctx: TableContext, partition: str) -> SeenFolder:
+    """List the folder of a partition. Of one that is not there, nothing."""
+    if partition.partition("/")[0] == HOODIE:
+        return SeenFolder(partition, {}, None)
+    known = ctx.folders.get(partition)
+    if known is not None and isinstance(ctx.storage, LocalStorage):
+        _, infos, found = ctx.storage.list_news(partition, known.settled)
+        if found == len(known.settled):
+            return SeenFolder(partition, {info.path.rpartition("/")[2]: info.size for info in infos}, known)
+    sizes = {info.path.rpartition("/")[2]: info.size for info in ctx.storage.list_dir(partition)[1]}
+    if known is None or known.settled - sizes.keys():
+        return SeenFolder(partition, sizes, None)
+    if any(sizes[name] != known.sizes[name] for name in known.settled):
+        return SeenFolder(partition, sizes, None)
+    return SeenFolder(partition, {name: sizes[name] for name in sizes.keys() - known.settled}, known)
+
+
+def understand(ctx: TableContext, timeline: Timeline, seen: SeenFolder, hidden: Hidden) -> KnownFolder:
+    """The groups of a folder under a whole timeline as of now, remembered for the next listing."""
+    visible = Visible(timeline, None, dict)
+    moves = any(instant.action is Action.COMPACTION for instant in timeline.pending)
+    found = None if moves else _with_more_logs(seen, hidden, visible)
+    if found is None:
+        found = _made_anew(seen, timeline, hidden, visible)
+    if not moves:
+        # The plan of a compaction puts logs where its end may not leave them.
+        ctx.folders[seen.partition] = found
+    return found
+
+
+def _with_more_logs(seen: SeenFolder, hidden: Hidden, visible: Visible) -> KnownFolder | None:
+    """The known groups with new logs at the end of their newest slices; nothing if anything else has changed."""
+    known = seen.known
+    if known is None or known.hidden != hidden:
+        return None
+    was_open = {name: known.sizes[name] for name in known.sizes.keys() - known.settled}
+    if any(seen.sizes.get(name) != size for name, size in was_open.items()):
+        return None
+    if any(map(visible, known.undecided)) or not all(
+        visible(item.instant) for group in known.groups for item in group.slices
+    ):
+        return None
+    new = {name: size for name, size in seen.sizes.items() if name not in was_open}
+    groups = list(known.groups)
+    for name, size in sorted(new.items()):
+        log = parse_log_file(name)
+        if log is None or log.cdc or (seen.partition, log.file_id) in hidden or log.file_id not in known.places:
+            return None
+        place = known.places[log.file_id]
+        extended = _extended(groups[place], LogFile(join(seen.partition, name), size, log))
+        if extended is None:
+            return None
+        groups[place] = extended
+    settled = known.settled | _settled(seen.sizes, visible)
+    return replace(known, sizes={**known.sizes, **new}, settled=settled, groups=tuple(groups))
+
+
+def _extended(group: FileGroup, log: LogFile) -> FileGroup | None:
+    """The group with a log that comes last of all; nothing if it does not."""
+    last = group.latest
+    if log.name.base_instant != last.instant or (last.logs and log.sort_key <= last.logs[-1].sort_key):
+        return None
+    longer = FileSlice(last.partition, last.file_id, last.instant, last.base, (*last.logs, log))
+    return FileGroup(group.partition, group.file_id, (*group.slices[:-1], longer))
+
+
+def _made_anew(seen: SeenFolder, timeline: Timeline, hidden: Hidden, visible: Visible) -> KnownFolder:
+    known = seen.known
+    stayed = {} if known is None else {name: known.sizes[name] for name in known.settled}
+    sizes = {**stayed, **seen.sizes}
+    files = [ListedFile(join(seen.partition, name), size) for name, size in sorted(sizes.items())]
+    groups = tuple(groups_of(files, timeline, None, hidden).get(seen.partition, ()))
+    places = {group.file_id: place for place, group in enumerate(groups)}
+    undecided = frozenset(_undecided(sizes, visible))
+    settled = _settled(sizes, visible)
+    return KnownFolder(sizes, settled, groups, places, hidden, undecided)
+
+
+def _undecided(names: Iterable[str], visible: Visible) -> Iterable[str]:
+    """The instants in names of files that do not count."""
+    for name in names:
+        base, log = parse_base_file(name), parse_log_file(name)
+        instant = base.instant if base is not None else log.base_instant if log is not None else None
+        if instant is not None and not visible(instant):
+            yield instant
+
+
+def _settled(sizes: Mapping[str, int], visible: Visible) -> frozenset[str]:
+    """The names of files whose writer has completed, as the name tells it."""
+    return frozenset(name for name in sizes if (writer := _writer(name)) is not None and visible(writer))
+
+
+def _writer(name: str) -> str | None:
+    base, log = parse_base_file(name), parse_log_file(name)
+    if base is not None:
+        return base.instant
+    return None if log is None else instant_of_token(log.token)
