@@ -57,7 +57,7 @@ from hudi_table.table.commit.undo import is_decided
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import decode_records, encode_record, timeline_path
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
@@ -215,7 +215,7 @@ def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[Metadat
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
-    retry.put(ctx.storage, timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(ctx.storage, ctx.layout.timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
@@ -253,7 +253,7 @@ def _complete(ctx: TableContext, building: Building) -> None:
         for name in building.partitions
     ]
     report = encode_record("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
-    path = timeline_path(building.instant.with_state(State.COMPLETED).file_name)
+    path = ctx.layout.timeline_path(ctx.layout.completed(building.instant).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 

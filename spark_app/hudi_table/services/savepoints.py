@@ -29,7 +29,6 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists, with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
@@ -110,7 +109,7 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
         if decision is not None and decision[1].name == savepoint_instant(instant).file_name:
             drop_claim(ctx, time)
     for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
-        retry.delete(ctx.storage, timeline_path(name))
+        retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
 def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:

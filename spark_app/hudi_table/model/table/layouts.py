@@ -16,9 +16,10 @@ from enum import Enum
 
 from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.digits import whole
-from hudi_table.model.names import HOODIE
+from hudi_table.model.names import HOODIE, MarkerType
 from hudi_table.model.table.merge_modes import later_merge
 from hudi_table.model.table.merge_settings import LaterMerge
+from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time
 
 
 class Archive(Enum):
@@ -36,7 +37,7 @@ class Layout:
     property that names the folder of the archive inside it. `tells_completions`: whether the name of each completed file tells when its instant
     completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads its metadata table; else it lists
     folders, which tell the same. `merging`: how log entries merge, where properties tell it
-    in the words of version 8 and later. `is_written`: whether this release writes such tables.
+    in the words of version 8 and later. `avro_commits`: whether the file of a completed write is an Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`: with which logs are marked before they are there. `is_written`: whether this release writes such tables.
     """
 
     versions: frozenset[int]
@@ -47,6 +48,9 @@ class Layout:
     tells_completions: bool
     reads_metadata: bool
     is_written: bool
+    avro_commits: bool
+    clustering: Action
+    log_marker: MarkerType
     merging: Callable[[Mapping[str, str]], LaterMerge | None]
 
     @property
@@ -57,6 +61,15 @@ class Layout:
     def timeline_path(self, name: str) -> str:
         """The path of a timeline file, relative to the base path."""
         return f"{self.timeline_folder}/{name}"
+
+    def completed(self, instant: Instant, completion: str = "") -> Instant:
+        """The completed state of an instant, as its file tells it.
+
+        `completion`: as the decision that completes it fixed it. What is completed without one, as a clean is, has completed a millisecond after
+        it began, so that whoever ends it, and whenever, makes one file.
+        """
+        known = (completion or next_instant_time(instant.time)) if self.tells_completions else ""
+        return Instant(instant.time, instant.action, State.COMPLETED, known)
 
     def archive_folder(self, properties: Mapping[str, str]) -> str:
         """The folder of the archive, relative to the timeline's."""
@@ -76,6 +89,9 @@ LAYOUT_1 = Layout(
     tells_completions=False,
     reads_metadata=True,
     is_written=True,
+    avro_commits=False,
+    clustering=Action.REPLACE_COMMIT,
+    log_marker=MarkerType.APPEND,
     merging=_in_words_of_version_6,
 )
 LAYOUT_2 = Layout(
@@ -87,6 +103,9 @@ LAYOUT_2 = Layout(
     tells_completions=True,
     reads_metadata=False,
     is_written=False,
+    avro_commits=True,
+    clustering=Action.CLUSTERING,
+    log_marker=MarkerType.CREATE,
     merging=later_merge,
 )
 _BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}

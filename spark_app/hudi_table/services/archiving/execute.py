@@ -41,7 +41,6 @@ from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
@@ -158,7 +157,7 @@ def archive_files_of(
         some_states = [state for instant in some for state in states[instant.time, instant.grouped_action]]
         bodies = dict(
             LocalEngine(BODIES_AHEAD).map(
-                lambda name: (name, _held(ctx, timeline_path(name))), [i.file_name for i in some_states]
+                lambda name: (name, _held(ctx, ctx.layout.timeline_path(name))), [i.file_name for i in some_states]
             )
         )
         if None in bodies.values():

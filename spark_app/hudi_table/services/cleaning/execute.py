@@ -38,7 +38,6 @@ from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record, record_body
@@ -78,7 +77,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
     resolve_metadata_partitions(ctx)
-    retry.put(ctx.storage, timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
+    retry.put(ctx.storage, ctx.layout.timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
     wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
@@ -93,7 +92,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
-        path = timeline_path(clean.with_state(State.COMPLETED).file_name)
+        path = ctx.layout.timeline_path(clean.with_state(State.COMPLETED).file_name)
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)

@@ -108,7 +108,7 @@ class Neighbours:
     def _entry(self, instant: Instant, now: Timeline) -> ChainEntry:
         if instant.completed and instant.action in WRITE_ACTIONS:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
-            keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(metadata)
+            keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(self.ctx.layout, metadata)
         else:
             kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant), b""
         return ChainEntry.of(kind, instant.time, "", tuple(sorted(keys)), instant.file_name, data)

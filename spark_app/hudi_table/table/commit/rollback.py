@@ -34,7 +34,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.layout import encode_record, timeline_path
+from hudi_table.table.timeline.layout import encode_record
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
@@ -62,7 +62,7 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
         rollback = _only_rollback(ctx, instant.time) or rollback
-    retry.put(ctx.storage, timeline_path(rollback.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(ctx.storage, ctx.layout.timeline_path(rollback.with_state(State.INFLIGHT).file_name), b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
@@ -94,7 +94,7 @@ def _record_in_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack 
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
     """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
-    path = timeline_path(rollback.with_state(State.COMPLETED).file_name)
+    path = ctx.layout.timeline_path(rollback.with_state(State.COMPLETED).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 
@@ -161,7 +161,7 @@ def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> Non
     completed = instant.with_state(State.COMPLETED).file_name
     for name in timeline.own_names(instant):
         if name != completed:
-            retry.delete(ctx.storage, timeline_path(name))
+            retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +217,12 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
         rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
         floor = rollback.time
         try:
-            ctx.storage.put_if_absent(timeline_path(rollback.file_name), plan)
+            ctx.storage.put_if_absent(ctx.layout.timeline_path(rollback.file_name), plan)
         except (ObjectExistsError, OutcomeUnknownError):
             continue
         if not load_timeline(ctx).shares(rollback):
             return rollback
-        retry.delete(ctx.storage, timeline_path(rollback.file_name))
+        retry.delete(ctx.storage, ctx.layout.timeline_path(rollback.file_name))
     raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
 
 

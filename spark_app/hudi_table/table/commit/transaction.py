@@ -45,7 +45,7 @@ from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
-from hudi_table.table.timeline.layout import encode_commit, timeline_path
+from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -82,7 +82,7 @@ class Transaction:
 
     def inflight(self, body: bytes = b"") -> None:
         """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
-        retry.put(self.ctx.storage, timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
+        retry.put(self.ctx.storage, self.ctx.layout.timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
 
     def commit(self, metadata: CommitMetadata, conflict_keys: Iterable[str]) -> None:
         """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
@@ -110,7 +110,7 @@ class Transaction:
         claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
-        self._decide(Kind.COMMIT, claimed, name, encode_commit(metadata), neighbours, delta.write_again)
+        self._decide(Kind.COMMIT, claimed, name, encode_commit(self.ctx.layout, metadata), neighbours, delta.write_again)
         self._clear(marks)
 
     def plan(
@@ -127,7 +127,7 @@ class Transaction:
 
     def withdraw(self) -> None:
         """Give up a claim under which nothing was written or decided."""
-        retry.delete(self.ctx.storage, timeline_path(self.right.claim))
+        retry.delete(self.ctx.storage, self.right.claim_path)
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
@@ -286,7 +286,7 @@ def _claim(
         instant = Instant(draw_instant(ctx, max(tail.max_instant, floor)), action, State.REQUESTED)
         floor = instant.time
         claim = planner_claim(instant.time) if planner else instant.file_name
-        path = timeline_path(claim)
+        path = ctx.layout.timeline_path(claim)
         try:
             ctx.storage.put_if_absent(path, b"")
         except (ObjectExistsError, OutcomeUnknownError):
