@@ -140,11 +140,13 @@ def create_table(
     database: str | None = None,
     hive_style: bool | None = None,
     url_encode: bool | None = None,
+    version: int | None = None,
     if_exists: IfExists = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> HudiTable:
-    """Create an empty Hudi table (version 6) at `uri` and open it. Names and values are those of the resource.
+    """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource. `version`: 6, 8 or 9, the table version, 6 unless
+    asked for.
 
     `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow types.
 
@@ -173,6 +175,7 @@ def create_table(
         database=database,
         hive_style=hive_style,
         url_encode=url_encode,
+        version=version,
         options=dict(options or {}) | {key: name for key, name in own.items() if name},
     )
     return HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))

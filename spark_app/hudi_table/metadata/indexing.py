@@ -86,7 +86,7 @@ def prepare_metadata(
         if (
             said
             or ctx.config.metadata_partitions
-            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata)
+            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata_folder)
         ):
             drop_metadata_table(ctx, "")
         return
@@ -110,6 +110,12 @@ def build_metadata(
     or the same call, goes on. Raises InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError
     if the files hold no keys.
     """
+    if not ctx.layout.reads_metadata:
+        raise UnsupportedTableError(
+            f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
+            "readers list the folders, which tell the same",
+            base_path=ctx.base_path,
+        )
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
         raise UnsupportedTableError(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",

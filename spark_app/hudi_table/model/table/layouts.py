@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from hudi_table.errors import UnsupportedTableError
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.digits import whole
 from hudi_table.model.names import HOODIE, MarkerType
 from hudi_table.model.table.merge_modes import later_merge
@@ -37,7 +37,8 @@ class Layout:
     property that names the folder of the archive inside it. `tells_completions`: whether the name of each completed file tells when its instant
     completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads its metadata table; else it lists
     folders, which tell the same. `merging`: how log entries merge, where properties tell it
-    in the words of version 8 and later. `avro_commits`: whether the file of a completed write is an Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`: with which logs are marked before they are there. `is_written`: whether this release writes such tables.
+    in the words of version 8 and later. `logs_tell_writers`: whether the instant in the name of a log is the one that wrote it, and not that of its slice. `avro_commits`: whether the file of a completed write is an Avro container, and no JSON. `clustering`: the action of the plan of a clustering. `log_marker`: with which logs are marked before they are there. `colon_rule`: whose rule for colons in keys the hash of a bucket follows, unless the
+    table says. `is_written`: whether this release writes such tables.
     """
 
     versions: frozenset[int]
@@ -48,9 +49,11 @@ class Layout:
     tells_completions: bool
     reads_metadata: bool
     is_written: bool
+    logs_tell_writers: bool
     avro_commits: bool
     clustering: Action
     log_marker: MarkerType
+    colon_rule: str
     merging: Callable[[Mapping[str, str]], LaterMerge | None]
 
     @property
@@ -61,6 +64,10 @@ class Layout:
     def timeline_path(self, name: str) -> str:
         """The path of a timeline file, relative to the base path."""
         return f"{self.timeline_folder}/{name}"
+
+    def planned_as(self, action: Action) -> Action:
+        """The action by which a plan stands on the timeline, whose end is of `action`."""
+        return self.clustering if action is Action.REPLACE_COMMIT else action
 
     def completed(self, instant: Instant, completion: str = "") -> Instant:
         """The completed state of an instant, as its file tells it.
@@ -89,9 +96,11 @@ LAYOUT_1 = Layout(
     tells_completions=False,
     reads_metadata=True,
     is_written=True,
+    logs_tell_writers=False,
     avro_commits=False,
     clustering=Action.REPLACE_COMMIT,
     log_marker=MarkerType.APPEND,
+    colon_rule="0.15",
     merging=_in_words_of_version_6,
 )
 LAYOUT_2 = Layout(
@@ -102,14 +111,18 @@ LAYOUT_2 = Layout(
     archive_default="history",
     tells_completions=True,
     reads_metadata=False,
-    is_written=False,
+    is_written=True,
+    logs_tell_writers=True,
     avro_commits=True,
     clustering=Action.CLUSTERING,
     log_marker=MarkerType.CREATE,
+    colon_rule="1.x",
     merging=later_merge,
 )
 _BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}
 READ_VERSIONS = tuple(sorted(_BY_VERSION))
+DEFAULT_VERSION = 6
+"""Of new tables."""
 WRITTEN_VERSIONS = tuple(version for version in READ_VERSIONS if _BY_VERSION[version].is_written)
 
 
@@ -134,6 +147,16 @@ def known_version(text: str, table: str, base_path: str = "") -> int:
         f"table {table!r} has table version {text}; this release reads {read} and writes {written}: {step}",
         base_path=base_path,
     )
+
+
+def written_version(asked: int | None) -> int:
+    """The version of a new table, 6 unless another is asked for. Raises InvalidOptionError for one that is not written."""
+    version = DEFAULT_VERSION if asked is None else asked
+    if version not in WRITTEN_VERSIONS:
+        raise InvalidOptionError(
+            f"there is no table version {asked!r} to write; this release writes {_listed(WRITTEN_VERSIONS)}"
+        )
+    return version
 
 
 def refusal_of_writing(version: int, table: str) -> str:

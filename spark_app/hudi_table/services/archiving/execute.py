@@ -29,7 +29,7 @@ from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Instant
 from hudi_table.services.archiving.merge import merge_archive
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
-from hudi_table.services.archiving.policy import ArchivePolicy
+from hudi_table.services.archiving.policy import ArchivePolicy, refuse_archive
 from hudi_table.services.archiving.records import entry_of
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
@@ -71,6 +71,7 @@ def archive(
     nothing is deleted that is not in the archive.
     """
     refuse_unsupported(ctx.config)
+    refuse_archive(ctx)
     policy = ArchivePolicy.parse(options or {})
     timeline = load_timeline(ctx)
     if not _planned(ctx, timeline, policy, ctx.clock.now(), force=force, ageless=True).due:
@@ -98,6 +99,7 @@ def archive(
 def preview(ctx: TableContext, options: Mapping[str, str] | None = None, *, force: bool = False) -> ServicePlan | None:
     """A dry run: what would leave now; ages are judged by this process's clock. None if nothing is due."""
     refuse_unsupported(ctx.config)
+    refuse_archive(ctx)
     policy = ArchivePolicy.parse(options or {})
     timeline = load_timeline(ctx)
     leaving = _planned(ctx, timeline, policy, ctx.clock.now(), force=force)

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.options.known import boolean_option, check_options, explicit_option, whole_option
+from hudi_table.model.table.layouts import Archive
 from hudi_table.model.timeline.instants import Instant, parse_instant_time
 from hudi_table.services.compaction.trigger import Trigger, TriggerStrategy
+from hudi_table.table.timeline.context import TableContext
 
 MIN_COMMITS = "hoodie.keep.min.commits"
 MAX_COMMITS = "hoodie.keep.max.commits"
@@ -30,6 +32,16 @@ _BY_HOURS = "KEEP_LATEST_BY_HOURS"
 DEFAULT_BATCH = 1_000
 """Hudi's is 10; but each block repeats a schema of 14 KB, more than what most instants hold."""
 _COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
+
+
+def refuse_archive(ctx: TableContext) -> None:
+    """Refuse to archive a table whose archive this release reads and does not write. Raises UnsupportedTableError."""
+    if ctx.layout.archive is not Archive.LOGS:
+        raise UnsupportedTableError(
+            f"table {ctx.config.name!r} has table version {ctx.config.version}, whose timeline this release does not archive; let a writer of "
+            "Apache Hudi 1.x do it",
+            base_path=ctx.base_path,
+        )
 
 
 @dataclass(frozen=True, slots=True)

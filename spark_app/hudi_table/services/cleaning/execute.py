@@ -26,7 +26,7 @@ from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
@@ -69,7 +69,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     began = ctx.clock.boot_seconds()
     timeline = load_timeline(ctx)
     clean = Instant(instant, Action.CLEAN, State.REQUESTED)
-    if clean.with_state(State.COMPLETED).file_name in timeline.files:
+    if timeline.ended(clean) is not None:
         return _result(ctx, instant, 0, replayed=True)
     if clean.file_name not in timeline.files:
         if chain.find_decision(ctx, instant, chain.read_tail(ctx).sequence) is not None:
@@ -92,7 +92,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
-        path = ctx.layout.timeline_path(clean.with_state(State.COMPLETED).file_name)
+        path = ctx.layout.timeline_path(ctx.layout.completed(clean).file_name)
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)
@@ -117,7 +117,7 @@ def _needed(
     undone = any(i.action in _UNDOING and comparable_time(i.time) > comparable_time(instant) for i in timeline.instants)
     rule = rule_of(ctx, timeline, "", 1)
     needed: set[_File] = set()
-    for group in stored_groups(files, timeline, replaced_at(ctx, timeline)):
+    for group in stored_groups(ctx, files, timeline, replaced_at(ctx, timeline)):
         for found in group.slices:
             if rule.needed(group, found) or (undone and _is_newest(group, found)):
                 needed |= {(group.partition, name) for name in found.names}
@@ -143,7 +143,7 @@ def _drop_partition(ctx: TableContext, partition: str) -> bool:
 
 
 def _in_use(ctx: TableContext, partition: str) -> bool:
-    if any(i.action in WRITE_ACTIONS for i in load_timeline(ctx).pending):
+    if any(i.is_write for i in load_timeline(ctx).pending):
         return True
     return any(not info.path.endswith(PARTITION_METADATA) for info in ctx.storage.list_dir(partition)[1])
 
@@ -157,7 +157,8 @@ def _per_partition(files: Iterable[_File]) -> dict[str, tuple[str, ...]]:
 
 def _result(ctx: TableContext, instant: str, freed: int, *, replayed: bool = False) -> ServiceResult:
     """The figures of a recorded clean; bytes are known to who deleted them."""
-    record = read_record(ctx, Instant(instant, Action.CLEAN, State.COMPLETED))
+    clean = Instant(instant, Action.CLEAN, State.REQUESTED)
+    record = read_record(ctx, load_timeline(ctx).ended(clean) or ctx.layout.completed(clean))
     deleted, failed = (sum(map(len, files.values())) for files in (record.deleted, record.failed))
     message = (
         f"{counted(deleted, 'file')} deleted, {size(freed)} freed" if freed else f"{counted(deleted, 'file')} deleted"

@@ -34,6 +34,9 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         timeline = list_timeline(ctx)
         if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
             return False
+        if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
+            # Another engine has executed the plan, and says itself when.
+            return False
         if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
             # Another engine takes it back: its files go, and some are gone.
             return False

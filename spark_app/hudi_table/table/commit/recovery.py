@@ -15,7 +15,7 @@ from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
@@ -47,7 +47,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     # A rollback of a completed instant that another engine planned and did not finish is left to it.
     rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
     mine = "" if own is None else own.partition(".")[0]
-    waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
+    waiting = [i for i in timeline.pending if i.is_write and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
         return tuple(done)

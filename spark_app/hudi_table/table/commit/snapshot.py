@@ -49,6 +49,5 @@ def restless(ctx: TableContext) -> UnavailableError:
 
 def holds(timeline: Timeline, time: str, claim: str) -> bool:
     """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
-    newer than everything completed."""
-    newest = max((comparable_time(i.time) for i in timeline.completed[-1:]), default="")
-    return newest < time and timeline.is_alone(time, claim)
+    newer than everything that had completed."""
+    return comparable_time(timeline.newest_settled) < time and timeline.is_alone(time, claim)

@@ -13,9 +13,8 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
-from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.model.timeline.settled import Placed, Settled, in_order
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
@@ -71,7 +70,7 @@ def list_timeline(ctx: TableContext) -> Timeline:
     listed_at = ctx.clock.boot_seconds()
     timeline = _newly_listed(ctx, listed_at)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
-    ctx.no_metadata_at = None if timeline.has_metadata else listed_at
+    ctx.no_metadata_at = None if timeline.has_metadata_folder else listed_at
     return timeline
 
 
@@ -94,14 +93,12 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
 def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
     """The folders of `.hoodie/` that tell something of the table, and the files of its timeline."""
     listings = all_at_once(ctx.storage, [partial(ctx.storage.list_dir, folder) for folder in ctx.layout.listed])
-    folders, infos = listings[-1][0], listings[0][1]
-    # Who sees no metadata table lists folders.
-    return [folder for folder in folders if ctx.layout.reads_metadata or folder != METADATA_TABLE], infos
+    return listings[-1][0], listings[0][1]
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:
     start = timeline.commits[0].time if timeline.commits else ""
-    return {i.file_name for i in timeline.pending if i.time < start and i.action in WRITE_ACTIONS}
+    return {i.file_name for i in timeline.pending if i.time < start and i.is_write}
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
@@ -199,6 +196,11 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
         path = ctx.layout.timeline_path(instant.file_name)
         raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
+
+
+def is_there(ctx: TableContext, instant: Instant) -> bool:
+    """Whether the file of an instant that has not completed is there."""
+    return _body_if_there(ctx, instant) is not None
 
 
 def fetch_bodies(ctx: TableContext, instants: Iterable[Instant]) -> None:
