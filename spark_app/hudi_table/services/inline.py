@@ -27,7 +27,7 @@ def check_inline(ctx: TableContext, options: Mapping[str, str]) -> None:
     check_compaction(options)
     check_clustering(ctx, options)
     cleans_itself(options)
-    check_archiving(ctx, options)
+    check_archiving(options)
     check_metadata(options)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from hudi_table.model.service.debt import ArchivingDebt
 from hudi_table.model.table.config import TableType
-from hudi_table.model.table.layouts import Archive
 from hudi_table.services.archiving.plan import Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
 from hudi_table.services.archiving.replaced import Replaced
@@ -41,10 +40,6 @@ def archiving_debt(ctx: TableContext, timeline: Timeline, options: Mapping[str, 
     a replacecommit is next to leave.
     """
     policy = ArchivePolicy.parse(options)
-    if ctx.layout.archive is not Archive.LOGS:
-        return ArchivingDebt(
-            len(timeline.commits), policy.limits(timeline.commits)[1], 0, False, "the version of the table"
-        )
     present = Present(ctx.clock.now(), ctx.settings.quarantine_seconds, ctx.config.type is TableType.MERGE_ON_READ)
     found = plan_archiving(timeline, policy, present, gone=Replaced(ctx).gone)
     most = policy.limits(timeline.commits)[1]

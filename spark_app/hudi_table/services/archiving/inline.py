@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from hudi_table.errors import HudiError
 from hudi_table.services.archiving.execute import archive
-from hudi_table.services.archiving.policy import ArchivePolicy, refuse_archive, wants_archiving
+from hudi_table.services.archiving.policy import ArchivePolicy, wants_archiving
 from hudi_table.table.timeline.context import TableContext
 
 
-def check_archiving(ctx: TableContext, options: Mapping[str, str]) -> None:
-    """Refuse contradicting settings before anything is written, where they matter. Raises InvalidOptionError, UnsupportedTableError."""
+def check_archiving(options: Mapping[str, str]) -> None:
+    """Refuse contradicting settings before anything is written, where they matter. Raises InvalidOptionError."""
     if wants_archiving(options):
-        refuse_archive(ctx)
         ArchivePolicy.parse(options)
 
 
