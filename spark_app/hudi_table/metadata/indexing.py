@@ -98,6 +98,16 @@ def prepare_metadata(
         _finish_or_forget(ctx, found)
 
 
+def refuse_unkept(ctx: TableContext) -> None:
+    """Refuse to build the metadata table of a table version of which this release keeps none. Raises UnsupportedTableError."""
+    if not ctx.layout.reads_metadata:
+        raise UnsupportedTableError(
+            f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
+            "readers list the folders, which tell the same",
+            base_path=ctx.base_path,
+        )
+
+
 def build_metadata(
     ctx: TableContext,
     wanted: Sequence[MetadataPartition] = (MetadataPartition.FILES,),
@@ -110,12 +120,7 @@ def build_metadata(
     or the same call, goes on. Raises InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError
     if the files hold no keys.
     """
-    if not ctx.layout.reads_metadata:
-        raise UnsupportedTableError(
-            f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
-            "readers list the folders, which tell the same",
-            base_path=ctx.base_path,
-        )
+    refuse_unkept(ctx)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
         raise UnsupportedTableError(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",

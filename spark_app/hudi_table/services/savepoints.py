@@ -94,7 +94,6 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
     """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
     ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
     """
-    ctx.refuse_writing()
     timeline = load_timeline(ctx)
     found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
     if not found:

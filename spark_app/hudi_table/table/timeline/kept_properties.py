@@ -110,9 +110,7 @@ def note(storage: Storage, updates: Mapping[str, str]) -> None:
 
 
 def refuse_lost(ctx: TableContext) -> None:
-    """Refuse to change a table of a version that is not written, or whose properties another engine has dropped or changed. Raises
-    UnsupportedTableError that names them."""
-    ctx.refuse_writing()
+    """Refuse to change a table whose properties another engine has dropped or changed. Raises UnsupportedTableError that names them."""
     if not ctx.lost:
         return
     raise UnsupportedTableError(

@@ -99,7 +99,6 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
                 raise InvalidRequestError(
                     f"there is a table {found.config.name!r} at {storage.base_path} already; open it, or give if_exists='open'"
                 )
-            found.refuse_writing()
             asks = spec.version is not None or explicit_option(spec.options, VERSION) is not None
             check_identity(
                 found.config, config if asks else replace(config, version=found.config.version), storage.base_path
