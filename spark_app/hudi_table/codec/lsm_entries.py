@@ -24,6 +24,8 @@ _PAYLOADS = {
     "deltacommit": ("hoodieCommitMetadata", "HoodieCommitMetadata"),
     "replacecommit": ("hoodieReplaceCommitMetadata", "HoodieReplaceCommitMetadata"),
     "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
+    "rollback": ("hoodieRollbackMetadata", "HoodieRollbackMetadata"),
+    "savepoint": ("hoodieSavePointMetadata", "HoodieSavepointMetadata"),
 }
 """The field of an entry, and the schema of the record, by action; what other actions left is not read."""
 Entry = dict[str, Any]

@@ -62,6 +62,17 @@ class Layout:
         """The folders that a listing of the timeline asks: its own, and at the end that of the folders beside it, which tell something too."""
         return tuple(dict.fromkeys((self.timeline_folder, HOODIE)))
 
+    @property
+    def others(self) -> tuple[Layout, ...]:
+        """The layouts that this one is not."""
+        return tuple(layout for layout in (LAYOUT_1, LAYOUT_2) if layout is not self)
+
+    @property
+    def other_folder(self) -> str:
+        """The folder of `.hoodie/` in which other layouts have their timeline, '' if it is its own."""
+        other = LAYOUT_2.timeline_folder
+        return "" if other == self.timeline_folder else other.rpartition("/")[2]
+
     def timeline_path(self, name: str) -> str:
         """The path of a timeline file, relative to the base path."""
         return f"{self.timeline_folder}/{name}"

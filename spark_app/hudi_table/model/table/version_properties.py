@@ -38,6 +38,19 @@ OF_VERSION = frozenset({
 })  # fmt: skip
 """Keys that an upgrade renames, drops or gives another value."""
 
+LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+LAYOUT_2_WORDS = frozenset({
+    "hoodie.timeline.path", "hoodie.timeline.history.path", MERGE_MODE, STRATEGY, GENERATOR_TYPE, ORDERING, LEGACY_PAYLOAD,
+    "hoodie.table.format", "hoodie.table.multiple.base.file.formats.enable", "hoodie.table.index.defs.path",
+    "hoodie.table.partial.update.mode",
+})  # fmt: skip
+"""Keys that version 6 does not have."""
+PLAIN_PAYLOADS = {
+    BY_COMMIT_TIME: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    BY_EVENT_TIME: "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+}
+"""The payload classes that merge as the two plain modes do."""
+
 Properties = dict[str, str]
 
 
@@ -45,6 +58,34 @@ def is_of_another_version(properties: Mapping[str, str]) -> bool:
     """Whether a table was brought from one version to another since it was created."""
     born = properties.get(INITIAL_VERSION)
     return born is not None and born != properties.get(VERSION)
+
+
+def brought_to(version: int, properties: Mapping[str, str], merge_mode: str) -> Properties:
+    """The properties of a table after it was brought from its version to another. `merge_mode`: how it merges, before and after.
+
+    Where Hudi's upgrade of a merge-on-read table turns every payload class into DefaultHoodieRecordPayload (measured), the mode stays here.
+    """
+    born = properties.get(INITIAL_VERSION, properties[VERSION])
+    out = stored_in(version, {**_words_of_6(properties, merge_mode), VERSION: str(version)}, merge_mode)
+    out[INITIAL_VERSION] = born
+    if born == out[VERSION] and LAYOUT_2_WORDS.isdisjoint(out):
+        del out[INITIAL_VERSION]
+    return out
+
+
+def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
+    """What the properties say, in the words of version 6."""
+    out = {key: value for key, value in properties.items() if key not in LAYOUT_2_WORDS}
+    if ORDERING in properties:
+        out[PRECOMBINE] = properties[ORDERING]
+    legacy = properties.get(LEGACY_PAYLOAD)
+    out[PAYLOAD] = legacy or properties.get(PAYLOAD) or PLAIN_PAYLOADS[merge_mode]
+    short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
+    if short and GENERATOR not in out:
+        out[GENERATOR] = f"org.apache.hudi.keygen.{short}"
+    if properties.get("hoodie.table.type") == "MERGE_ON_READ":
+        out[MERGER] = STRATEGIES[BY_EVENT_TIME]
+    return out | {LAYOUT_VERSION: "1", "hoodie.archivelog.folder": "archived"}
 
 
 def stored_in(version: int, properties: Properties, merge_mode: str) -> Properties:
@@ -80,7 +121,7 @@ def _of_1x(properties: Properties, merge_mode: str) -> Properties:
         "hoodie.table.multiple.base.file.formats.enable": "false",
         MERGE_MODE: merge_mode,
     }
-    short = out[GENERATOR].rpartition(".")[2]
+    short = out.get(GENERATOR, "").rpartition(".")[2]
     kind = next((kind for kind, name in GENERATOR_TYPES.items() if name == short), None)
     if kind is not None:
         out[GENERATOR_TYPE] = kind

@@ -60,7 +60,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         done += _finish_instant(recovery, instant)
     for time in planners:
         if time in decisions or recovery.may_be_ended(time):
-            done += _recover_planner(ctx, time)
+            done += recover_planner(ctx, time)
     done += _drop_withdrawn(ctx, timeline)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
     known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
@@ -206,7 +206,7 @@ def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
     return [instant.time for instant in left]
 
 
-def _recover_planner(ctx: TableContext, time: str) -> list[str]:
+def recover_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 
     Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.

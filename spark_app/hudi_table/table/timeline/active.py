@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
+from hudi_table.model.table.properties import from_properties
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.model.timeline.settled import Placed, Settled, in_order
@@ -21,8 +22,10 @@ from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
+from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.timeline.version_change import refuse_other_version
 
 T = TypeVar("T")
 ARCHIVING_LEAVES = 2
@@ -69,6 +72,8 @@ def list_timeline(ctx: TableContext) -> Timeline:
     """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
     timeline = _newly_listed(ctx, listed_at)
+    if ctx.layout.other_folder in timeline.folders:
+        _look_at_version(ctx)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
     ctx.no_metadata_at = None if timeline.has_metadata_folder else listed_at
     return timeline
@@ -93,7 +98,15 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
 def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
     """The folders of `.hoodie/` that tell something of the table, and the files of its timeline."""
     listings = all_at_once(ctx.storage, [partial(ctx.storage.list_dir, folder) for folder in ctx.layout.listed])
+    if len(listings) > 1 and any(placed_instant(info.path.rpartition("/")[2]) for info in listings[-1][1]):
+        _look_at_version(ctx)
     return listings[-1][0], listings[0][1]
+
+
+def _look_at_version(ctx: TableContext) -> None:
+    """The timeline of another version lies beside this one: of a change that is going on or was cut short, or the table has that version now."""
+    if not ctx.changes_version:
+        refuse_other_version(ctx, from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path).version)
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:

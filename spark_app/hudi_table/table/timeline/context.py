@@ -166,6 +166,8 @@ class TableContext:
     """The part of the last listing that a next one need not look at again."""
     no_metadata_at: float | None = None
     """The boot-clock second before the last listing, if that showed no folder of a metadata table."""
+    changes_version: bool = False
+    """Whether this process brings the table to another version: it alone works beside the note that says so."""
     metadata_deltas: int | None = None
     """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
     many; None if it has seen none."""
