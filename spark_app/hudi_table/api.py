@@ -260,8 +260,8 @@ def _brought(
 
     ctx = open_table(uri, storage_options=storage_options).context
     if (to - ctx.config.version) * way < 0:
-        verb = "downgrade" if way > 0 else "upgrade"
+        what = "a downgrade" if way > 0 else "an upgrade"
         raise InvalidRequestError(
-            f"the table has version {ctx.config.version}; to bring it to {to} is a {verb}", base_path=ctx.base_path
+            f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
         )
     return plan_version(ctx, to) if dry_run else bring_to(ctx, to)

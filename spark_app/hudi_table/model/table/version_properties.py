@@ -78,8 +78,9 @@ def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
     out = {key: value for key, value in properties.items() if key not in LAYOUT_2_WORDS}
     if ORDERING in properties:
         out[PRECOMBINE] = properties[ORDERING]
-    legacy = properties.get(LEGACY_PAYLOAD)
-    out[PAYLOAD] = legacy or properties.get(PAYLOAD) or PLAIN_PAYLOADS[merge_mode]
+    payload = properties.get(LEGACY_PAYLOAD) or properties.get(PAYLOAD, "")
+    # Of a plain class the mode tells as much, and more where an upgrade of Hudi's has changed it.
+    out[PAYLOAD] = payload if payload and payload not in PLAIN_PAYLOADS.values() else PLAIN_PAYLOADS[merge_mode]
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     if short and GENERATOR not in out:
         out[GENERATOR] = f"org.apache.hudi.keygen.{short}"
