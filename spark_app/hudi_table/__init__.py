@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hudi_table.version import __version__
 
 if TYPE_CHECKING:
-    from hudi_table.api import HudiTable, create_table, open_table, write_hudi
+    from hudi_table.api import HudiTable, create_table, downgrade_table, open_table, upgrade_table, write_hudi
     from hudi_table.errors import (
         AccessDeniedError,
         CommitStateUnknownError,
@@ -55,9 +55,11 @@ __all__ = [
     "WriteConflictError",
     "__version__",
     "create_table",
+    "downgrade_table",
     "open_table",
     "register_key_generator",
     "register_merger",
+    "upgrade_table",
     "write_hudi",
 ]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hudi_table.arguments import (
     ArrowStream,
@@ -21,6 +21,7 @@ from hudi_table.arguments import (
     WriteOptions,
     schema_of,
 )
+from hudi_table.errors import InvalidRequestError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, operation_option, partitions_option
 from hudi_table.model.progress import ProgressFunction
@@ -37,6 +38,10 @@ from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.view.savepoints import Savepoint
 from hudi_table.write.result import CommitResult
 
+if TYPE_CHECKING:
+    from hudi_table.services.upgrading.plan import VersionPlan
+    from hudi_table.services.upgrading.run import VersionResult
+
 __all__ = [
     "CommitResult",
     "HudiTable",
@@ -44,7 +49,9 @@ __all__ = [
     "ServicePlan",
     "ServiceResult",
     "create_table",
+    "downgrade_table",
     "open_table",
+    "upgrade_table",
     "write_hudi",
 ]
 
@@ -140,11 +147,13 @@ def create_table(
     database: str | None = None,
     hive_style: bool | None = None,
     url_encode: bool | None = None,
+    version: int | None = None,
     if_exists: IfExists = "error",
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> HudiTable:
-    """Create an empty Hudi table (version 6) at `uri` and open it. Names and values are those of the resource.
+    """Create an empty Hudi table at `uri` and open it. Names and values are those of the resource. `version`: 6, 8 or 9, the table version, 6 unless
+    asked for.
 
     `schema`: of pyarrow or Polars, or of rows that are given, or a dict of column names and pyarrow types.
 
@@ -173,6 +182,7 @@ def create_table(
         database=database,
         hive_style=hive_style,
         url_encode=url_encode,
+        version=version,
         options=dict(options or {}) | {key: name for key, name in own.items() if name},
     )
     return HudiTable(create(open_storage(str(uri), storage_options), spec, if_exists=if_exists))
@@ -221,3 +231,37 @@ def write_hudi(
         engine=engine,
         progress=progress,
     )
+
+
+def upgrade_table(
+    uri: str | Path, *, to: int, dry_run: bool = False, storage_options: Mapping[str, str] | None = None
+) -> VersionResult | VersionPlan:
+    """Bring a table to a later table version (`to`: 8 or 9), or end an upgrade that was cut short. `dry_run`: only say what would be
+    rewritten. All writers must have ended; see `docs/guides/upgrade.md`.
+
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, UnsupportedTableError for a
+    table that the other version would not take.
+    """
+    return _brought(uri, to, 1, dry_run=dry_run, storage_options=storage_options)
+
+
+def downgrade_table(
+    uri: str | Path, *, to: int, dry_run: bool = False, storage_options: Mapping[str, str] | None = None
+) -> VersionResult | VersionPlan:
+    """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a merge-on-read table that goes to version 6 only the
+    newest version of each file stays."""
+    return _brought(uri, to, -1, dry_run=dry_run, storage_options=storage_options)
+
+
+def _brought(
+    uri: str | Path, to: int, way: int, *, dry_run: bool, storage_options: Mapping[str, str] | None
+) -> VersionResult | VersionPlan:
+    from hudi_table.services.upgrading.run import bring_to, plan_version
+
+    ctx = open_table(uri, storage_options=storage_options).context
+    if (to - ctx.config.version) * way < 0:
+        what = "a downgrade" if way > 0 else "an upgrade"
+        raise InvalidRequestError(
+            f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
+        )
+    return plan_version(ctx, to) if dry_run else bring_to(ctx, to)

@@ -3,7 +3,7 @@
 Readers see the same rows; the timeline loads; writers go on without a repair; and the next archiving succeeds. No instant is
 lost: active and archived timeline together hold every one that was there.
 
-Matrix: {bucket partitioned, simple flat with logs and a compaction} × each storage call × {crash before, crash after, torn write,
+Matrix: {bucket partitioned, simple flat with logs and a compaction, the latter of version 9} × each storage call × {crash before, crash after, torn write,
 lost reply}, on an in-memory store whose objects are eight days old; hudi-rs reads every distinct layout.
 """
 
@@ -15,11 +15,14 @@ from typing import Any
 
 import pytest
 
+from hudi_table.model.table.config import TableType
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import DAYS, AgedStorage
 from tests.support.crashes import (
+    LATER,
+    LATER_LOGS,
     LAYOUTS,
     LOG_LAYOUTS,
     Layout,
@@ -41,6 +44,8 @@ KEEP = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
     "hoodie.archive.merge.files.batch.size": "2",
+    "hoodie.timeline.compaction.batch.size": "2",
+    "hoodie.timeline.manifest.retained.versions": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
 NEXT = ("next", "x", 100)
@@ -57,13 +62,13 @@ def aged(store: Storage) -> AgedStorage:
 
 def archived_once(layout: Layout) -> Storage:
     """A table that was archived before, with six more commits, in one case a compaction among them."""
-    store = with_logs(layout) if layout in LOG_LAYOUTS else prepared(layout)
+    store = with_logs(layout) if layout.type is TableType.MERGE_ON_READ else prepared(layout)
     table = opened(store)
     table.write(rows(("a", "x", 9)), operation="upsert")
     archive(aged(store))
     for number in range(3):
         table.write(rows(("c", "y", number)), operation="upsert")
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         table.compact(force=True)
     for number in range(2):
         table.write(rows(("a", "x", number)), operation="upsert")
@@ -75,7 +80,7 @@ def instants(store: Storage) -> Instants:
     return frozenset(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("layout", [LAYOUTS[0], LOG_LAYOUTS[1]], ids=str)
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LOG_LAYOUTS[1], LATER_LOGS], ids=str)
 def test_a_fault_at_any_storage_call_of_an_archiving_loses_no_row_and_no_instant(
     layout: Layout, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
@@ -84,12 +89,9 @@ def test_a_fault_at_any_storage_call_of_an_archiving_loses_no_row_and_no_instant
     counting = FaultPlan()
     archive(FaultyStorage(aged(copied(start)), counting))
     seen = {f"{call.method} {Path(call.path).parent}" for call in counting.calls}
-    assert {
-        "delete .hoodie",
-        "delete .hoodie/.txn",
-        "delete .hoodie/archived",
-        "put_if_absent .hoodie/archived",
-    } <= seen
+    timeline = ".hoodie" if layout.version == 6 else ".hoodie/timeline"
+    archived = ".hoodie/archived" if layout.version == 6 else ".hoodie/timeline/history"
+    assert {f"delete {timeline}", "delete .hoodie/.txn", f"delete {archived}", f"put_if_absent {archived}"} <= seen
     foreign = ForeignReader(tmp_path)
     done = 0
     for point in after_each_fault(start, lambda store: archive(aged(store))):
@@ -119,11 +121,12 @@ def check_goes_on(store: Storage, before: Rows, known: Instants, where: str) -> 
     assert read(store) == before - {NEXT}, where
 
 
+@pytest.mark.parametrize("layout", [LAYOUTS[0], LATER], ids=str)
 @pytest.mark.parametrize("other", ["archive", "write"])
 def test_another_archiver_or_writer_between_any_two_calls_loses_no_row_and_no_instant(
-    other: str, figure: Callable[[int, str], None]
+    other: str, layout: Layout, figure: Callable[[int, str], None]
 ) -> None:
-    start = archived_once(LAYOUTS[0])
+    start = archived_once(layout)
     before, known = read(start), instants(start)
     counting = AtCall(aged(copied(start)), 0, lambda: None)
     archive(counting)

@@ -19,11 +19,11 @@ from hudi_table.model.timeline.instants import Action
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
-from tests.support.crashes import Layout, Rows, copied, opened, prepared, read, rows
+from tests.support.crashes import LATER, LATER_LOGS, Layout, Rows, copied, opened, prepared, read, rows
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 
 KEEP = {"hoodie.clean.commits.retained": "2"}
-LAYOUTS = [Layout(IndexType.BUCKET, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)]
+LAYOUTS = [Layout(IndexType.BUCKET, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ), LATER, LATER_LOGS]
 NEXT = ("next", "x", 100)
 
 

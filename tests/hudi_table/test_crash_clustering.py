@@ -18,11 +18,11 @@ from hudi_table.model.table.config import IndexType, TableType
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
-from tests.support.crashes import Layout, Rows, copied, opened, read, rows, with_logs
+from tests.support.crashes import LATER_LOGS, Layout, Rows, copied, opened, read, rows, with_logs
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.written import slices
 
-LAYOUTS = [Layout(IndexType.SIMPLE, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ)]
+LAYOUTS = [Layout(IndexType.SIMPLE, True), Layout(IndexType.SIMPLE, False, TableType.MERGE_ON_READ), LATER_LOGS]
 AFTER = frozenset({("a", "x", 9), ("c", "y", 3), ("n", "x", 1)})
 NEXT = ("next", "z", 100)
 LOST = ("a", "x", 10)
@@ -31,7 +31,11 @@ ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 
 
 def plans(store: Storage) -> list[str]:
-    return [name for name in load_timeline(opened(store).context).files if name.endswith(".replacecommit.requested")]
+    return [
+        name
+        for name in load_timeline(opened(store).context).files
+        if name.endswith((".replacecommit.requested", ".clustering.requested"))
+    ]
 
 
 def schedule(table: HudiTable) -> None:

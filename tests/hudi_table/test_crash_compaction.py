@@ -18,6 +18,7 @@ from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import (
+    LATER_LOGS,
     LOG_LAYOUTS,
     Layout,
     Rows,
@@ -62,7 +63,7 @@ STARTS: dict[str, tuple[Callable[[Layout], Storage], Callable[[HudiTable], None]
 
 
 @pytest.mark.parametrize("step", STARTS)
-@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS], ids=str)
 def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_plan(
     layout: Layout, step: str, tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_fault_at_any_storage_call_changes_no_row_and_the_retry_completes_the_
     figure(len(foreign), "layouts read by hudi-rs")
 
 
-@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS], ids=str)
 def test_a_fault_at_any_storage_call_of_a_log_compaction_changes_no_row(
     layout: Layout, figure: Callable[[int, str], None]
 ) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from hudi_table.write.checks.create_table import create
 from tests.support.crashes import (
     CHANGE_LAYOUTS,
     FIRST,
+    LATER,
+    LATER_LOGS,
     LAYOUTS,
     LOG_LAYOUTS,
     OPERATIONS,
@@ -58,7 +61,7 @@ EVERY_POINT = (LAYOUTS[0], LAYOUTS[3])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", [*LAYOUTS, LATER], ids=str)
 def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(1 if layout in EVERY_POINT else 2), "crash points")
@@ -66,7 +69,7 @@ def test_a_fault_at_any_storage_call_leaves_the_old_or_the_new_table(layout, nam
 
 
 @pytest.mark.parametrize("name", ["insert", "upsert", "delete", "insert_overwrite"])
-@pytest.mark.parametrize("layout", LOG_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", [*LOG_LAYOUTS, LATER_LOGS], ids=str)
 def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_new_table(layout, name, tmp_path, figure):
     run = Run(prepared(layout), layout, name, 900.0, tmp_path)
     figure(run.every_point(), "crash points")
@@ -74,7 +77,7 @@ def test_a_fault_at_any_storage_call_of_a_write_to_logs_leaves_the_old_or_the_ne
 
 
 @pytest.mark.parametrize("name", ["upsert", "delete"])
-@pytest.mark.parametrize("layout", CHANGE_LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", [*CHANGE_LAYOUTS, replace(CHANGE_LAYOUTS[0], version=9)], ids=str)
 def test_a_fault_at_any_storage_call_of_a_write_that_logs_its_changes_leaves_rows_and_changes_that_agree(
     layout, name, tmp_path, figure
 ):
@@ -84,7 +87,7 @@ def test_a_fault_at_any_storage_call_of_a_write_that_logs_its_changes_leaves_row
 
 
 @pytest.mark.parametrize("name", ["upsert", "insert_overwrite"])
-@pytest.mark.parametrize("layout", LAYOUTS[:3], ids=str)
+@pytest.mark.parametrize("layout", [*LAYOUTS[:3], LATER], ids=str)
 def test_a_fault_while_a_failed_write_is_recovered_changes_nothing_else(layout, name, tmp_path, figure):
     run = Run(with_a_failed_write(prepared(layout)), layout, name, 0.0, tmp_path)
     figure(run.every_point(), "crash points")

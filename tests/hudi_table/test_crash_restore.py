@@ -20,6 +20,7 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.crashes import (
     FIRST,
+    LATER_LOGS,
     LOG_LAYOUTS,
     Layout,
     Rows,
@@ -32,7 +33,7 @@ from tests.support.crashes import (
 from tests.support.fault_points import ForeignReader, after_each_fault, on_table
 from tests.support.savepoints import keep
 
-LAYOUTS = [Layout(IndexType.BUCKET, True), LOG_LAYOUTS[1]]
+LAYOUTS = [Layout(IndexType.BUCKET, True), LOG_LAYOUTS[1], LATER_LOGS]
 NEXT = ("next", "x", 100)
 SAVED: Rows = frozenset(FIRST)
 

@@ -30,6 +30,11 @@ class Compactor(Planner):
     def may_write(self, at: Location) -> int:
         return at[1] if at[0] == "file" and at[-1] else 0
 
+    def commit(self, store: Store, instant: int, known: int) -> Any:
+        """The chain entry of the execution, behind entry `known`."""
+        files = (("d", self.group, instant, 0),)
+        return ("C", instant, (files, (), (self.group,)), ("compaction",))
+
     def at_plan(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         if "plan in chain" not in self.without:
             yield from super().at_plan(at, store, env)
@@ -50,8 +55,7 @@ class Compactor(Planner):
         _, instant, known = at
         slot, entry = known + 1, store.get(("h", known + 1))
         if entry is None:
-            files = (("d", self.group, instant, 0),)
-            commit = ("C", instant, (files, (), (self.group,)), ("compaction",))
+            commit = self.commit(store, instant, known)
             yield Step(f"PUT chain/{slot}=commit {instant}", ("publish", instant), ((("h", slot), commit),))
             yield from expired(at, ("fresh", *at[1:]), env.trims)
         elif entry[1] == instant and entry[0] == "C":

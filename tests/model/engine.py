@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,9 +113,16 @@ def create(
         yield Step(f"{label} =?", unknown, lost=("absent", name, content))
 
 
+def no_more(store: Store) -> None:
+    """The rules of an instance that has none of its own."""
+
+
 @dataclass(slots=True)
 class Instance:
-    """Processes on a first store, with the rows that each operation must show (`rows`: operation -> groups)."""
+    """Processes on a first store, with the rows that each operation must show (`rows`: operation -> groups).
+
+    `view`: what a reader sees of a store; `rules`: invariants beside those of every instance, as a text if one is violated.
+    """
 
     name: str
     processes: list[Process]
@@ -128,6 +135,8 @@ class Instance:
     acked: int = 1
     flying: tuple[InFlight, ...] = ()
     alone: tuple[int, ...] = ()
+    view: Callable[[Store], dict[str, int]] = view
+    rules: Callable[[Store], str | None] = no_more
 
 
 @dataclass(slots=True)
@@ -144,7 +153,7 @@ class Result:
 
     @property
     def kinds(self) -> set[str]:
-        """The invariants that are violated, I1 to I9, and L."""
+        """The invariants that are violated, I1 to I10, and L."""
         return {kind.split(" ")[0] for kind in self.violations} | ({"L"} if self.stuck else set())
 
     def trace(self) -> list[str]:
@@ -248,7 +257,8 @@ class Search:
         known = self.structures.get(frozen)
         if known is None:
             bad, seen_now = self._rows_violated(store)
-            known = self.structures[frozen] = (bad, files_violated(store), seen_now, undone(store))
+            files = files_violated(store) or self.instance.rules(store)
+            known = self.structures[frozen] = (bad, files, seen_now, undone(store))
         rows, files, visible, taken_back = known
         if acked & ~visible & ~taken_back:
             return f"I1 acknowledged write lost: {_bits(acked & ~visible & ~taken_back)}", visible
@@ -262,7 +272,7 @@ class Search:
     def _rows_violated(self, store: Store) -> tuple[str | None, int]:
         """(I2 of a restore, I3, I4 or None, mask of visible operations)."""
         count: dict[int, int] = {}
-        for mask in view(store).values():
+        for mask in self.instance.view(store).values():
             for operation in self.instance.rows:
                 if mask >> operation & 1:
                     count[operation] = count.get(operation, 0) + 1

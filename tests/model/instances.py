@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tests.model.beside import FOREIGN
 from tests.model.compaction import Compactor, Executor, SecondAttempt
+from tests.model.completion_cases import COMPLETIONS
 from tests.model.engine import InFlight, Instance
 from tests.model.metadata_cases import METADATA
 from tests.model.parts import FIRST, ROWS, TWO_GROUPS, Maker, Parts
@@ -112,11 +113,6 @@ def k11(p: Parts) -> Instance:
                     {**ROWS, 3: 1})  # fmt: skip
 
 
-def k12(p: Parts) -> Instance:
-    return Instance("version 8: completion time in the name, two upserts, recovery",
-                    [p.writer("W1", 1, timed=True), p.writer("W2", 2, timed=True), p.recovery(timed=True)], FIRST, ROWS)  # fmt: skip
-
-
 def k13(p: Parts, store: Store = PAST) -> Instance:
     late = InFlight(("absent", ("r", 2), "old"), 0, waited=False)
     return Instance("late claim of an archived instant, upsert, recovery, archiver",
@@ -214,7 +210,6 @@ INSTANCES: dict[str, Maker] = {
         k10,
         k10s,
         k11,
-        k12,
         k13,
         k13s,
         k13t,
@@ -230,6 +225,7 @@ INSTANCES: dict[str, Maker] = {
 INSTANCES |= METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
+INSTANCES |= COMPLETIONS
 
 
 def instance(

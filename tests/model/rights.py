@@ -98,11 +98,7 @@ def materialise(
     instant = entry[1]
     name, body = file_of(entry)
     if process.timed and entry[0] == "C":
-        at = label.split(" ")[0] if "completion time in entry" in process.without else "fixed"
-        if ("ct", instant, at) in store or ("r", instant) not in store:
-            yield Step(f"{label} =412", to)
-        else:
-            yield Step(f"{label} as {instant}_{at}", to, ((name, body), (("ct", instant, at), 1)))
+        yield from _materialise_timed(store, entry, process, label, to, again)
     elif name in store:
         yield Step(f"{label} =412", to)
     elif process.strict and ("b", instant) not in store:
@@ -111,6 +107,19 @@ def materialise(
         yield Step(f"{label} =ok", to, ((name, body),))
         lost = ("copy-absent", name, ("b", instant)) if process.strict else ("absent", name, body)
         yield Step(f"{label} =?", again, lost=lost)
+
+
+def _materialise_timed(
+    store: Store, entry: Any, process: ChainProcess, label: str, to: Location, again: Location
+) -> Iterator[Step]:
+    """The same where the file's name tells the completion time: only what the entry says makes it one name for all helpers."""
+    instant, body = entry[1], entry[2]
+    time = entry[4] + ("completion time in entry" in process.without) * ord(process.name[0])
+    if ("ct", instant, time) in store:
+        yield Step(f"{label} as {instant}_{time} =412", to)
+        return
+    yield Step(f"{label} as {instant}_{time} =ok", to, ((("c", instant), body), (("ct", instant, time), 1)))
+    yield Step(f"{label} as {instant}_{time} =?", again, lost=("absent", ("ct", instant, time), body))
 
 
 def live(store: Store, instant: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tests.model.engine import Env, Location, Process, Step
 from tests.model.store import CLAIMS, Store, claimed, start_of, timeline, view
@@ -83,10 +83,10 @@ def may_still_appear(instant: int, env: Env, store: Store) -> bool:
     for process, at in zip(env.processes, env.locations, strict=True):
         if instant in (process.may_write(at), process.may_publish(at, store)):
             return True
-    return may_land(instant, env, "dlck")
+    return may_land(instant, env, ("d", "l", "c", "k", "ct"))
 
 
-def may_land(instant: int, env: Env, kinds: str) -> bool:
+def may_land(instant: int, env: Env, kinds: Collection[str]) -> bool:
     """Whether a request in flight that was sent under a proof may still create a file of the instant."""
     for flight in env.flying:
         name = flight.request[1]

@@ -198,5 +198,7 @@ def apply_request(store: Store, request: Key) -> bool:
         if content not in store:
             return False
         content = store[content]
+    if name[0] == "ct":
+        store[("c", name[1])], content = content, 1
     store[name] = content
     return True

@@ -3,7 +3,8 @@
 Aspects: (1) no instance violates an invariant, and the searches are exhaustive, with the number of states that section 8 of
 `docs/explanation/commit-protocol.md` states; (2) every guard of section 7 is needed: without it a search finds a violation;
 (3) from every state a retrying writer alone, and a recovery alone, finish; (4) the simpler protocols of section 6 fail; (5) the metadata table
-(instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's; (7) beside another engine (instances F) no update is lost outside two windows. The small instances run always, all of them
+(instances D) shows what the folders show; (6) a rollback's instant (instances U) is nobody else's;
+(7) where completed files tell when they completed (K12, instances V), slices are the same for every reader; (8) beside another engine (instances F) no update is lost outside two windows. The small instances run always, all of them
 with HUDI_TEST_SCALE of 10 or more.
 """
 
@@ -42,6 +43,8 @@ STATES = {
     "R5": 1_206,
     "U1": 14_313,
     "U2": 6_030,
+    "V2": 35_787,
+    "V3": 2_454,
 }
 LONG_STATES = {
     "K1": 1_004_061,
@@ -55,7 +58,9 @@ LONG_STATES = {
     "K9": 128_560,
     "K10": 560_918,
     "K11": 237_074,
-    "K12": 132_539,
+    "K12": 245_263,
+    "V1": 410_599,
+    "V4": 270_122,
     "K14": 79_185,
     "K17": 173_680,
     "C2": 83_595,

@@ -79,6 +79,14 @@ class Writer(ChainProcess):
         """The chain entry of the commit."""
         return ("C", instant, (files, (self.replaces[0],) if self.replaces else (), self.touches), self.touches)
 
+    def committed(self, at: Location) -> Any:
+        """The chain entry that was decided, of the location `publish`."""
+        return self.entry(at[1], at[3])
+
+    def newest_done(self, store: Store) -> int:
+        """The newest instant that the snapshot shows completed: an attempt is newer, or begins again."""
+        return max([*timeline(store)[0], *restores(store), *rollbacks(store)], default=0)
+
     def bases(self, store: Store) -> tuple[tuple[int, int], ...]:
         """What the attempt builds on: the visible base files, or the plan's slice for logs."""
         found = bases_in_view(store, self.sources)
@@ -140,7 +148,7 @@ class Writer(ChainProcess):
     def at_listing(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
         _, instant, known = at[:3]
         completed, pending = timeline(store)
-        done = max([*completed, *restores(store), *rollbacks(store)], default=0)
+        done = self.newest_done(store)
         if done > instant and "freshness" not in self.without:
             yield Step(f"LIST: {done} is newer, drop {instant}", ("draw",), ((("r", instant), None),))
             return
@@ -284,9 +292,9 @@ class Writer(ChainProcess):
             yield Step(f"LIST: {instant} is published", ("done", instant), ack=self.bit)
 
     def at_publish(self, at: Location, store: Store, env: Env) -> Iterator[Step]:
-        _, instant, _, files = at
+        instant = at[1]
         label, done = f"{self.name} publishes {instant}", ("done", instant)
-        for step in materialise(store, self.entry(instant, files), self, label, done, at):
+        for step in materialise(store, self.committed(at), self, label, done, at):
             if step.lost is None:
                 step.ack = self.bit
             yield step

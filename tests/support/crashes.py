@@ -36,11 +36,13 @@ class Layout:
     partitioned: bool
     type: TableType = TableType.COPY_ON_WRITE
     logs_changes: bool = False
+    version: int = 6
 
     def __str__(self) -> str:
         logs = "-logs" if self.type is TableType.MERGE_ON_READ else ""
         changes = "-changes" if self.logs_changes else ""
-        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}{changes}"
+        later = f"-version {self.version}" if self.version > 6 else ""
+        return f"{self.index.value}-{'partitioned' if self.partitioned else 'flat'}{logs}{changes}{later}"
 
 
 def rows(*items: tuple[str, str, int]) -> pa.Table:
@@ -90,6 +92,10 @@ LOG_LAYOUTS = [
 CHANGE_LAYOUTS = [Layout(IndexType.BUCKET, True, logs_changes=True), Layout(IndexType.SIMPLE, False, logs_changes=True)]
 """Tables whose rewrites log their changes."""
 
+LATER = Layout(IndexType.BUCKET, True, version=9)
+LATER_LOGS = Layout(IndexType.SIMPLE, True, TableType.MERGE_ON_READ, version=9)
+"""Tables of version 9, whose completed files are named by the decision, and whose logs by their writes."""
+
 
 def new_store() -> Storage:
     return open_storage(f"memory://{uuid.uuid4().hex}/t")
@@ -123,7 +129,7 @@ def spec(layout: Layout) -> TableSpec:
     index = IndexSpec(layout.index, 2 if layout.index.hashes else None)
     return TableSpec(
         SCHEMA, "id", partition_by=["city"] if layout.partitioned else [], index=index, name="t", type=layout.type.value,
-        options={CDC_ENABLED: "true"} if layout.logs_changes else {},
+        options={CDC_ENABLED: "true"} if layout.logs_changes else {}, version=layout.version,
     )  # fmt: skip
 
 

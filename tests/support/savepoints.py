@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hudi_table.api import HudiTable
-from hudi_table.model.names import HOODIE
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.savepoints import Savepoint, savepoint_instant
@@ -20,5 +19,6 @@ def keep(table: HudiTable) -> str:
         files.setdefault(item.partition, []).extend(path.rpartition("/")[2] for path in paths)
     made = Savepoint(newest.time, "test", 0, "", {partition: tuple(names) for partition, names in files.items()})
     instant = savepoint_instant(newest.time)
-    table.context.storage.put(f"{HOODIE}/{instant.file_name}", made.to_avro())
+    layout = table.context.layout
+    table.context.storage.put(layout.timeline_path(layout.completed(instant).file_name), made.to_avro())
     return newest.time

@@ -121,6 +121,16 @@ def _restore(parser: argparse.ArgumentParser) -> None:
     _going_back(parser, "savepoint")
 
 
+def _upgrade(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 9 or 8")
+    parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
+
+
+def _downgrade(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 8 or 6")
+    parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
+
+
 def _keystore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="read all keys, to find those that the store lacks")
     parser.add_argument("--rebuild", action="store_true", help="what forgetting and taking in all keys means")
@@ -158,6 +168,8 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint, ("savepoint",)),
     "rollback": ServiceVerb("takes its newest write back", _rollback, ("rollback",)),
     "restore": ServiceVerb("goes back to a savepoint", _restore, ("restore",)),
+    "upgrade": ServiceVerb("brings it to a later table version", _upgrade),
+    "downgrade": ServiceVerb("brings it to an earlier table version", _downgrade),
     "keystore": ServiceVerb("shows what the store of an external index has of it, and fills it anew", _keystore),
     "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor, ("repair",)),
 }

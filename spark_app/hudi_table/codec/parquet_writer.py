@@ -132,6 +132,8 @@ class BaseFileWriter:
         footer = {AVRO_SCHEMA: self._avro_schema, MODEL_NAME: "avro", **footer_seal.PAIR}
         if self._range is not None:
             footer |= {MIN_KEY: self._range[0], MAX_KEY: self._range[1]}
+        if self._range is not None or not self._rows:
+            # A file without rows has one, too: Hudi's bloom index fails on files without.
             footer |= self._bloom_footer()
         writer.add_key_value_metadata(footer)
         self._gate.hold()

@@ -46,7 +46,6 @@ from hudi_table.table.rows.log_scan import rows_of
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, plan_body, planned_slices
 from hudi_table.table.view.file_system_view import BaseFile, FileSlice, LogFile
@@ -157,16 +156,16 @@ def _execute(table: MetadataTable, instant: Instant) -> None:
     Who slept over it leaves the end to others: a completed file that comes back after its archiving moves the start of the timeline.
     """
     storage, begun = table.ctx.storage, table.ctx.clock.boot_seconds()
-    retry.put(storage, timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(storage, table.ctx.layout.timeline_path(instant.with_state(State.INFLIGHT).file_name), b"")
     stats = [_merge(table, item, instant.time) for item in planned_slices(table.ctx, instant)]
-    done = completed_body(stats, OPERATION, compacted=True)
+    done = completed_body(table.ctx, stats, OPERATION, compacted=True)
     if table.ctx.clock.boot_seconds() - begun > table.ctx.settings.fresh_seconds:
         raise UnavailableError(
             f"compacting the metadata table took longer than {table.ctx.settings.fresh_seconds:.0f} s; the next write goes on",
             base_path=table.ctx.base_path,
         )
-    name = instant.with_state(State.COMPLETED).file_name
-    retry.put(storage, timeline_path(name), done)
+    name = table.ctx.layout.completed(instant).file_name
+    retry.put(storage, table.ctx.layout.timeline_path(name), done)
     withdraw_if_late(table.ctx, instant.time, name, begun)
 
 

@@ -20,7 +20,6 @@ from hudi_table.model.names import PROPERTIES
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableContext
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER
 from hudi_table.table.timeline.timeline import Timeline
 
 _DELETING = frozenset({Action.CLEAN, Action.RESTORE})
@@ -54,7 +53,7 @@ def metadata_files(
 def _is_still_there(table: MetadataTable) -> bool:
     """Whether no other one was built in its place since it was listed: then the listing may show half of the old one."""
     # Listed again and not asked for by its name: some stores tell whole seconds there, and fractions in listings.
-    _, now = table.ctx.storage.list_dir(TIMELINE_FOLDER)
+    _, now = table.ctx.storage.list_dir(PROPERTIES.rpartition("/")[0])
     listed = _properties(table.files)
     return listed is not None and listed == _properties(now)
 

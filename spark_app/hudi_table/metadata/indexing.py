@@ -57,7 +57,7 @@ from hudi_table.table.commit.undo import is_decided
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import decode_records, encode_record, timeline_path
+from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.listing import list_data_files, partitions_in
@@ -86,7 +86,7 @@ def prepare_metadata(
         if (
             said
             or ctx.config.metadata_partitions
-            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata)
+            or not (is_just_listed_without(ctx) or not load_timeline(ctx).has_metadata_folder)
         ):
             drop_metadata_table(ctx, "")
         return
@@ -96,6 +96,16 @@ def prepare_metadata(
         build_metadata(ctx, names, limits)
     elif found.inflight:
         _finish_or_forget(ctx, found)
+
+
+def refuse_unkept(ctx: TableContext) -> None:
+    """Refuse to build the metadata table of a table version of which this release keeps none. Raises UnsupportedTableError."""
+    if not ctx.layout.reads_metadata:
+        raise UnsupportedTableError(
+            f"the metadata table of a table of version {ctx.config.version} is not kept by this release; leave hoodie.metadata.enable out: "
+            "readers list the folders, which tell the same",
+            base_path=ctx.base_path,
+        )
 
 
 def build_metadata(
@@ -110,6 +120,7 @@ def build_metadata(
     or the same call, goes on. Raises InvalidDataError if a record index is wanted and a key is in two file groups, UnsupportedTableError
     if the files hold no keys.
     """
+    refuse_unkept(ctx)
     if not ctx.config.populate_meta_fields and OF_KEYS.intersection(wanted):
         raise UnsupportedTableError(
             "an index of record keys is built from `_hoodie_record_key`, which this table does not store (hoodie.populate.meta.fields=false)",
@@ -215,7 +226,7 @@ def _initial(time: str, partitions: Iterable[MetadataPartition]) -> dict[Metadat
 def _execute(ctx: TableContext, building: Building) -> None:
     """Base files, their deltacommits, the properties, the end of the plan. What was done before is found done."""
     own, begun = context_of(ctx), ctx.clock.boot_seconds()
-    retry.put(ctx.storage, timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(ctx.storage, ctx.layout.timeline_path(building.instant.with_state(State.INFLIGHT).file_name), b"")
     timeline, _ = caught_up(ctx)
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
@@ -253,7 +264,7 @@ def _complete(ctx: TableContext, building: Building) -> None:
         for name in building.partitions
     ]
     report = encode_record("HoodieIndexCommitMetadata", {"version": _PLAN_VERSION, "indexPartitionInfos": infos})
-    path = timeline_path(building.instant.with_state(State.COMPLETED).file_name)
+    path = ctx.layout.timeline_path(ctx.layout.completed(building.instant).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 

@@ -25,7 +25,6 @@ from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.ports import ObjectInfo, Objects
 from hudi_table.table.timeline.active import records_of, timeline_of
 from hudi_table.table.timeline.context import CommitDelta, TableContext, WritePermit
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.properties import parsed_properties, read_properties
 from hudi_table.table.timeline.relisting import with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -196,7 +195,7 @@ def _listed(ctx: TableContext) -> tuple[Objects, Timeline]:
     infos = ctx.storage.list()
     own = timeline_of(ctx, (info for info in infos if info.path.rpartition("/")[0] == HOODIE))
     if len(own.completed) > ARCHIVING_LEAVES:
-        ctx.storage.head(timeline_path(own.completed[0].file_name))
+        ctx.storage.head(ctx.layout.timeline_path(own.completed[0].file_name))
     return infos, own
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hudi_table.errors import ExpiredError, InvalidOptionError
 from hudi_table.model.names import COMMIT_TIME
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time
+from hudi_table.model.timeline.instants import Instant, comparable_time
 from hudi_table.read.filter.predicates import Bound
 from hudi_table.read.moments import Span
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
@@ -69,7 +69,7 @@ def stable_commits(timeline: Timeline) -> tuple[Instant, ...]:
     them in the order of that."""
     if timeline.layout.tells_completions:
         return tuple(sorted(timeline.commits, key=lambda i: i.moment))
-    pending = [comparable_time(i.time) for i in timeline.pending if i.action in WRITE_ACTIONS]
+    pending = [comparable_time(i.time) for i in timeline.pending if i.is_write]
     return tuple(i for i in timeline.commits if not pending or comparable_time(i.time) < min(pending))
 
 

@@ -225,7 +225,6 @@ class TableReader:
     def _check_writable(self) -> None:
         if self.as_of is not None:
             raise InvalidRequestError("the table was opened as of a past moment; open it without as_of to write")
-        self.context.refuse_writing()
 
 
 def index_text(index: IndexSpec | None) -> str:

@@ -89,8 +89,7 @@ class RequestedService:
     type: ClassVar[ServiceType]
 
     def __post_init__(self) -> None:
-        """Raises InvalidOptionError for options that describe another table, UnsupportedTableError for one that is not written."""
-        self.ctx.refuse_writing()
+        """Raises InvalidOptionError for options that describe another table."""
         refuse_contradictions(self.ctx.config, self.request.options)
 
     def with_request(self, request: ServiceRequest) -> Self:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_table.errors import HudiError, ObjectNotFoundError, WriteConflictError
-from hudi_table.model.names import CHAIN, HOODIE, join
+from hudi_table.model.names import CHAIN, join
 from hudi_table.model.service.services import ServicePlan
-from hudi_table.model.timeline.instants import Action
+from hudi_table.model.timeline.instants import Action, Instant
 from hudi_table.table.commit.transaction import Transaction, planning
 from hudi_table.table.store import threads
 from hudi_table.table.store.at_once import at_once
@@ -38,13 +38,13 @@ _DIGEST_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan that is not published: the content of its file, what it touches, and what it says of itself. `name`: of the
-    timeline file, if it is not the requested file of the plan's instant."""
+    """A plan that is not published: the content of its file, what it touches, and what it says of itself. `completes`: the
+    instant whose completed file it is, if it is not the requested file of the plan's own."""
 
     body: bytes
     conflict_keys: frozenset[str]
     plan: ServicePlan
-    name: str = ""
+    completes: Instant | None = None
 
 
 Choose = Callable[[FileSystemView], Draft | None]
@@ -133,7 +133,7 @@ def published_as(ctx: TableContext, digest: str) -> str | None:
     """The instant, pending or completed, whose plan has a digest; the newest of several, None if none has."""
     names = sorted((name for name in load_timeline(ctx).files if name.endswith(".requested")), reverse=True)
     for name in names:
-        if digest_of(ctx.storage.get(join(HOODIE, name))) == digest:
+        if digest_of(ctx.storage.get(ctx.layout.timeline_path(name))) == digest:
             return name.partition(".")[0]
     return None
 
@@ -207,12 +207,12 @@ class _Telling:
 
 
 def _attempt(ctx: TableContext, action: Action, choose: Choose, seen: FileSystemView) -> ServicePlan | None:
-    with planning(ctx, action) as txn:
+    with planning(ctx, ctx.layout.planned_as(action)) as txn:
         draft = choose(_under(seen, txn))
         if draft is None:
             txn.withdraw()
             return None
-        txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.name)
+        txn.plan(draft.body, draft.conflict_keys | {f"instant:{txn.time}"}, draft.completes)
     return replace(draft.plan, instant=txn.time, digest=digest_of(draft.body))
 
 

@@ -16,7 +16,7 @@ from hudi_table.model.names import parse_log_file
 from hudi_table.model.service.services import ServicePlan, ServiceRequest, ServiceResult, ServiceType
 from hudi_table.model.timeline.chain import Kind
 from hudi_table.model.timeline.conflict_keys import CLEANING
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time
+from hudi_table.model.timeline.instants import Action, Instant, comparable_time, parse_instant
 from hudi_table.read.as_of import check_retained
 from hudi_table.services.base import Unplanned
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
@@ -29,7 +29,6 @@ from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists, with_relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
@@ -64,7 +63,7 @@ def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[s
         commit = _commit(ctx, view.timeline, instant)
         kept[:] = [commit.time]
         target = savepoint_instant(commit.time)
-        if target.file_name in view.timeline.files:
+        if view.timeline.ended(target) is not None:
             return None
         _check_nothing_older(ctx, view.timeline, commit.time)
         try:
@@ -79,7 +78,7 @@ def _choice(ctx: TableContext, instant: str, comment: str, by: str, kept: list[s
         said = ServicePlan(
             ServiceType.SAVEPOINT, "asked for", files_before=count, files_after=count, details=(f"keep {commit.time}",)
         )
-        return Draft(found.to_avro(), frozenset({CLEANING}), said, target.file_name)
+        return Draft(found.to_avro(), frozenset({CLEANING}), said, target)
 
     return choose
 
@@ -95,7 +94,6 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
     """Let go of a savepoint; the next clean may delete its files. `writers_stopped`: every process that ever wrote the table has
     ended or left it. Raises InvalidRequestError if there is none, or if somebody could publish it again.
     """
-    ctx.refuse_writing()
     timeline = load_timeline(ctx)
     found = [i for i in timeline.instants if i.action is Action.SAVEPOINT and i.time == instant]
     if not found:
@@ -107,10 +105,10 @@ def delete_savepoint(ctx: TableContext, instant: str, *, writers_stopped: bool =
     upto = chain.read_tail(ctx).sequence
     for time in timeline.planner_claims:
         decision = chain.find_decision(ctx, time, upto)
-        if decision is not None and decision[1].name == savepoint_instant(instant).file_name:
+        if decision is not None and _is_savepoint_of(decision[1].name, instant):
             drop_claim(ctx, time)
-    for name in sorted(name for name in timeline.files if name.startswith(f"{instant}.savepoint")):
-        retry.delete(ctx.storage, timeline_path(name))
+    for name in _names_of(timeline, instant):
+        retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
 def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) -> None:
@@ -119,7 +117,7 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
     plans = pending_clusterings(ctx, timeline)
     upto = chain.read_tail(ctx).sequence
     for found in timeline.pending:
-        if found.action not in WRITE_ACTIONS or found in plans or found.time >= instant:
+        if not found.is_write or found in plans or found.time >= instant:
             continue
         decision = chain.find_decision(ctx, found.time, upto)
         if decision is None or decision[1].kind is not Kind.ABORT:
@@ -133,7 +131,7 @@ def _check_nothing_older(ctx: TableContext, timeline: Timeline, instant: str) ->
 
 def _check_old(ctx: TableContext, timeline: Timeline, instant: str) -> None:
     """Refuse while its maker, or a helper that looked before it was there, may still publish it, after its files were cleaned."""
-    made = max(age for name, age in timeline.files.items() if name.startswith(f"{instant}.savepoint"))
+    made = max(timeline.files[name] for name in _names_of(timeline, instant))
     left = ctx.settings.quarantine_seconds - (recovery.store_now(ctx) - made).total_seconds()
     if left > 0:
         raise InvalidRequestError(
@@ -142,6 +140,16 @@ def _check_old(ctx: TableContext, timeline: Timeline, instant: str) -> None:
             base_path=ctx.base_path,
             instant=instant,
         )
+
+
+def _names_of(timeline: Timeline, instant: str) -> list[str]:
+    """The files of the savepoint of an instant."""
+    return timeline.own_names(savepoint_instant(instant))
+
+
+def _is_savepoint_of(name: str, instant: str) -> bool:
+    found = parse_instant(name)
+    return found is not None and (found.action, found.time) == (Action.SAVEPOINT, instant)
 
 
 def _commit(ctx: TableContext, timeline: Timeline, instant: str) -> Instant:
@@ -166,7 +174,7 @@ def _files(ctx: TableContext, timeline: Timeline, instant: str) -> dict[str, tup
     files: dict[str, list[str]] = {}
     replaced = replaced_at(ctx, timeline.until(instant))
     counted = CountedLogs(ctx.storage, timeline, instant)
-    for group in stored_groups(list_data_files(ctx.storage), timeline, replaced):
+    for group in stored_groups(ctx, list_data_files(ctx.storage), timeline, replaced):
         for found in _current(group, instant):
             files.setdefault(group.partition, []).extend(_kept(found, counted))
     return {partition: tuple(names) for partition, names in sorted(files.items())}

@@ -138,6 +138,7 @@ class Attempt:
                 to_logs=self.ctx.config.type is TableType.MERGE_ON_READ,
                 compactions=groups_of({i: plan for i, plan in plans.items() if i.action is Action.COMPACTION}),
                 held=groups_of(plans) | clustered,
+                logs_tell_writers=self.ctx.layout.logs_tell_writers,
             )
         )
         if not self.prepared.options.updates_clustered:
@@ -225,6 +226,7 @@ class Attempt:
             memory_bytes=self.task_memory,
             cdc=self.ctx.config.cdc,
             event_time=options.event_time,
+            log_marker=self.ctx.layout.log_marker,
         )
 
     def _row_size(self, arrow_bytes: int, rows: int) -> float:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi_table.codec.avro.schema import with_operation, with_operation_text
 from hudi_table.codec.bloom.filters import BloomFilterSpec
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.names import MarkerType
 from hudi_table.model.options.write_options import BLOOM_ENABLED, LogBlocks, WriteOptions
 from hudi_table.model.table.cdc import Images
 from hudi_table.model.table.config import TableConfig
@@ -26,7 +27,7 @@ class WriteSettings:
     stores no meta columns (`hoodie.populate.meta.fields=false`), so keys of stored rows are made from their columns.
     `memory_bytes`: incoming rows that a task holds at once; more are worked on in parts, by way of disk. `cdc`: what a
     rewrite logs of each change, None for nothing. `event_time`: the column whose least and largest value the stats tell.
-    `log_blocks`: what rows are written to logs in.
+    `log_blocks`: what rows are written to logs in, `log_marker` how logs are marked.
     """
 
     schema: pa.Schema
@@ -45,6 +46,7 @@ class WriteSettings:
     cdc: Images | None = None
     event_time: str | None = None
     log_blocks: LogBlocks = LogBlocks.AVRO
+    log_marker: MarkerType = MarkerType.APPEND
 
     @property
     def codec_level(self) -> int | None:

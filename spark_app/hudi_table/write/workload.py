@@ -57,12 +57,21 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a task's log file goes: its version, the base instant in its name, and what the slice has already."""
+    """Where a task's log file goes: its version, the instant in its name, and what the slice has already. `prev_commit`: the instant that its
+    write stat names; `marker`: that of the file."""
 
     version: int
-    base_instant: str
+    instant: str
     base_file: str
     known_logs: tuple[str, ...]
+    prev_commit: str
+    marker: MarkerType
+
+    @classmethod
+    def of_its_own(cls, instant: str, marker: MarkerType, prev_commit: str = "", base_file: str = "") -> LogPlace:
+        """The place of the one log that an instant writes to a group, where logs are named by who writes them: it counts from 1, and nothing
+        else is told of its slice but where changes are logged."""
+        return cls(1, instant, base_file, (), prev_commit or instant, marker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,13 @@ class FileGroupTask:
         """The files that this task begins with: its own, or the first of those that it rolls over to, and a log of changes."""
         if self.log is not None:
             token = log_write_token(self.instant, self.attempt)
-            log = LogFileName(self.file_id, self.log.base_instant, self.log.version, token)
-            return [MarkedFile(self.partition, str(log), MarkerType.APPEND)]
+            log = LogFileName(self.file_id, self.log.instant, self.log.version, token)
+            return [MarkedFile(self.partition, str(log), self.log.marker)]
         kind = MarkerType.CREATE if self.base_path is None else MarkerType.MERGE
         found = [MarkedFile(self.partition, str(BaseFileName(self.file_id, self.write_token, self.instant)), kind)]
         if self.settings.cdc is not None and self.mode in (Mode.MERGE, Mode.APPEND):
             changes = LogFileName(self.file_id, self.instant, 1, self.write_token, cdc=True)
-            found.append(MarkedFile(self.partition, str(changes), MarkerType.APPEND))
+            found.append(MarkedFile(self.partition, str(changes), self.settings.log_marker))
         return found
 
     def rolled_file_id(self, number: int) -> str:
@@ -147,7 +156,7 @@ class PlanRequest:
     `slots[i]` receives `rows[i]` rows. `existing` are the groups that the slots name (empty if everything is
     replaced). `merging`: rows meet stored ones by key; else they are put behind them. `row_size`: bytes in Parquet, `arrow_row_size` in memory.
     `to_logs`: the table is merge-on-read; `compactions`: the instant of the pending compaction of each (partition, file id);
-    `held`: the groups of any pending plan, which take no new rows.
+    `held`: the groups of any pending plan, which take no new rows; `logs_tell_writers`: logs are named by the instant that writes them.
     """
 
     slots: Sequence[Slot]
@@ -164,6 +173,7 @@ class PlanRequest:
     to_logs: bool = False
     compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     held: Container[tuple[str, str]] = frozenset()
+    logs_tell_writers: bool = False
 
 
 def plan_tasks(request: PlanRequest) -> list[PlannedTask]:
@@ -261,7 +271,7 @@ class _Planner:
             seed=self.request.seed,
             base_path=base.base.path if base is not None and base.base is not None else None,
             base_bytes=base.base.size if base is not None and base.base is not None else 0,
-            prev_commit="null" if base is None else base.instant if log is None else log.base_instant,
+            prev_commit="null" if base is None else base.instant if log is None else log.prev_commit,
             rolls_over=rolls_over,
             log=log,
             parts=min(PARTS_MAX, max(1, math.ceil(held / self.request.settings.memory_bytes))),
@@ -269,7 +279,12 @@ class _Planner:
         self.tasks.append(PlannedTask(task, sources))
 
     def _log_place(self, item: FileSlice) -> LogPlace:
-        """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make."""
+        """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make: so its name tells, or its commit."""
+        marker, base = self.request.settings.log_marker, item.base
+        if self.request.logs_tell_writers:
+            logs_changes = self.request.settings.cdc is not None
+            told = (item.instant, base.name if base is not None else "") if logs_changes else ()
+            return LogPlace.of_its_own(self.request.instant, marker, *told)
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
         # A log of a later write that is still under way has to come after this one's, whatever becomes of it.
@@ -280,11 +295,11 @@ class _Planner:
             if log.name.base_instant == instant
             and ((writer := instant_of_token(log.name.token)) is None or writer <= mine)
         ]
-        base = item.base.name if item.base is not None and planned is None else ""
+        name = base.name if base is not None and planned is None else ""
         names = [path.rpartition("/")[2] for path in known]
         last = parse_log_file(names[-1]) if names else None
         # Logs of one slice are in the order of their versions.
-        return LogPlace(1 + (last.version if last else 0), instant, base, tuple(names))
+        return LogPlace(1 + (last.version if last else 0), instant, name, tuple(names), instant, marker)
 
 
 def measured_row_size(commits: Iterable[CommitMetadata]) -> float | None:

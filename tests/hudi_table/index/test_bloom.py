@@ -155,6 +155,14 @@ def test_every_file_that_a_write_or_a_service_leaves_has_a_filter(index: str) ->
     assert {("other", "x", 2), (key_of(3), "x", 34)} <= set(contents(table))
 
 
+def test_a_file_that_lost_all_its_rows_has_a_filter() -> None:
+    table = new_table(index="Bloom")
+    table.insert(rows(("a", "x", 1)), options=SMALL)
+    table.delete(rows(("a", "x", 1)), options=SMALL)
+    assert contents(table) == []
+    assert footers(table) == [True]
+
+
 def test_files_without_a_filter_are_read_in_full_and_get_one_when_they_are_rewritten() -> None:
     table = new_table(index="Simple")
     table.insert(rows(("a", "x", 1), ("b", "x", 2)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import fastavro
@@ -15,6 +16,7 @@ from hudi_table.codec.archive_entries import encode_entries
 from hudi_table.errors import CorruptTableError, HudiError, InvalidOptionError
 from hudi_table.model.job.checkpoint import advance, key_of
 from hudi_table.model.service.services import ServicePlan, ServiceResult
+from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.services.file_ingest import current_checkpoint
 from hudi_table.table.commit.recovery import recover
@@ -22,7 +24,19 @@ from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.archived import archive_files, archive_path, archived_entries
 from tests.support.aged import AgedStorage
-from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, new_store, opened, prepared, read, rows, with_logs
+from tests.support.crashes import (
+    LATER,
+    LATER_LOGS,
+    LAYOUTS,
+    LOG_LAYOUTS,
+    Layout,
+    new_store,
+    opened,
+    prepared,
+    read,
+    rows,
+    with_logs,
+)
 from tests.support.recording import RecordingStorage, Trace
 
 KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "4"}
@@ -31,7 +45,7 @@ COW, FLAT = LAYOUTS[0], LAYOUTS[3]
 
 def store_of(layout: Layout = COW, writes: int = 5) -> Storage:
     """A table with a founding commit, two writes that its rows are from, and `writes` updates."""
-    store = with_logs(layout) if layout in LOG_LAYOUTS else prepared(layout)
+    store = with_logs(layout) if layout.type is TableType.MERGE_ON_READ else prepared(layout)
     table = opened(store)
     for number in range(writes):
         table.write(rows(("a", "x", 100 + number)), operation="upsert")
@@ -57,10 +71,10 @@ def instants(table: HudiTable) -> list[tuple[str, str]]:
     return list(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("layout", [COW, *LOG_LAYOUTS], ids=str)
+@pytest.mark.parametrize("layout", [COW, *LOG_LAYOUTS, LATER, LATER_LOGS, replace(LATER_LOGS, version=8)], ids=str)
 def test_archiving_changes_no_row_and_no_history(layout: Layout) -> None:
     store = store_of(layout)
-    if layout in LOG_LAYOUTS:
+    if layout.type is TableType.MERGE_ON_READ:
         opened(store).compact(force=True)
     before, history, names = read(store), opened(store).history(), instants(opened(store))
     result = archive(aged(store), **{"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"})
@@ -276,10 +290,10 @@ def test_small_archive_files_are_merged_and_none_of_their_instants_is_lost() -> 
 
 
 def test_large_archives_go_to_several_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hudi_table.services.archiving import execute
+    from hudi_table.services.archiving import bodies, logs
 
-    monkeypatch.setattr(execute, "FILE_BYTES", 1)
-    monkeypatch.setattr(execute, "BODIES_AHEAD", 2)
+    monkeypatch.setattr(logs, "FILE_BYTES", 1)
+    monkeypatch.setattr(bodies, "BODIES_AHEAD", 2)
     store = store_of()
     names = instants(opened(store))
     archive(aged(store), **{"hoodie.commits.archival.batch": "3", "hoodie.archive.merge.enable": "false"})

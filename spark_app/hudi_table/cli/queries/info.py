@@ -11,7 +11,6 @@ from hudi_table.cli.opened import age_seconds, opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.model.counts import counted
 from hudi_table.model.table.config import PartitionField, PartitionType, TableType
-from hudi_table.model.table.layouts import refusal_of_writing
 from hudi_table.model.table.properties import generator_class
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.read.output.human import age, number, size
@@ -84,8 +83,6 @@ def run(args: argparse.Namespace) -> int:
     facts = with_relists(table.context, lambda: _facts(table))
     logged = table.context.config.type is TableType.MERGE_ON_READ
     emit(Document("TableInfo", _COLUMNS + _LOG_COLUMNS * logged, [facts], single=True), args.output)
-    if not table.context.layout.is_written:
-        note(refusal_of_writing(table.context.config.version, table.context.config.name))
     if facts["timelineFiles"] >= TIMELINE_FILES_WARN:
         note(
             f"the timeline has {counted(facts['timelineFiles'], 'file')}; archive it before it reaches {TIMELINE_FILES_MAX}"

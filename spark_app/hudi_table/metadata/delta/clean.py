@@ -38,7 +38,7 @@ def record_clean(
     if materialise_predecessors(ctx, timeline, clean.time, tail.sequence):
         timeline = load_timeline(ctx)
     right = RightToWrite(
-        ctx.storage.reopen(), clean.time, clean.with_state(State.REQUESTED).file_name, tail.sequence,
+        ctx.storage.reopen(), clean.time, ctx.layout.timeline_path(clean.with_state(State.REQUESTED).file_name), tail.sequence,
         ctx.settings.renew_seconds, _storage=ctx.storage, _clock=ctx.clock,
     )  # fmt: skip
     delta = Delta(ctx, right, clean.time, entries_of_deletion(ctx, deleted, dropped), timeline)

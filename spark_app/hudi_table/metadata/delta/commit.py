@@ -34,7 +34,7 @@ from hudi_table.model.timeline.conflict_keys import METADATA, metadata_conflict_
 from hudi_table.model.timeline.instants import Action, Instant, State
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.context import TableContext, WritePermit
-from hudi_table.table.timeline.layout import encode_commit, timeline_path
+from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.timeline import Timeline
 
 OPERATION = "UPSERT_PREPPED"
@@ -117,14 +117,15 @@ class Delta:
 def publish(ctx: TableContext, time: str, stats: list[WriteStat], operation: str = OPERATION) -> None:
     """The instant's three files on the metadata table's timeline."""
     instant = Instant(time, Action.DELTA_COMMIT, State.REQUESTED)
-    body = completed_body(stats, operation)
-    for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, body)):
-        retry.put(ctx.storage, timeline_path(instant.with_state(state).file_name), data)
+    files = [(instant, b""), (instant.with_state(State.INFLIGHT), b"")]
+    for state, data in (*files, (ctx.layout.completed(instant), completed_body(ctx, stats, operation))):
+        retry.put(ctx.storage, ctx.layout.timeline_path(state.file_name), data)
 
 
-def completed_body(stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
+def completed_body(ctx: TableContext, stats: Iterable[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
     """The commit metadata of an instant of the metadata table."""
-    return encode_commit(CommitMetadata(operation, tuple(stats), {SCHEMA_KEY: _plain_schema()}, compacted=compacted))
+    schema = {SCHEMA_KEY: _plain_schema()}
+    return encode_commit(ctx.layout, CommitMetadata(operation, tuple(stats), schema, compacted=compacted))
 
 
 def log_bytes(rows: pa.Table, deleted: pa.Array, partition: str, instant: str) -> bytes:

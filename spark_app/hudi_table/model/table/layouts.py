@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from hudi_table.errors import UnsupportedTableError
+from hudi_table.errors import InvalidOptionError, UnsupportedTableError
 from hudi_table.model.digits import whole
-from hudi_table.model.names import HOODIE
+from hudi_table.model.names import HOODIE, MarkerType
 from hudi_table.model.table.merge_modes import later_merge
 from hudi_table.model.table.merge_settings import LaterMerge
+from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time
 
 
 class Archive(Enum):
@@ -34,9 +35,12 @@ class Layout:
 
     `timeline_folder`: where the files of the active timeline lie, relative to the base path. `archive_key` and `archive_default`: the
     property that names the folder of the archive inside it. `tells_completions`: whether the name of each completed file tells when its instant
-    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads its metadata table; else it lists
-    folders, which tell the same. `merging`: how log entries merge, where properties tell it
-    in the words of version 8 and later. `is_written`: whether this release writes such tables.
+    completed; then slices and ranges of changes go by completion. `reads_metadata`: whether this release reads and keeps its metadata table; else
+    it lists folders, which tell the same, and a write drops one. `logs_tell_writers`: whether the instant in the name of a log is the one that wrote
+    it, and not that of its slice. `avro_commits`: whether the file of a completed write is an Avro container, and no JSON. `clustering`: the
+    action of the plan of a clustering. `log_marker`: with which logs are marked before they are there. `colon_rule`: whose rule for colons in
+    keys the hash of a bucket follows, unless the table says. `merging`: how log entries merge, where properties tell it in the words of version 8
+    and later.
     """
 
     versions: frozenset[int]
@@ -46,7 +50,11 @@ class Layout:
     archive_default: str
     tells_completions: bool
     reads_metadata: bool
-    is_written: bool
+    logs_tell_writers: bool
+    avro_commits: bool
+    clustering: Action
+    log_marker: MarkerType
+    colon_rule: str
     merging: Callable[[Mapping[str, str]], LaterMerge | None]
 
     @property
@@ -54,9 +62,33 @@ class Layout:
         """The folders that a listing of the timeline asks: its own, and at the end that of the folders beside it, which tell something too."""
         return tuple(dict.fromkeys((self.timeline_folder, HOODIE)))
 
+    @property
+    def others(self) -> tuple[Layout, ...]:
+        """The layouts that this one is not."""
+        return tuple(layout for layout in (LAYOUT_1, LAYOUT_2) if layout is not self)
+
+    @property
+    def other_folder(self) -> str:
+        """The folder of `.hoodie/` in which other layouts have their timeline, '' if it is its own."""
+        other = LAYOUT_2.timeline_folder
+        return "" if other == self.timeline_folder else other.rpartition("/")[2]
+
     def timeline_path(self, name: str) -> str:
         """The path of a timeline file, relative to the base path."""
         return f"{self.timeline_folder}/{name}"
+
+    def planned_as(self, action: Action) -> Action:
+        """The action by which a plan stands on the timeline, whose end is of `action`."""
+        return self.clustering if action is Action.REPLACE_COMMIT else action
+
+    def completed(self, instant: Instant, completion: str = "") -> Instant:
+        """The completed state of an instant, as its file tells it.
+
+        `completion`: as the decision that completes it fixed it. What is completed without one, as a clean is, has completed a millisecond after
+        it began, so that whoever ends it, and whenever, makes one file.
+        """
+        known = (completion or next_instant_time(instant.time)) if self.tells_completions else ""
+        return Instant(instant.time, instant.action, State.COMPLETED, known)
 
     def archive_folder(self, properties: Mapping[str, str]) -> str:
         """The folder of the archive, relative to the timeline's."""
@@ -75,7 +107,11 @@ LAYOUT_1 = Layout(
     archive_default="archived",
     tells_completions=False,
     reads_metadata=True,
-    is_written=True,
+    logs_tell_writers=False,
+    avro_commits=False,
+    clustering=Action.REPLACE_COMMIT,
+    log_marker=MarkerType.APPEND,
+    colon_rule="0.15",
     merging=_in_words_of_version_6,
 )
 LAYOUT_2 = Layout(
@@ -86,12 +122,17 @@ LAYOUT_2 = Layout(
     archive_default="history",
     tells_completions=True,
     reads_metadata=False,
-    is_written=False,
+    logs_tell_writers=True,
+    avro_commits=True,
+    clustering=Action.CLUSTERING,
+    log_marker=MarkerType.CREATE,
+    colon_rule="1.x",
     merging=later_merge,
 )
 _BY_VERSION = {version: layout for layout in (LAYOUT_1, LAYOUT_2) for version in layout.versions}
-READ_VERSIONS = tuple(sorted(_BY_VERSION))
-WRITTEN_VERSIONS = tuple(version for version in READ_VERSIONS if _BY_VERSION[version].is_written)
+VERSIONS = tuple(sorted(_BY_VERSION))
+DEFAULT_VERSION = 6
+"""Of new tables."""
 
 
 def layout_of(version: int) -> Layout:
@@ -101,30 +142,29 @@ def layout_of(version: int) -> Layout:
 
 def known_version(text: str, table: str, base_path: str = "") -> int:
     """The table version that `hoodie.table.version` says. Raises UnsupportedTableError for one that is not read, with what to do."""
-    read, written = (_listed(versions) for versions in (READ_VERSIONS, WRITTEN_VERSIONS))
     version = whole(text)
     if version is not None and version in _BY_VERSION:
         return version
-    older = version is not None and version < READ_VERSIONS[0]
+    older = version is not None and version < VERSIONS[0]
     step = (
         "a write of Apache Hudi 0.14 or 0.15 brings it to version 6"
         if older
         else "Hudi's procedures upgrade_table and downgrade_table bring it to one of these"
     )
     raise UnsupportedTableError(
-        f"table {table!r} has table version {text}; this release reads {read} and writes {written}: {step}",
+        f"table {table!r} has table version {text}; this release reads and writes {_listed(VERSIONS)}: {step}",
         base_path=base_path,
     )
 
 
-def refusal_of_writing(version: int, table: str) -> str:
-    """Why a table of this version is not written, with what to do; '' of one that is."""
-    if layout_of(version).is_written:
-        return ""
-    return (
-        f"table {table!r} has table version {version}, which this release reads and does not write: write it and run its services with "
-        "Apache Hudi 1.x, or bring it to version 6 with Hudi's procedure downgrade_table"
-    )
+def written_version(asked: int | None) -> int:
+    """The version of a new table, 6 unless another is asked for. Raises InvalidOptionError for one that is not written."""
+    version = DEFAULT_VERSION if asked is None else asked
+    if version not in VERSIONS:
+        raise InvalidOptionError(
+            f"there is no table version {asked!r} to write; this release writes {_listed(VERSIONS)}"
+        )
+    return version
 
 
 def _listed(versions: tuple[int, ...]) -> str:

@@ -36,7 +36,24 @@ from hudi_table.model.table.index_properties import (
     names_in,
 )
 from hudi_table.model.table.layouts import known_version, layout_of
+from hudi_table.model.table.merge_settings import LaterMerge
 from hudi_table.model.table.merging import PAYLOADS, Payload, payload_of
+from hudi_table.model.table.version_properties import (
+    BY_COMMIT_TIME,
+    BY_EVENT_TIME,
+    GENERATOR,
+    GENERATOR_TYPE,
+    GENERATOR_TYPES,
+    LAYOUT_VERSION,
+    MERGE_MODE,
+    MERGER,
+    ORDERING,
+    PAYLOAD,
+    PRECOMBINE,
+    VERSION,
+    is_of_another_version,
+    stored_in,
+)
 
 _KEYGEN = "org.apache.hudi.keygen."
 _TIMEBASED = "hoodie.keygen.timebased."
@@ -54,8 +71,6 @@ KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 
 Measured: 1.1.1 takes this key, and the switch of the check below, from the properties as if they were given as options.
 """
-GENERATOR_TYPE = "hoodie.table.keygenerator.type"
-"""What 1.x stores in the place of the generator's class."""
 _COMPLEX = ".ComplexKeyGenerator"
 _KEY_CHECK = "hoodie.write.complex.keygen.validation.enable"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
@@ -63,25 +78,14 @@ METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 METADATA_DROPPED = "hoodie.lakeops.metadata.dropped"
 """Why the metadata table was switched off by itself. It goes when one is ready again, or somebody switches it off."""
 CHECKSUM = "hoodie.table.checksum"
-PAYLOAD = "hoodie.compaction.payload.class"
-MERGER = "hoodie.compaction.record.merger.strategy"
 EVENT_TIME_MERGER = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 """What 0.15.0 stores for both payload classes."""
 _DATASOURCE = "hoodie.datasource.write."
-MERGE_MODE = "hoodie.record.merge.mode"
-MERGE_NAMES = {MergeMode.COMMIT_TIME: "COMMIT_TIME_ORDERING", MergeMode.EVENT_TIME: "EVENT_TIME_ORDERING"}
-GENERATOR_TYPES = {
-    "SIMPLE": "SimpleKeyGenerator",
-    "COMPLEX": "ComplexKeyGenerator",
-    "TIMESTAMP": "TimestampBasedKeyGenerator",
-    "CUSTOM": "CustomKeyGenerator",
-    "NON_PARTITION": "NonpartitionedKeyGenerator",
-    "GLOBAL_DELETE": "GlobalDeleteKeyGenerator",
-}
+MERGE_NAMES = {MergeMode.COMMIT_TIME: BY_COMMIT_TIME, MergeMode.EVENT_TIME: BY_EVENT_TIME}
 _MODELLED = {
     "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version",
     "hoodie.table.recordkey.fields", "hoodie.table.partition.fields", "hoodie.table.precombine.field",
-    "hoodie.table.keygenerator.class", "hoodie.datasource.write.hive_style_partitioning",
+    GENERATOR, "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode", "hoodie.populate.meta.fields", "hoodie.archivelog.folder",
     "hoodie.table.timeline.timezone", "hoodie.table.create.schema", METADATA_PARTITIONS,
     *INDEX_KEYS, KEY_ENCODING, PARTITION_TYPES, CHECKSUM, MERGE_MODE, PAYLOAD,
@@ -111,7 +115,7 @@ def generator_class(config: TableConfig) -> str:
 
 
 def to_properties(config: TableConfig) -> dict[str, str]:
-    """All keys of `hoodie.properties` for a table."""
+    """All keys of `hoodie.properties` for a new table."""
     generator = generator_class(config)
     custom = generator.endswith("CustomKeyGenerator")
     out = dict(config.extra)
@@ -119,11 +123,11 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.table.name": config.name,
         "hoodie.database.name": config.database,
         "hoodie.table.type": config.type.hudi_name,
-        "hoodie.table.version": str(config.version),
-        "hoodie.timeline.layout.version": "1",
+        VERSION: str(config.version),
+        LAYOUT_VERSION: "1",
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.table.recordkey.fields": ",".join(config.record_key),
-        "hoodie.table.keygenerator.class": generator,
+        GENERATOR: generator,
         "hoodie.datasource.write.hive_style_partitioning": _flag(config.hive_style),
         "hoodie.datasource.write.partitionpath.urlencode": _flag(config.url_encode),
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -139,7 +143,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if custom and config.partition_by:
         out[PARTITION_TYPES] = ",".join(item.type.value.upper() for item in config.partition_by)
     if config.ordering_fields:
-        out["hoodie.table.precombine.field"] = ",".join(config.ordering_fields)
+        out[PRECOMBINE] = ",".join(config.ordering_fields)
     if config.metadata_partitions:
         out[METADATA_PARTITIONS] = ",".join(config.metadata_partitions)
     if config.create_schema:
@@ -152,7 +156,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.type is TableType.MERGE_ON_READ:
         out.setdefault(MERGER, EVENT_TIME_MERGER)
     out |= _timebased(config) | index_properties(config.index)
-    return out
+    return stored_in(config.version, out, MERGE_NAMES[config.merge_mode])
 
 
 def from_properties(properties: Mapping[str, str], base_path: str = "") -> TableConfig:
@@ -172,10 +176,11 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
             "restore the file from hoodie.properties.backup or from a copy",
             base_path=base_path,
         )
-    version = known_version(properties.get("hoodie.table.version", "0"), name, base_path)
+    version = known_version(properties.get(VERSION, "0"), name, base_path)
     layout = layout_of(version)
     generator = _generator(properties)
-    ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields", "")
+    ordering = properties.get(PRECOMBINE) or properties.get(ORDERING, "")
+    later = layout.merging(properties)
     return TableConfig(
         name=name,
         database=database,
@@ -183,11 +188,10 @@ def from_properties(properties: Mapping[str, str], base_path: str = "") -> Table
         record_key=names_in(properties.get("hoodie.table.recordkey.fields", "")),
         partition_by=partition_fields(properties, generator),
         ordering_fields=names_in(ordering),
-        merge_mode=_merge_mode(properties),
+        merge_mode=_merge_mode(properties, later),
         payload_class=_payload_class(properties),
-        later_merge=layout.merging(properties),
-        # What we stored in version 6 says where keys lie. Since an upgrade Hudi may have placed some by other rules.
-        index=_index_spec(properties, base_path) if layout.is_written else None,
+        later_merge=later,
+        index=_index_spec(properties, base_path) if _placed_by_one_rule(properties, layout.colon_rule) else None,
         key_generator=generator,
         key_encoding=_key_encoding(properties, generator),
         hive_style=stored_boolean(properties.get(_DATASOURCE + "hive_style_partitioning")),
@@ -237,7 +241,7 @@ def one_complex_field(config: TableConfig) -> bool:
 
 def _generator(properties: Mapping[str, str]) -> str:
     """The key generator's class name, also where only its type is stored (`SIMPLE`, `NON_PARTITION`, …)."""
-    stored = properties.get("hoodie.table.keygenerator.class")
+    stored = properties.get(GENERATOR)
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     return stored or (_KEYGEN + short if short else "")
 
@@ -250,7 +254,14 @@ def _table_type(properties: Mapping[str, str], base_path: str) -> TableType:
         raise CorruptTableError(f"hoodie.table.type is {value!r}, not a table type", base_path=base_path) from None
 
 
-def _merge_mode(properties: Mapping[str, str]) -> MergeMode:
+def _placed_by_one_rule(properties: Mapping[str, str], colon_rule: str) -> bool:
+    """Whether what the table stores of its index says where keys lie. Since an upgrade Hudi may have placed some by other rules."""
+    return properties.get(COLON_RULE, colon_rule) == colon_rule or not is_of_another_version(properties)
+
+
+def _merge_mode(properties: Mapping[str, str], later: LaterMerge | None) -> MergeMode:
+    if later is not None and not later.refused:
+        return MergeMode.EVENT_TIME if later.ordering else MergeMode.COMMIT_TIME
     by_name = {value: mode for mode, value in MERGE_NAMES.items()}
     if properties.get(MERGE_MODE) in by_name:
         return by_name[properties[MERGE_MODE]]

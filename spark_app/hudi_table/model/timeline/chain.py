@@ -29,6 +29,8 @@ class Kind(StrEnum):
 
 
 _CONFLICT_KEYS = "touches"
+_JSON = b"{"
+"""With which the body of a commit begins that is text; base64 has no such letter."""
 _JSON_KEYS = {"conflict_keys": _CONFLICT_KEYS}
 
 
@@ -37,7 +39,7 @@ class ChainEntry:
     """One decision.
 
     `conflict_keys` are `touches` in the file; `name` and `body` are the timeline file (under `.hoodie/`) that the decision
-    creates, empty for an abort; `body` is the text of a commit, and of a plan, whose file is binary, in base64; `max_instant` is the running maximum of all instants in the chain.
+    creates, empty for an abort; `body` is the text of a commit that is JSON, and of a plan or a commit whose file is binary, in base64; `max_instant` is the running maximum of all instants in the chain.
     """
 
     kind: Kind
@@ -54,7 +56,8 @@ class ChainEntry:
         cls, kind: Kind, instant: str, attempt: str, conflict_keys: tuple[str, ...], name: str, data: bytes, **more: str
     ) -> ChainEntry:
         """The entry of a decision that creates `name` with the bytes `data`."""
-        text = base64.b64encode(data).decode() if kind is Kind.PLAN else data.decode()
+        is_text = kind is not Kind.PLAN and data[:1] in (b"", _JSON)
+        text = data.decode() if is_text else base64.b64encode(data).decode()
         return cls(kind, instant, attempt, conflict_keys, name, text, **more)
 
     @property
@@ -66,7 +69,8 @@ class ChainEntry:
     @property
     def data(self) -> bytes:
         """The bytes of the file that the decision creates."""
-        return base64.b64decode(self.body) if self.kind is Kind.PLAN else self.body.encode()
+        is_text = self.kind is not Kind.PLAN and self.body[:1] in ("", _JSON.decode())
+        return self.body.encode() if is_text else base64.b64decode(self.body)
 
     def to_json(self) -> bytes:
         """UTF-8 JSON of this entry."""

@@ -83,6 +83,11 @@ class Instant:
         return _COMPLETES_AS.get(self.action, self.action)
 
     @property
+    def is_write(self) -> bool:
+        """Whether it changes files by a claim of its own or by the plan of a clustering: no compaction, whose groups take rows meanwhile."""
+        return self.grouped_action in WRITE_ACTIONS and self.action not in PLANNED_ACTIONS
+
+    @property
     def sort_key(self) -> tuple[str, str, int]:
         """Order on the timeline: time, then action, then state."""
         return (comparable_time(self.time), self.grouped_action.value, _STATE_ORDER[self.state])

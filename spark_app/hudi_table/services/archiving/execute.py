@@ -1,4 +1,5 @@
-"""Archiving: what leaves is written to a new file of the archive, read back, and only then deleted from the timeline.
+"""Archiving: what leaves is written to a new file of the archive, read back, and only then deleted from the timeline. What an archive is, its
+layout tells: `logs.py` and `lsm.py`.
 
 A crash leaves an instant in both, or twice in the archive; the next archiving goes on. Two archivers at once write it twice and delete
 it once. Requested and inflight files go before the completed one, so nothing archived ever looks pending.
@@ -6,50 +7,39 @@ it once. Requested and inflight files go before the completed one, so nothing ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from hudi_table.codec.archive_entries import Entry, encode_entries, read_entries
-from hudi_table.errors import (
-    CorruptTableError,
-    ObjectExistsError,
-    ObjectNotFoundError,
-    OutcomeUnknownError,
-    UnavailableError,
-)
 from hudi_table.metadata.cleaning import oldest_needed
 from hudi_table.metadata.compaction import compact_metadata
 from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.metadata.table import MetadataTable
 from hudi_table.model.counts import counted
-from hudi_table.model.names import HEARTBEAT, HOODIE, TEMP, join
+from hudi_table.model.names import HEARTBEAT, TEMP
 from hudi_table.model.service.services import DETAILS_MAX, ServicePlan, ServiceResult, ServiceType
 from hudi_table.model.table.config import TableType
+from hudi_table.model.table.layouts import Archive
 from hudi_table.model.timeline.instants import Instant
+from hudi_table.services.archiving.logs import into_logs
+from hudi_table.services.archiving.lsm import compact_levels, into_lsm
 from hudi_table.services.archiving.merge import merge_archive
 from hudi_table.services.archiving.plan import Leaving, Present, plan_archiving
 from hudi_table.services.archiving.policy import ArchivePolicy
-from hudi_table.services.archiving.records import entry_of
 from hudi_table.services.archiving.replaced import Replaced
 from hudi_table.services.archiving.trim import trim_chain
 from hudi_table.table.commit.recovery import recover, store_now
-from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
 from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.archived import archive_files, archive_path, file_number, merge_target
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.write.checks.request import refuse_unsupported
 
-BODIES_AHEAD = 16
-FILE_BYTES = 16 << 20
-"""An archive file is begun anew beyond this: what is held in memory at once."""
-ATTEMPTS_MAX = 100
+_ARCHIVES = {Archive.LOGS: (into_logs, merge_archive), Archive.LSM: (into_lsm, compact_levels)}
+"""What takes instants into an archive, and what keeps the number of its files bounded; by the kind of archive."""
 
 
 @dataclass(slots=True)
@@ -86,12 +76,12 @@ def archive(
     # A resize may leave only when the properties know it.
     sync_bucket_properties(ctx, timeline)
     done = _Done()
-    for instants, data in archive_files_of(ctx, timeline, leaving.instants, policy.batch):
-        archive_file(ctx, data)
+    keep, merge = _ARCHIVES[ctx.layout.archive]
+    for instants, size in keep(ctx, timeline, leaving.instants, policy):
         _delete(ctx, instants, policy, now, done)
-        done.bytes_written += len(data)
+        done.bytes_written += size
     _sweep(ctx, {instant.time for instant in done.instants})
-    merged = merge_archive(ctx, policy)
+    merged = merge(ctx, policy)
     return _result(done, trim_chain(ctx, now), merged, leaving)
 
 
@@ -145,74 +135,6 @@ def _needed_by_metadata(ctx: TableContext, timeline: Timeline) -> str:
     return "" if table is None else oldest_needed(table)
 
 
-def archive_files_of(
-    ctx: TableContext, timeline: Timeline, instants: Sequence[Instant], batch: int
-) -> Iterator[tuple[list[Instant], bytes]]:
-    """(instants, bytes of the archive file that holds them), oldest first."""
-    states = timeline.states()
-    taken: list[Instant] = []
-    blocks: list[bytes] = []
-    waiting: list[Entry] = []
-    for first in range(0, len(instants), BODIES_AHEAD):
-        some = instants[first : first + BODIES_AHEAD]
-        some_states = [state for instant in some for state in states[instant.time, instant.grouped_action]]
-        bodies = dict(
-            LocalEngine(BODIES_AHEAD).map(
-                lambda name: (name, _held(ctx, timeline_path(name))), [i.file_name for i in some_states]
-            )
-        )
-        if None in bodies.values():
-            # Another archiver deleted them: what it has not finished is found by the next run.
-            break
-        known = {name: data for name, data in bodies.items() if data is not None}
-        waiting += [entry_of(ctx, timeline, state, known.__getitem__) for state in some_states]
-        taken += some
-        while len(waiting) >= batch:
-            blocks.append(encode_entries(waiting[:batch]))
-            del waiting[:batch]
-        if sum(map(len, blocks)) >= FILE_BYTES:
-            blocks += [encode_entries(waiting)] if waiting else []
-            yield taken, b"".join(blocks)
-            taken, blocks, waiting = [], [], []
-    blocks += [encode_entries(waiting)] if waiting else []
-    if taken:
-        yield taken, b"".join(blocks)
-
-
-def archive_file(ctx: TableContext, data: bytes) -> None:
-    """Create a new archive file and read it back. An unfinished merge of Hudi's deletes the file that it names: not ours."""
-    number = max([0, *(file.number for file in archive_files(ctx)), file_number(merge_target(ctx) or "")])
-    for _ in range(ATTEMPTS_MAX):
-        number += 1
-        path = archive_path(ctx, number)
-        try:
-            ctx.storage.put_if_absent(path, data)
-        except ObjectExistsError:
-            continue
-        except OutcomeUnknownError:
-            if _held(ctx, path) != data:
-                continue
-        stored = _held(ctx, path)
-        if stored is None:
-            # Another archiver has merged it already: written again, it is there twice.
-            continue
-        # Where a store can append, Hudi appends to the newest file.
-        if not stored.startswith(data) or not all(entry["commitTime"] for entry in read_entries(data, path=path)):
-            raise CorruptTableError(
-                f"archive file {path} does not read back as it was written; nothing was deleted",
-                base_path=ctx.base_path,
-            )
-        return
-    raise UnavailableError(f"no archive file could be created in {ATTEMPTS_MAX} attempts", base_path=ctx.base_path)
-
-
-def _held(ctx: TableContext, path: str) -> bytes | None:
-    try:
-        return ctx.storage.get(path)
-    except ObjectNotFoundError:
-        return None
-
-
 def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, now: datetime, done: _Done) -> None:
     """Delete what is in the archive now, oldest first, as far as a fresh listing still lets it leave (a savepoint may have come)."""
     timeline = load_timeline(ctx)
@@ -222,7 +144,7 @@ def _delete(ctx: TableContext, archived: list[Instant], policy: ArchivePolicy, n
         if instant not in still:
             continue
         for state in states[instant.time, instant.grouped_action]:
-            retry.delete(ctx.storage, join(HOODIE, state.file_name))
+            retry.delete(ctx.storage, ctx.layout.timeline_path(state.file_name))
             ctx.bodies.pop(state.file_name, None)
             done.files_deleted += 1
         done.instants.append(instant)

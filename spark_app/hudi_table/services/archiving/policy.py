@@ -23,6 +23,8 @@ AUTOMATIC = "hoodie.archive.automatic"
 MERGE = "hoodie.archive.merge.enable"
 MERGE_FILES = "hoodie.archive.merge.files.batch.size"
 MERGE_BYTES = "hoodie.archive.merge.small.file.limit.bytes"
+LEVEL_FILES = "hoodie.timeline.compaction.batch.size"
+MANIFESTS = "hoodie.timeline.manifest.retained.versions"
 CLEANER_POLICY = "hoodie.clean.policy"
 COMMITS_RETAINED = "hoodie.clean.commits.retained"
 HOURS_RETAINED = "hoodie.clean.hours.retained"
@@ -36,7 +38,8 @@ _COUNTING = (TriggerStrategy.NUM_COMMITS, TriggerStrategy.NUM_AND_TIME)
 class ArchivePolicy:
     """`least` completed writes stay; archiving begins beyond `most`. `batch`: entries of one log block. `hours`: what a cleaner by
     hours retains, else 0. `delta_commits`: those that a compaction's trigger must still find, else 0. `merge_files` (0: never merge)
-    archive files smaller than `merge_bytes` are merged into one."""
+    archive files smaller than `merge_bytes` are merged into one. Of versions 8 and 9: so many files of one level (`level_files`) become one of the next,
+    and `manifests` of the past stay for readers, those of its own merges beside them."""
 
     least: int = 20
     most: int = 30
@@ -45,6 +48,8 @@ class ArchivePolicy:
     delta_commits: int = 5
     merge_files: int = 10
     merge_bytes: int = 20 << 20
+    level_files: int = 10
+    manifests: int = 3
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ArchivePolicy:
@@ -69,6 +74,8 @@ class ArchivePolicy:
             delta_commits=trigger.commits if trigger.strategy in _COUNTING else 0,
             merge_files=whole_option(options, MERGE_FILES, least=2) if boolean_option(options, MERGE) else 0,
             merge_bytes=whole_option(options, MERGE_BYTES, least=1),
+            level_files=whole_option(options, LEVEL_FILES, least=2),
+            manifests=whole_option(options, MANIFESTS, least=1),
         )
 
     def limits(self, writes: tuple[Instant, ...]) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 from hudi_table.codec.archive_entries import Entry
 from hudi_table.errors import CorruptTableError, HudiError
 from hudi_table.model.json_text import parse_json
+from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, format_instant_time
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
@@ -69,6 +70,25 @@ def entry_of(ctx: TableContext, timeline: Timeline, instant: Instant, bodies: Bo
         "actionState": instant.state.name,
         "version": None,
         "stateTransitionTime": format_instant_time(local_time(ctx, changed)),
+        **payload,
+    }
+
+
+def completed_entry(entry: Entry, metadata: CommitMetadata | None) -> Entry:
+    """The entry of a completed state that leaves an archive of versions 8 and 9, as the archive of version 6 has it. `metadata`: of a write."""
+    payload = {name: entry[name] for name in _REPORTS.values() if entry.get(name)}
+    if metadata is not None and metadata.replaced is None:
+        payload = {"hoodieCommitMetadata": _commit(metadata.to_json())}
+    elif metadata is not None:
+        replaced = {partition: list(ids) for partition, ids in (metadata.replaced or {}).items()}
+        kept = _commit(metadata.to_json()) | {"partitionToReplaceFileIds": replaced}
+        payload = {"hoodieReplaceCommitMetadata": kept}
+    return {
+        "commitTime": entry["commitTime"],
+        "actionType": entry["actionType"],
+        "actionState": entry["actionState"],
+        "version": None,
+        "stateTransitionTime": entry["completionTime"],
         **payload,
     }
 

@@ -26,7 +26,7 @@ from hudi_table.metadata.lifecycle import resolve_metadata_partitions
 from hudi_table.model.counts import counted
 from hudi_table.model.names import PARTITION_METADATA, join
 from hudi_table.model.service.services import ServiceResult, ServiceType
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.read.output.human import number, size
 from hudi_table.services.cleaning.plan import files_in, rule_of
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice, stored_groups
@@ -38,7 +38,6 @@ from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clean_plans import CleanPlan, read_plan, read_record, record_body
@@ -70,7 +69,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     began = ctx.clock.boot_seconds()
     timeline = load_timeline(ctx)
     clean = Instant(instant, Action.CLEAN, State.REQUESTED)
-    if clean.with_state(State.COMPLETED).file_name in timeline.files:
+    if timeline.ended(clean) is not None:
         return _result(ctx, instant, 0, replayed=True)
     if clean.file_name not in timeline.files:
         if chain.find_decision(ctx, instant, chain.read_tail(ctx).sequence) is not None:
@@ -78,7 +77,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
         raise InvalidRequestError(f"the timeline has no pending clean {instant}", base_path=ctx.base_path)
     plan = read_plan(ctx, clean)
     resolve_metadata_partitions(ctx)
-    retry.put(ctx.storage, timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
+    retry.put(ctx.storage, ctx.layout.timeline_path(clean.with_state(State.INFLIGHT).file_name), body(ctx, clean))
     files = files_in(ctx, plan.files)
     kept = _needed(ctx, timeline, instant, plan, files)
     wanted = [(p, name) for p, names in sorted(plan.files.items()) for name in names if (p, name) not in kept]
@@ -93,7 +92,7 @@ def run_clean(ctx: TableContext, instant: str, engine: Engine) -> ServiceResult:
     done = replace(plan, partitions=tuple(dropped))
     data = record_body(done, instant, millis, _per_partition(deleted), _per_partition(failed))
     try:
-        path = timeline_path(clean.with_state(State.COMPLETED).file_name)
+        path = ctx.layout.timeline_path(ctx.layout.completed(clean).file_name)
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
         return _result(ctx, instant, 0, replayed=True)
@@ -118,7 +117,7 @@ def _needed(
     undone = any(i.action in _UNDOING and comparable_time(i.time) > comparable_time(instant) for i in timeline.instants)
     rule = rule_of(ctx, timeline, "", 1)
     needed: set[_File] = set()
-    for group in stored_groups(files, timeline, replaced_at(ctx, timeline)):
+    for group in stored_groups(ctx, files, timeline, replaced_at(ctx, timeline)):
         for found in group.slices:
             if rule.needed(group, found) or (undone and _is_newest(group, found)):
                 needed |= {(group.partition, name) for name in found.names}
@@ -144,7 +143,7 @@ def _drop_partition(ctx: TableContext, partition: str) -> bool:
 
 
 def _in_use(ctx: TableContext, partition: str) -> bool:
-    if any(i.action in WRITE_ACTIONS for i in load_timeline(ctx).pending):
+    if any(i.is_write for i in load_timeline(ctx).pending):
         return True
     return any(not info.path.endswith(PARTITION_METADATA) for info in ctx.storage.list_dir(partition)[1])
 
@@ -158,7 +157,8 @@ def _per_partition(files: Iterable[_File]) -> dict[str, tuple[str, ...]]:
 
 def _result(ctx: TableContext, instant: str, freed: int, *, replayed: bool = False) -> ServiceResult:
     """The figures of a recorded clean; bytes are known to who deleted them."""
-    record = read_record(ctx, Instant(instant, Action.CLEAN, State.COMPLETED))
+    clean = Instant(instant, Action.CLEAN, State.REQUESTED)
+    record = read_record(ctx, load_timeline(ctx).ended(clean) or ctx.layout.completed(clean))
     deleted, failed = (sum(map(len, files.values())) for files in (record.deleted, record.failed))
     message = (
         f"{counted(deleted, 'file')} deleted, {size(freed)} freed" if freed else f"{counted(deleted, 'file')} deleted"

@@ -183,7 +183,7 @@ def _files_text(count: int) -> str:
 
 
 def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo]) -> _Swept:
-    groups = stored_groups(files, timeline, replaced_at(ctx, timeline))
+    groups = stored_groups(ctx, files, timeline, replaced_at(ctx, timeline))
     going = {
         (partition, name)
         for plan in pending_cleans(ctx, timeline).values()

@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from hudi_table.model.counts import counted
 from hudi_table.model.options.known import boolean_option, check_options, choice_option, whole_option
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, comparable_time, format_instant_time
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Instant, comparable_time, format_instant_time
 from hudi_table.services.cleaning.stored import StoredGroup, StoredSlice
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -92,14 +92,11 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: datetime) 
     if not options.by_commits or len(done) <= options.commits:
         return None
     found = done[len(done) - options.commits]
-    pending = next((i for i in timeline.pending if i.action in _WAITING), None)
+    pending = next((i for i in timeline.pending if i.grouped_action in WRITE_ACTIONS), None)
     if pending is None or found.sort_key <= pending.sort_key:
         return found
     before = [i for i in done if comparable_time(i.time) < comparable_time(pending.time)]
     return before[-1] if before else None
-
-
-_WAITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 
 @dataclass(frozen=True, slots=True)

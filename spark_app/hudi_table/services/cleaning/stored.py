@@ -1,18 +1,23 @@
 """Every file group that lies on the store, replaced ones included, with all of its committed slices.
 
-Facts (table version 6): a slice here is the files of one base instant: its base file, its logs and change data logs. Slices of
-instants that have not completed are none, but for those of a pending compaction.
+Facts: a slice here is a base file with the logs that apply to it and the change data logs beside it. In table version 6 all of these carry one
+base instant; slices of instants that have not completed are none, but for those of a pending compaction. From version 8 on a log carries the
+instant that wrote it, and lies where readers find it (`table/view/file_groups.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.archived import archived_completions
+from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_groups import groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +54,20 @@ class StoredGroup:
 
 
 def stored_groups(
-    files: Iterable[ObjectInfo], timeline: Timeline, replaced: Mapping[tuple[str, str], str]
+    ctx: TableContext, files: Iterable[ObjectInfo], timeline: Timeline, replaced: Mapping[tuple[str, str], str]
 ) -> list[StoredGroup]:
     """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it."""
     slices_of: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
+    files = list(files)
+    placed = _placed(ctx, files, timeline)
     for info in files:
         partition, _, name = info.path.rpartition("/")
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
             slices_of.setdefault((partition, base.file_id), {}).setdefault(base.instant, []).append(info)
         elif log is not None:
-            slices_of.setdefault((partition, log.file_id), {}).setdefault(log.base_instant, []).append(info)
+            instant = placed.get(info.path, log.base_instant)
+            slices_of.setdefault((partition, log.file_id), {}).setdefault(instant, []).append(info)
     start = comparable_time(timeline.start) if timeline.start else ""
     known = {i.time for i in timeline.commits} | {i.time for i in timeline.pending if i.action is Action.COMPACTION}
     groups = []
@@ -71,3 +79,12 @@ def stored_groups(
         ]
         groups.append(StoredGroup(partition, file_id, tuple(committed), replaced.get((partition, file_id), "")))
     return groups
+
+
+def _placed(ctx: TableContext, files: Iterable[ObjectInfo], timeline: Timeline) -> dict[str, str]:
+    """The slices of logs whose names do not tell them, by path: of those that readers see."""
+    if not ctx.layout.logs_tell_writers:
+        return {}
+    found = groups_of(files, timeline, archived=partial(archived_completions, ctx))
+    slices = (item for groups in found.values() for group in groups for item in group.slices)
+    return {log.path: item.instant for item in slices for log in item.logs}

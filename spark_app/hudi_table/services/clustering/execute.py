@@ -18,7 +18,7 @@ from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.table.rings import Ring
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
-from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Instant, State
 from hudi_table.services.clustering.rings import (
     RingTasks,
     changes_of,
@@ -77,7 +77,7 @@ def run_clustering(
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
     WriteOptions.parse(options or {})
-    requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
+    requested = Instant(instant, ctx.layout.clustering, State.REQUESTED)
     done = run_rewrite(ctx, requested, engine, lambda txn: _Clustering(ctx, txn, options or {}, engine, max_memory))
     if done is None:
         return _result(ctx, instant, replayed=True)

@@ -125,7 +125,9 @@ def refuse_written_beside(ctx: TableContext, txn: Transaction, changes: Sequence
     for info in list_data_files(ctx.storage):
         partition, _, name = info.path.rpartition("/")
         log = parse_log_file(name)
-        if log is not None and log.base_instant == txn.time and (partition, log.file_id) in coming:
+        # Where logs are named by who wrote them the groups alone tell: they have the names of this plan.
+        beside = log is not None and (ctx.layout.logs_tell_writers or log.base_instant == txn.time)
+        if log is not None and beside and (partition, log.file_id) in coming:
             raise UnsupportedTableError(
                 f"rows were written into both the old and the new file groups of the clustering planned at {txn.time}, by Hudi's "
                 "SparkConsistentBucketDuplicateUpdateStrategy; let Hudi execute the plan",

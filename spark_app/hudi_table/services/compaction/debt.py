@@ -16,7 +16,7 @@ from enum import Enum, auto
 from hudi_table.model.options.write_options import WriteOptions
 from hudi_table.model.service.debt import CompactionDebt
 from hudi_table.model.table.config import TableType
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action
+from hudi_table.model.timeline.instants import Action
 from hudi_table.services.compaction.strategy import Candidate, candidates, strategy_of
 from hudi_table.services.compaction.trigger import Trigger
 from hudi_table.table.commit.lost_files import waits
@@ -84,7 +84,7 @@ class CountedLogs:
     def __init__(self, storage: Storage, timeline: Timeline, as_of: str | None = None) -> None:
         self._storage = storage
         self._seen = VisibleInstants.of(timeline, as_of)
-        self._writing = {i.time for i in timeline.pending if i.action in WRITE_ACTIONS}
+        self._writing = {i.time for i in timeline.pending if i.is_write}
 
     def of(self, logs: Sequence[LogFile]) -> list[tuple[LogFile, Seen]]:
         """Each log of one slice, and what a reader sees of it. Opens those of which the token is no proof."""

@@ -105,7 +105,7 @@ class _Compaction(Rewrite):
         sources = SliceSources(ctx, txn, options, memory=self._memory)
         of_logs = txn.instant.action is Action.LOG_COMPACTION
         return [
-            sources.merged(number, item, found, log_place(item) if of_logs else None)
+            sources.merged(number, item, found, log_place(ctx.layout, item, txn.time) if of_logs else None)
             for number, item in enumerate(planned)
         ]
 

@@ -197,7 +197,7 @@ def _slices_of(seen: Examined, commit: Instant) -> list[PlannedSlice]:
         if plan.file_name in seen.timeline.files:
             return planned_slices(seen.ctx, plan)
         if commit.action is Action.REPLACE_COMMIT:
-            clustering = planned_clustering(seen.ctx, commit.with_state(State.REQUESTED))
+            clustering = planned_clustering(seen.ctx, commit)
             return [] if clustering is None else list(clustering.slices)
     except (CorruptTableError, KeyError, TypeError):
         return []
@@ -233,7 +233,7 @@ def _held_by(seen: Examined, instant: Instant) -> list[str]:
             return [join(partition, name) for partition, names in kept.files.items() for name in names]
         if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION) and not instant.completed:
             slices = planned_slices(seen.ctx, instant)
-        elif instant.action is Action.REPLACE_COMMIT and not instant.completed:
+        elif instant.grouped_action is Action.REPLACE_COMMIT and not instant.completed:
             plan = planned_clustering(seen.ctx, instant) if _requested(seen, instant) else None
             slices = [] if plan is None else list(plan.slices)
         else:

@@ -65,7 +65,6 @@ def quarantine(ctx: TableContext, findings: Iterable[Finding]) -> Quarantine | N
 
     The manifest is written first, so whatever a crash leaves can be put back. Raises UnavailableError if a copy is not whole.
     """
-    ctx.refuse_writing()
     files = movable(ctx, findings)
     if not files:
         return None
@@ -87,7 +86,6 @@ def quarantines(ctx: TableContext) -> list[Quarantine]:
 def put_back(ctx: TableContext, time: str) -> Quarantine:
     """Move the files of a quarantine back to where they lay. Raises InvalidRequestError if there is none of that time, or another
     file lies there now."""
-    ctx.refuse_writing()
     if time not in _times(ctx):
         raise InvalidRequestError(
             f"nothing was put aside at {time!r}; there is {', '.join(_times(ctx)) or 'no quarantine'}",

@@ -36,7 +36,6 @@ def store_state(ctx: TableContext, *, check: bool = False) -> StoreState:
 
 def rebuild_store(ctx: TableContext) -> StoreState:
     """Make the store forget the table and take it in anew. Writers may go on: what the store lacks they read from the files."""
-    ctx.refuse_writing()
     index = _external(ctx)
     index.rebuild(snapshot(ctx, LocalEngine()))
     return store_state(ctx)

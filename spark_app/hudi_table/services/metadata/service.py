@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from hudi_table.errors import InvalidOptionError
+from hudi_table.metadata.indexing import refuse_unkept
 from hudi_table.metadata.table import read_partitions
 from hudi_table.model.metadata_table import MetadataPartition
 from hudi_table.model.names import parse_data_file
@@ -39,6 +40,7 @@ class IndexingService(Unplanned):
 
     def current_plan(self) -> ServicePlan | None:
         """Which partitions are to be built; None if all are ready."""
+        refuse_unkept(self.ctx)
         missing = _missing(self.ctx, self._names())
         if not missing:
             return None

@@ -17,7 +17,7 @@ from hudi_table.model.metadata_table import EMPTY_LOG_TOKEN, MetadataPartition
 from hudi_table.model.names import HOODIE, join
 from hudi_table.model.options.known import whole_option
 from hudi_table.model.timeline.instants import Action, Instant, comparable_time
-from hudi_table.services.archiving.execute import archive_file, archive_files_of
+from hudi_table.services.archiving.logs import archive_file, archive_files_of
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
 from hudi_table.table.commit.recovery import store_now
 from hudi_table.table.store import retry

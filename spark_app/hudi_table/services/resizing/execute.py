@@ -20,7 +20,7 @@ from hudi_table.model.service.resizes import CHANGE, Resize, parse_change
 from hudi_table.model.service.services import ServiceResult, ServiceType
 from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.conflict_keys import TABLE
-from hudi_table.model.timeline.instants import Action, Instant, State
+from hudi_table.model.timeline.instants import Instant, State
 from hudi_table.services.file_filters import options_of_rewrite
 from hudi_table.services.resizing.plan import all_counted, bucket_index, check_same, planned_resize
 from hudi_table.services.rewriting.run import Rewrite, run_rewrite
@@ -66,7 +66,7 @@ def run_resize(
     refuse_unsupported(ctx.config)
     begun = ctx.clock.boot_seconds()
     WriteOptions.parse(options or {})
-    requested = Instant(instant, Action.REPLACE_COMMIT, State.REQUESTED)
+    requested = Instant(instant, ctx.layout.clustering, State.REQUESTED)
     done = run_rewrite(ctx, requested, engine, lambda txn: _Resizing(ctx, txn, options or {}, engine, max_memory))
     if done is None:
         return _result(ctx, instant, replayed=True)

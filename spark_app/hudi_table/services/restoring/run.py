@@ -131,7 +131,7 @@ def _drop_pending(ctx: TableContext, timeline: Timeline, savepoint: str) -> None
     """Roll back the failed writes and planned clusterings after a savepoint: no process of theirs is left."""
     clusterings = {i.time for i in pending_clusterings(ctx, timeline)}
     for instant in timeline.pending:
-        if instant.action in WRITE_ACTIONS and comparable_time(instant.time) > comparable_time(savepoint):
+        if instant.is_write and comparable_time(instant.time) > comparable_time(savepoint):
             give_up = recovery.abort_plan if instant.time in clusterings else recovery.abort_and_roll_back
             give_up(ctx, instant, confirmed_dead=True)
 
@@ -150,7 +150,7 @@ def _restored_to(ctx: TableContext, timeline: Timeline, savepoint: str) -> Insta
 
 
 def _result(ctx: TableContext, service: ServiceType, undo: Instant, *, replayed: bool = False) -> ServiceResult:
-    done = undo.with_state(State.COMPLETED)
+    done = load_timeline(ctx).ended(undo) or ctx.layout.completed(undo)
     records = records_of(ctx, done)
     if done.action is Action.RESTORE:
         records = [found for record in records for parts in record["hoodieRestoreMetadata"].values() for found in parts]

@@ -159,6 +159,7 @@ class SliceSources:
             filters=ctx.config.needs_filters,
             virtual_keys=None if ctx.config.populate_meta_fields else ctx.config,
             memory_bytes=memory,
+            log_marker=ctx.layout.log_marker,
         )
         self._visible = VisibleInstants.of(txn.timeline, txn.time)
         self._merge = SliceMerge.of(ctx.config, stored)

@@ -86,7 +86,7 @@ def group_conflict_keys(groups: Iterable[tuple[str, str]]) -> frozenset[str]:
 def _clustered(entry: ChainEntry) -> frozenset[str] | None:
     """The groups of a clustering's plan or commit; None for another decision."""
     instant = parse_instant(entry.name)
-    if instant is None or instant.action is not Action.REPLACE_COMMIT:
+    if instant is None or instant.grouped_action is not Action.REPLACE_COMMIT:
         return None
     if entry.kind is Kind.PLAN:
         return frozenset(entry.conflict_keys)

@@ -19,12 +19,14 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.timeline.chain import ChainEntry, Kind
+from hudi_table.model.timeline.instants import Instant
 from hudi_table.table.commit.conflicts import Claimed
 from hudi_table.table.commit.foreign_writers import Neighbours
 from hudi_table.table.commit.publish import create_file_of, materialise
 from hudi_table.table.commit.write_permit import RightToWrite, planned_again
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
+from hudi_table.table.timeline.instants import draw_completion
 
 SLOT_ATTEMPTS_MAX = 1_000
 
@@ -48,8 +50,9 @@ class Decider:
     rewrite: Callable[[], frozenset[str]] | None = None
     neighbours: Neighbours | None = None
 
-    def decide(self, kind: Kind, claimed: Claimed, name: str, data: bytes) -> tuple[ChainEntry, float]:
-        """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file `name`.
+    def decide(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes) -> tuple[ChainEntry, float]:
+        """Create the next chain slot, walking every slot that others took first. `data` are the bytes of the file that it makes: of this name,
+        or that of an instant that completes.
 
         Returns the entry and the boot-clock second before it was sent: its file may be created for H/2 from then on.
         """
@@ -67,10 +70,7 @@ class Decider:
                 occupant = self._check_neighbours(sequence, claimed)
             if occupant is None:
                 seen = self._confirm_tail(seen, requested_at)
-                entry = ChainEntry.of(
-                    kind, self.time, self.attempt, claimed.conflict_keys, name, data, max_instant=max(newest, self.time),
-                    batch=self.batch,
-                )  # fmt: skip
+                entry = self._entry(kind, claimed, file, data, max(newest, self.time))
                 requested_at = self.ctx.clock.boot_seconds() if requested_at is None else requested_at
                 try:
                     chain.put_entry(self.ctx, sequence + 1, entry)
@@ -97,6 +97,14 @@ class Decider:
         raise UnavailableError(
             f"no chain slot could be taken in {SLOT_ATTEMPTS_MAX} attempts", base_path=self.ctx.base_path
         )
+
+    def _entry(self, kind: Kind, claimed: Claimed, file: Instant | str, data: bytes, newest: str) -> ChainEntry:
+        """The entry that is asked for. When a write completes is said by its slot: later than all before it, and the same whoever publishes it."""
+        if isinstance(file, Instant) and self.ctx.layout.tells_completions:
+            newest = draw_completion(self.ctx, newest)
+        name = file if isinstance(file, str) else self.ctx.layout.completed(file, newest).file_name
+        keys = claimed.conflict_keys
+        return ChainEntry.of(kind, self.time, self.attempt, keys, name, data, max_instant=newest, batch=self.batch)
 
     def publish(self, entry: ChainEntry, requested_at: float) -> None:
         """Step 6. It is decided: if the store fails now, any later writer publishes it.

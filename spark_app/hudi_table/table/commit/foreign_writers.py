@@ -33,7 +33,7 @@ COMMITS_MAX = 50
 """Writes that are looked at to see whether another engine writes: one read of a chain entry each, once."""
 _SERVICES = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that move rows without a change of any: their plan is what excludes others."""
-_PLANS = PLANNED_ACTIONS | {Action.REPLACE_COMMIT, Action.CLEAN, Action.RESTORE, Action.ROLLBACK}
+_PLANS = PLANNED_ACTIONS | {Action.REPLACE_COMMIT, Action.CLUSTERING, Action.CLEAN, Action.RESTORE, Action.ROLLBACK}
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Neighbours:
                 raise self._conflict(f"another engine {did} the same file groups or keys by instant {entry.instant}")
 
     def _metadata_appeared(self, now: Timeline) -> bool:
-        return now.has_metadata and not self.snapshot.has_metadata and not self.metadata_moved
+        return now.has_metadata_folder and not self.snapshot.has_metadata and not self.metadata_moved
 
     def _metadata_is_ready(self) -> bool:
         # Of ours the chain tells before the properties do; an unfinished one is a folder alone.
@@ -108,7 +108,7 @@ class Neighbours:
     def _entry(self, instant: Instant, now: Timeline) -> ChainEntry:
         if instant.completed and instant.action in WRITE_ACTIONS:
             kind, metadata = Kind.COMMIT, commit_metadata(self.ctx, instant)
-            keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(metadata)
+            keys, data = self._conflict_keys_of_commit(metadata, now), encode_commit(self.ctx.layout, metadata)
         else:
             kind, keys, data = Kind.PLAN, self._conflict_keys_of_plan(instant), b""
         return ChainEntry.of(kind, instant.time, "", tuple(sorted(keys)), instant.file_name, data)
@@ -134,7 +134,7 @@ class Neighbours:
     def _conflict_keys_of_plan(self, instant: Instant) -> set[str]:
         if instant.action in PLANNED_ACTIONS:
             return set(group_conflict_keys((i.partition, i.file_id) for i in planned_slices(self.ctx, instant)))
-        if instant.action is Action.REPLACE_COMMIT:
+        if instant.grouped_action is Action.REPLACE_COMMIT:
             plan = planned_clustering(self.ctx, instant)
             return set(group_conflict_keys((i.partition, i.file_id) for i in plan.slices)) if plan else set()
         if instant.action in (Action.CLEAN, Action.SAVEPOINT):

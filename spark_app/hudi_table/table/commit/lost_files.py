@@ -24,7 +24,6 @@ from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.context import ChainTail, TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.compaction_plans import PlannedSlice, parse_plan, plan_body, planned_slices
 
@@ -125,7 +124,7 @@ def _show(ctx: TableContext, instant: Instant, tail: ChainTail, begun: float) ->
         and _written_again(found[1])
         and ctx.clock.boot_seconds() - begun <= ctx.settings.fresh_seconds
     ):
-        retry.put(ctx.storage, timeline_path(instant.file_name), found[1].data)
+        retry.put(ctx.storage, ctx.layout.timeline_path(instant.file_name), found[1].data)
     return True
 
 

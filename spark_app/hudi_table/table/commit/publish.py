@@ -10,7 +10,6 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 
 ATTEMPTS_MAX = 5
@@ -26,7 +25,7 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
     if entry.kind is Kind.ABORT:
         return False
     try:
-        ctx.storage.head(timeline_path(entry.name))
+        ctx.storage.head(ctx.layout.timeline_path(entry.name))
         return False
     except ObjectNotFoundError:
         pass
@@ -34,6 +33,9 @@ def materialise(ctx: TableContext, entry: ChainEntry) -> bool:
         listed = ctx.clock.boot_seconds()
         timeline = list_timeline(ctx)
         if not _may_appear(timeline, entry.instant) or _is_given_up(ctx, entry.instant):
+            return False
+        if entry.kind is Kind.COMMIT and timeline.is_completed(entry.instant):
+            # Another engine has executed the plan, and says itself when.
             return False
         if entry.kind is Kind.COMMIT and entry.instant in open_rollbacks(ctx, timeline):
             # Another engine takes it back: its files go, and some are gone.
@@ -71,7 +73,7 @@ def create_file_of(ctx: TableContext, entry: ChainEntry, seen: float) -> None:
 
     `seen`: the boot-clock second of what shows that the instant was not archived.
     """
-    path, data = timeline_path(entry.name), entry.data
+    path, data = ctx.layout.timeline_path(entry.name), entry.data
     try:
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, data))
     except ObjectExistsError:
@@ -88,12 +90,12 @@ def withdraw_if_late(ctx: TableContext, time: str, name: str, seen: float) -> No
     if ctx.clock.boot_seconds() - seen <= ctx.settings.quarantine_seconds:
         return
     if not set(list_timeline(ctx).claim_names(time)) - {name}:
-        retry.delete(ctx.storage, timeline_path(name))
+        retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
 def drop_claim(ctx: TableContext, time: str) -> None:
     """Delete a planner's claim: from its materialisation on the plan itself holds the instant."""
-    retry.delete(ctx.storage, timeline_path(planner_claim(time)))
+    retry.delete(ctx.storage, ctx.layout.timeline_path(planner_claim(time)))
 
 
 def _is_given_up(ctx: TableContext, time: str) -> bool:

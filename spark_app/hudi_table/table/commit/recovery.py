@@ -15,7 +15,7 @@ from hudi_table.errors import InvariantError, ObjectNotFoundError
 from hudi_table.model.names import HEARTBEAT, TEMP, join
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.timeline.chain import ChainEntry, Kind, entry_path
-from hudi_table.model.timeline.instants import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.timeline.instants import PLANNED_ACTIONS, Action, Instant, State
 from hudi_table.table.commit.pending_plans import given_up_log_compactions
 from hudi_table.table.commit.publish import drop_claim, materialise
 from hudi_table.table.commit.rollback import PendingRollback, delete_claim, open_rollbacks, roll_back
@@ -47,7 +47,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     # A rollback of a completed instant that another engine planned and did not finish is left to it.
     rollbacks = {time: found for time, found in open_rollbacks(ctx, timeline).items() if time not in completed}
     mine = "" if own is None else own.partition(".")[0]
-    waiting = [i for i in timeline.pending if i.action in WRITE_ACTIONS and i.time != mine]
+    waiting = [i for i in timeline.pending if i.is_write and i.time != mine]
     planners = [time for time in timeline.planner_claims if time != mine]
     if not waiting and not rollbacks and not planners:
         return tuple(done)
@@ -60,7 +60,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
         done += _finish_instant(recovery, instant)
     for time in planners:
         if time in decisions or recovery.may_be_ended(time):
-            done += _recover_planner(ctx, time)
+            done += recover_planner(ctx, time)
     done += _drop_withdrawn(ctx, timeline)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
     known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
@@ -212,7 +212,7 @@ def _drop_leftovers(ctx: TableContext, timeline: Timeline) -> list[str]:
     return [instant.time for instant in left]
 
 
-def _recover_planner(ctx: TableContext, time: str) -> list[str]:
+def recover_planner(ctx: TableContext, time: str) -> list[str]:
     """A planner that died: its plan appears if the chain has it, and never if not; its claim goes.
 
     Nothing is written under a planner's claim, so there is nothing to roll back and no quarantine to wait for.

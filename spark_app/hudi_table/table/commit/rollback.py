@@ -24,7 +24,6 @@ from hudi_table.model.names import (
     TEMP,
     LogFileName,
     join,
-    parse_base_file,
     parse_data_file,
     parse_log_file,
 )
@@ -34,7 +33,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline.active import load_timeline, records_if_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import draw_instant
-from hudi_table.table.timeline.layout import encode_record, timeline_path
+from hudi_table.table.timeline.layout import encode_record
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
@@ -62,19 +61,17 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     if rollback is None:
         rollback = _claim_rollback(ctx, instant, files)
         rollback = _only_rollback(ctx, instant.time) or rollback
-    retry.put(ctx.storage, timeline_path(rollback.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(ctx.storage, ctx.layout.timeline_path(rollback.with_state(State.INFLIGHT).file_name), b"")
     target = frozenset([instant.time])
     taken = [take_back(ctx, path, target, rollback.time) for path in files]
     drop_rings(ctx, target)
-    if timeline.has_metadata:
-        _record_in_metadata(ctx, instant.time, taken)
+    _record_in_metadata(ctx, timeline, instant.time, taken)
     if not over:
         return [instant.time]
     taken += [take_back(ctx, path, target, rollback.time) for path in _files_of(ctx, instant.time)]
     drop_rings(ctx, target)
     timeline = load_timeline(ctx)
-    if timeline.has_metadata:
-        _record_in_metadata(ctx, instant.time, taken)
+    _record_in_metadata(ctx, timeline, instant.time, taken)
     delete_claim(ctx, timeline, instant)
     rollback = _only_rollback(ctx, instant.time) or rollback
     report = encode_record("HoodieRollbackMetadata", rollback_record(ctx, instant, rollback.time, taken))
@@ -83,10 +80,14 @@ def roll_back(ctx: TableContext, timeline: Timeline, instant: Instant, *, over: 
     return [instant.time]
 
 
-def _record_in_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack | None]) -> None:
+def _record_in_metadata(ctx: TableContext, timeline: Timeline, time: str, taken: Iterable[TakenBack | None]) -> None:
     """Take the instant's delta back. A log that takes blocks back is part of its slice and of no commit, so the metadata table would miss
-    it: it goes."""
-    if any(found is not None and found.by is not None for found in taken):
+    it: it goes. So does one that is not kept."""
+    if not timeline.has_metadata_folder:
+        return
+    if not timeline.has_metadata:
+        drop_metadata_table(ctx, f"{time} was rolled back, and this release does not keep it")
+    elif any(found is not None and found.by is not None for found in taken):
         drop_metadata_table(ctx, f"{time} was rolled back from a log that others write to")
     else:
         ctx.metadata.forget(ctx, time)
@@ -94,7 +95,7 @@ def _record_in_metadata(ctx: TableContext, time: str, taken: Iterable[TakenBack 
 
 def complete(ctx: TableContext, rollback: Instant, report: bytes) -> None:
     """Create the completed file of a rollback or restore; one that is there already is a helper's success."""
-    path = timeline_path(rollback.with_state(State.COMPLETED).file_name)
+    path = ctx.layout.timeline_path(ctx.layout.completed(rollback).file_name)
     with suppress(ObjectExistsError):
         retry.until_confirmed(lambda: ctx.storage.put_if_absent(path, report))
 
@@ -158,10 +159,10 @@ def _oldest(pending: Iterable[PendingRollback], time: str) -> Instant | None:
 def delete_claim(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
     """Delete the requested and inflight files of an instant, and nothing that another action or a planner has at its time: whoever
     owns that would lose an instant that he holds, and another could draw it."""
-    completed = instant.with_state(State.COMPLETED).file_name
+    ended = timeline.ended(instant)
     for name in timeline.own_names(instant):
-        if name != completed:
-            retry.delete(ctx.storage, timeline_path(name))
+        if ended is None or name != ended.file_name:
+            retry.delete(ctx.storage, ctx.layout.timeline_path(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ def take_back(ctx: TableContext, path: str, instants: frozenset[str], rollback: 
     blocks. None for a log that others alone wrote to."""
     folder, _, name = path.rpartition("/")
     log = parse_log_file(name)
-    wrote = instants & {_instant_of(path)} if log is None else written_by(ctx, path)
+    wrote = instants & {_instant_of(ctx, path)} if log is None else written_by(ctx, path)
     if log is None or wrote <= instants:
         retry.delete(ctx.storage, path)
         return TakenBack(path, wrote or instants)
@@ -217,19 +218,19 @@ def _claim_rollback(ctx: TableContext, instant: Instant, files: list[str]) -> In
         rollback = Instant(draw_instant(ctx, floor), Action.ROLLBACK, State.REQUESTED)
         floor = rollback.time
         try:
-            ctx.storage.put_if_absent(timeline_path(rollback.file_name), plan)
+            ctx.storage.put_if_absent(ctx.layout.timeline_path(rollback.file_name), plan)
         except (ObjectExistsError, OutcomeUnknownError):
             continue
         if not load_timeline(ctx).shares(rollback):
             return rollback
-        retry.delete(ctx.storage, timeline_path(rollback.file_name))
+        retry.delete(ctx.storage, ctx.layout.timeline_path(rollback.file_name))
     raise InvariantError("no rollback instant could be claimed", base_path=ctx.base_path, instant=instant.time)
 
 
 def _files_of(ctx: TableContext, time: str) -> list[str]:
-    """Data files of an instant: those with a marker (logs, whose name carries another instant, have only that), and those
+    """Data files of an instant: those with a marker (logs whose name carries another instant have only that), and those
     whose name carries it."""
-    listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(info.path) == time}
+    listed = {info.path for info in list_data_files(ctx.storage) if _instant_of(ctx, info.path) == time}
     return sorted(listed.union(marked_files(ctx, time)))
 
 
@@ -239,8 +240,11 @@ def _file_id(path: str) -> str:
     return found.file_id if found else ""
 
 
-def _instant_of(path: str) -> str | None:
-    name = parse_base_file(path.rpartition("/")[2])
+def _instant_of(ctx: TableContext, path: str) -> str | None:
+    """The instant that the name of a file says wrote it."""
+    name = parse_data_file(path.rpartition("/")[2])
+    if isinstance(name, LogFileName):
+        return name.base_instant if ctx.layout.logs_tell_writers else None
     return None if name is None else name.instant
 
 

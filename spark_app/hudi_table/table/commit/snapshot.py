@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hudi_table.errors import UnavailableError
+from hudi_table.errors import UnavailableError, UnsupportedTableError
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.commit.undo import finish_undos
+from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import timeline_with
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.timeline.version_change import refuse_beside_change
 
 DECIDED_LISTINGS_MAX = 100
 
@@ -34,6 +36,13 @@ def decided_timeline(
         timeline, _ = timeline_with(ctx, reads)
         if claim and not holds(timeline, time, claim):
             return timeline
+        try:
+            refuse_beside_change(ctx, timeline)
+        except UnsupportedTableError:
+            if claim:
+                # Nothing was written under it, and the change waits for what is pending.
+                retry.delete(ctx.storage, ctx.layout.timeline_path(claim))
+            raise
         if not materialise_predecessors(ctx, timeline, time, tail.sequence) and not finish_undos(ctx, timeline):
             return timeline
     raise restless(ctx)
@@ -49,6 +58,5 @@ def restless(ctx: TableContext) -> UnavailableError:
 
 def holds(timeline: Timeline, time: str, claim: str) -> bool:
     """Whether the claim stands: still there, alone at its time (writers and planners claim under different names), and
-    newer than everything completed."""
-    newest = max((comparable_time(i.time) for i in timeline.completed[-1:]), default="")
-    return newest < time and timeline.is_alone(time, claim)
+    newer than everything that had completed."""
+    return comparable_time(timeline.newest_settled) < time and timeline.is_alone(time, claim)

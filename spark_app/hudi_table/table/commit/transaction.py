@@ -44,7 +44,7 @@ from hudi_table.table.timeline.active import list_timeline
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.instants import draw_instant
 from hudi_table.table.timeline.kept_properties import refuse_lost
-from hudi_table.table.timeline.layout import encode_commit, timeline_path
+from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.properties import keep_properties
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -81,7 +81,9 @@ class Transaction:
 
     def inflight(self, body: bytes = b"") -> None:
         """Step 4: create the inflight file. `body` is Hudi's workload JSON, or nothing."""
-        retry.put(self.ctx.storage, timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body)
+        retry.put(
+            self.ctx.storage, self.ctx.layout.timeline_path(self.instant.with_state(State.INFLIGHT).file_name), body
+        )
 
     def commit(self, metadata: CommitMetadata, conflict_keys: Iterable[str]) -> None:
         """Steps 4 (reconcile) to 6: decide, publish, and clear the markers.
@@ -105,28 +107,34 @@ class Transaction:
         if marks.files - metadata.paths:
             # Deleting took its time: what is held against the write is listed again.
             neighbours.listed = None
-        name = self.instant.with_state(State.COMPLETED).file_name
         claimed = Claimed.of_commit(tuple(sorted(set(conflict_keys))), metadata)
         delta = self.ctx.metadata.delta(self.ctx, self.right, metadata, self.time, self.timeline)
         claimed = replace(claimed, metadata=delta.write() if has_metadata else frozenset({METADATA}))
-        self._decide(Kind.COMMIT, claimed, name, encode_commit(metadata), neighbours, delta.write_again)
+        self._decide(
+            Kind.COMMIT, claimed, self.instant, encode_commit(self.ctx.layout, metadata), neighbours, delta.write_again
+        )
         self._clear(marks)
 
     def plan(
-        self, body: bytes, conflict_keys: Iterable[str], name: str | None = None, *, compacts_metadata: bool = False
+        self,
+        body: bytes,
+        conflict_keys: Iterable[str],
+        file: Instant | str | None = None,
+        *,
+        compacts_metadata: bool = False,
     ) -> None:
-        """Decide and publish the requested file of a table service (or the file `name`), whose claim has then served.
+        """Decide and publish the requested file of a table service (or `file`: one of that name, or of an instant that completes), whose claim has then served.
 
         `compacts_metadata`: it takes the logs of all commits so far, so one that was decided since excludes it.
         Raises WriteConflictError if what it was planned on has moved, WriteAbortedError and CommitStateUnknownError.
         """
         claimed = Claimed(tuple(sorted(set(conflict_keys))), compacts_metadata=compacts_metadata)
-        self._decide(Kind.PLAN, claimed, name or self.instant.file_name, body)
+        self._decide(Kind.PLAN, claimed, file or self.instant.file_name, body)
         drop_claim(self.ctx, self.time)
 
     def withdraw(self) -> None:
         """Give up a claim under which nothing was written or decided."""
-        retry.delete(self.ctx.storage, timeline_path(self.right.claim))
+        retry.delete(self.ctx.storage, self.right.claim_path)
 
     @contextmanager
     def signs_of_life(self) -> Iterator[None]:
@@ -161,7 +169,7 @@ class Transaction:
         self,
         kind: Kind,
         claimed: Claimed,
-        name: str,
+        file: Instant | str,
         data: bytes,
         neighbours: Neighbours | None = None,
         rewrite: Callable[[], frozenset[str]] | None = None,
@@ -170,7 +178,7 @@ class Transaction:
         decider = Decider(
             self.ctx, self.time, self.attempt, self.batch, self.tail, self.right, self.timeline.files, rewrite, neighbours
         )  # fmt: skip
-        entry, requested_at = decider.decide(kind, claimed, name, data)
+        entry, requested_at = decider.decide(kind, claimed, file, data)
         decider.publish(entry, requested_at)
 
     def _clear(self, marks: Marks) -> None:
@@ -284,7 +292,7 @@ def _claim(
         instant = Instant(draw_instant(ctx, max(tail.max_instant, floor)), action, State.REQUESTED)
         floor = instant.time
         claim = planner_claim(instant.time) if planner else instant.file_name
-        path = timeline_path(claim)
+        path = ctx.layout.timeline_path(claim)
         try:
             ctx.storage.put_if_absent(path, b"")
         except (ObjectExistsError, OutcomeUnknownError):

@@ -34,7 +34,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline, records_of
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import encode_record, timeline_path
+from hudi_table.table.timeline.layout import encode_record
 from hudi_table.table.timeline.properties import drop_metadata_table
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.hash_rings import drop_rings
@@ -112,7 +112,7 @@ def finish_undos(ctx: TableContext, timeline: Timeline) -> bool:
 
 def carry_out(ctx: TableContext, undo: Undo) -> None:
     """All steps after the plan. What was done before is found done."""
-    retry.put(ctx.storage, timeline_path(undo.instant.with_state(State.INFLIGHT).file_name), b"")
+    retry.put(ctx.storage, ctx.layout.timeline_path(undo.instant.with_state(State.INFLIGHT).file_name), b"")
     _drop_metadata(ctx)
     for target in undo.targets:
         _abort(ctx, target.time)
@@ -147,7 +147,7 @@ def _drop_metadata(ctx: TableContext) -> None:
     """The metadata table goes first, and with it what is being built of it: taking back its deltas too would be no less work than
     building it again."""
     timeline = load_timeline(ctx)
-    if timeline.has_metadata or ctx.config.metadata_partitions:
+    if timeline.has_metadata_folder or ctx.config.metadata_partitions:
         drop_metadata_table(ctx, TAKEN_BACK)
     for instant in timeline.pending:
         if instant.action is Action.INDEXING and is_decided(ctx, instant):
@@ -189,4 +189,4 @@ def _abort(ctx: TableContext, time: str) -> None:
 def _forget(ctx: TableContext, timeline: Timeline, instant: Instant) -> None:
     """Delete the timeline files of an instant, the completed one last."""
     for name in timeline.own_names(instant):
-        retry.delete(ctx.storage, timeline_path(name))
+        retry.delete(ctx.storage, ctx.layout.timeline_path(name))

@@ -30,9 +30,8 @@ from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import ChainTail, TableContext
-from hudi_table.table.timeline.layout import timeline_path
 
-_STATE = ("open_storage", "instant", "claim", "tail", "renew_seconds", "batched", "is_shared")
+_STATE = ("open_storage", "instant", "claim_path", "tail", "renew_seconds", "batched", "is_shared")
 _NUMBERS = 1 << 31
 _DRAWS_MAX = 10
 
@@ -41,14 +40,14 @@ _DRAWS_MAX = 10
 class RightToWrite:
     """The right of one instant. Picklable: another process opens the storage anew and proves for itself.
 
-    `claim` is the name of the requested file under `.hoodie/`, `tail` the last chain entry known to hold no abort.
+    `claim_path` is the requested file, relative to the base path, `tail` the last chain entry known to hold no abort.
     `doubts` are files whose creation had no definite reply, `marks` the markers that this process has made. `batched`: they stand in
     Hudi's batched form. `is_shared`: another process may write for the instant, too.
     """
 
     open_storage: Callable[[], Storage]
     instant: str
-    claim: str
+    claim_path: str
     tail: int
     renew_seconds: float
     batched: bool = False
@@ -69,6 +68,11 @@ class RightToWrite:
             setattr(self, name, value)
         self.doubts, self.marks, self._lock = [], Marks(), threads.lock()
         self._storage, self._clock, self._proved_at = None, SystemClock(), None
+
+    @property
+    def claim(self) -> str:
+        """The name of the requested file."""
+        return self.claim_path.rpartition("/")[2]
 
     @property
     def storage(self) -> Storage:
@@ -123,7 +127,7 @@ class RightToWrite:
 
     def _is_claimed(self) -> bool:
         try:
-            self.storage.head(timeline_path(self.claim))
+            self.storage.head(self.claim_path)
         except ObjectNotFoundError:
             return False
         return True
@@ -209,7 +213,7 @@ class RightToWrite:
 def right_of(ctx: TableContext, time: str, claim: str, tail: ChainTail) -> RightToWrite:
     """The right of an instant by its claim, whose chain is known up to `tail`."""
     return RightToWrite(
-        ctx.storage.reopen(), time, claim, tail.sequence, ctx.settings.renew_seconds,
+        ctx.storage.reopen(), time, ctx.layout.timeline_path(claim), tail.sequence, ctx.settings.renew_seconds,
         _storage=ctx.storage, _clock=ctx.clock,
     )  # fmt: skip
 

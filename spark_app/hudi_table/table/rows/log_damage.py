@@ -16,7 +16,7 @@ from hudi_table.model.timeline.commits import CommitMetadata, WriteStat
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.timeline.layout import decode_commit, timeline_path
+from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit
 from hudi_table.table.view.file_groups import LogFile
 
 _WRITERS = (Action.DELTA_COMMIT, Action.COMMIT, Action.REPLACE_COMMIT)
@@ -74,7 +74,7 @@ def _fault(stat: WriteStat, size: int, holes: Sequence[int]) -> str | None:
 
 def _stats(storage: Storage, path: str, paths: Mapping[str, str], time: str) -> tuple[WriteStat, ...]:
     """What the commit of an instant says of the log; nothing if it is not there."""
-    guessed = (timeline_path(Instant(time, action, State.COMPLETED).file_name) for action in _WRITERS)
+    guessed = (f"{TIMELINE_FOLDER}/{Instant(time, action, State.COMPLETED).file_name}" for action in _WRITERS)
     for name in [paths[time]] if time in paths else guessed:
         try:
             metadata = decode_commit(storage.get(name))

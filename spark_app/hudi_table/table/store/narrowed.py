@@ -1,13 +1,12 @@
-"""A storage narrowed: to a folder of it, as the metadata table lies inside the data table, or to reading."""
+"""A storage narrowed to a folder of it, as the metadata table lies inside the data table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
-from hudi_table.errors import UnsupportedTableError
 from hudi_table.model.names import join
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
 
@@ -89,77 +88,3 @@ class StorageBelow:
 
     def _in(self, info: ObjectInfo) -> ObjectInfo:
         return replace(info, path=self._inner(info.path))
-
-
-@dataclass(frozen=True, slots=True)
-class _ReopenToRead:
-    """Opens the storage again, in another process too."""
-
-    inner: Callable[[], Storage]
-    refusal: str
-
-    def __call__(self) -> Storage:
-        return ReadOnlyStorage(self.inner(), self.refusal)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOnlyStorage:
-    """Objects of `inner`, of a table that this release reads and does not write. What writes raises UnsupportedTableError with the text
-    `refusal`: every surface refuses such a table before it begins, and this holds also for one that does not ask."""
-
-    inner: Storage
-    refusal: str
-
-    @property
-    def base_path(self) -> str:
-        """The location."""
-        return self.inner.base_path
-
-    def get(self, path: str) -> bytes:
-        """The whole object."""
-        return self.inner.get(path)
-
-    def head(self, path: str) -> ObjectInfo:
-        """Size and age."""
-        return self.inner.head(path)
-
-    def list(self, prefix: str = "", *, start_after: str | None = None, limit: int | None = None) -> Objects:
-        """All objects below a folder."""
-        return self.inner.list(prefix, start_after=start_after, limit=limit)
-
-    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
-        """(sub-folder paths, objects) directly in a folder."""
-        return self.inner.list_dir(prefix)
-
-    def put(self, path: str, data: bytes) -> None:
-        """Refused."""
-        del data
-        self._refuse(path)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        """Refused."""
-        del data
-        self._refuse(path)
-
-    def delete(self, path: str) -> None:
-        """Refused."""
-        self._refuse(path)
-
-    def delete_all(self, paths: Iterable[str]) -> None:
-        """Refused."""
-        self._refuse(next(iter(paths), ""))
-
-    def open_read(self, path: str) -> Any:
-        """A seekable binary file."""
-        return self.inner.open_read(path)
-
-    def open_write(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """Refused."""
-        self._refuse(path)
-
-    def reopen(self) -> Callable[[], Storage]:
-        """A picklable function that opens the same storage elsewhere, to be read as well."""
-        return _ReopenToRead(self.inner.reopen(), self.refusal)
-
-    def _refuse(self, path: str) -> NoReturn:
-        raise UnsupportedTableError(self.refusal, base_path=self.base_path, path=path)

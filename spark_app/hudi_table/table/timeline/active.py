@@ -13,17 +13,19 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
-from hudi_table.model.names import METADATA_TABLE
+from hudi_table.model.table.properties import from_properties
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time, placed_instant
+from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
 from hudi_table.model.timeline.settled import Placed, Settled
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.store.ports import ObjectInfo, is_remote
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, decode_records
+from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.timeline.version_change import refuse_other_version
 
 T = TypeVar("T")
 ARCHIVING_LEAVES = 2
@@ -92,8 +94,10 @@ def list_timeline(ctx: TableContext) -> Timeline:
     """One listing, in which what is archived meanwhile may be missing: for steps that ask for what is pending or new alone."""
     listed_at = ctx.clock.boot_seconds()
     timeline = _newly_listed(ctx, listed_at)
+    if ctx.layout.other_folder in timeline.folders:
+        _look_at_version(ctx)
     ctx.newest_listed = max(ctx.newest_listed, comparable_time(timeline.newest_time))
-    ctx.no_metadata_at = None if timeline.has_metadata else listed_at
+    ctx.no_metadata_at = None if timeline.has_metadata_folder else listed_at
     return timeline
 
 
@@ -116,14 +120,20 @@ def _newly_listed(ctx: TableContext, listed_at: float) -> Timeline:
 def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
     """The folders of `.hoodie/` that tell something of the table, and the files of its timeline."""
     listings = all_at_once(ctx.storage, [partial(ctx.storage.list_dir, folder) for folder in ctx.layout.listed])
-    folders, infos = listings[-1][0], listings[0][1]
-    # Who sees no metadata table lists folders.
-    return [folder for folder in folders if ctx.layout.reads_metadata or folder != METADATA_TABLE], infos
+    if len(listings) > 1 and any(placed_instant(info.path.rpartition("/")[2]) for info in listings[-1][1]):
+        _look_at_version(ctx)
+    return listings[-1][0], listings[0][1]
+
+
+def _look_at_version(ctx: TableContext) -> None:
+    """The timeline of another version lies beside this one: of a change that is going on or was cut short, or the table has that version now."""
+    if not ctx.changes_version:
+        refuse_other_version(ctx, from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path).version)
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:
     start = timeline.commits[0].time if timeline.commits else ""
-    return {i.file_name for i in timeline.pending if i.time < start and i.action in WRITE_ACTIONS}
+    return {i.file_name for i in timeline.pending if i.time < start and i.is_write}
 
 
 def timeline_of(ctx: TableContext, infos: Iterable[ObjectInfo], folders: Iterable[str] = ()) -> Timeline:
@@ -221,6 +231,11 @@ def body(ctx: TableContext, instant: Instant) -> bytes:
         path = ctx.layout.timeline_path(instant.file_name)
         raise ObjectNotFoundError(f"timeline file {path} was listed and is gone", base_path=ctx.base_path, path=path)
     return data
+
+
+def is_there(ctx: TableContext, instant: Instant) -> bool:
+    """Whether the file of an instant that has not completed is there."""
+    return _body_if_there(ctx, instant) is not None
 
 
 def fetch_bodies(ctx: TableContext, instants: Iterable[Instant]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import join
 from hudi_table.model.table.layouts import Archive
+from hudi_table.model.table.version_properties import INITIAL_VERSION
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from hudi_table.table.store.ports import ObjectInfo
@@ -47,8 +48,16 @@ def archive_folder(ctx: TableContext) -> str:
 
 def has_archive(ctx: TableContext) -> bool:
     """Whether the older part of the timeline was archived."""
-    _, files = ctx.storage.list_dir(archive_folder(ctx))
-    return any(info.path.endswith(ctx.layout.archive.value) for info in files)
+    listed = (ctx.storage.list_dir(folder)[1] for folder in _folders(ctx))
+    return any(info.path.endswith(ctx.layout.archive.value) for files in listed for info in files)
+
+
+def _folders(ctx: TableContext) -> list[str]:
+    """Where archives lie. Hudi's downgrade from version 8 leaves one in `archived`, and properties that name another folder (measured)."""
+    folders = [archive_folder(ctx)]
+    if ctx.layout.archive is Archive.LOGS and INITIAL_VERSION in ctx.config.extra:
+        folders.append(join(ctx.layout.timeline_folder, ctx.layout.archive_default))
+    return list(dict.fromkeys(folders))
 
 
 def archive_path(ctx: TableContext, number: int) -> str:
@@ -56,9 +65,9 @@ def archive_path(ctx: TableContext, number: int) -> str:
     return f"{archive_folder(ctx)}/.commits_.archive.{number}_{_TOKEN}"
 
 
-def archive_files(ctx: TableContext) -> list[ArchiveFile]:
-    """All files, the newest last."""
-    _, infos = ctx.storage.list_dir(archive_folder(ctx))
+def archive_files(ctx: TableContext, folder: str = "") -> list[ArchiveFile]:
+    """All files of the table's archive, or of another folder, the newest last."""
+    _, infos = ctx.storage.list_dir(folder or archive_folder(ctx))
     found = ((_FILE.match(info.path.rpartition("/")[2]), info) for info in infos)
     return sorted((ArchiveFile(int(match[1]), info) for match, info in found if match), key=lambda file: file.number)
 
@@ -105,7 +114,7 @@ def _of_logs(ctx: TableContext) -> Iterator[list[Entry]]:
     read: set[str] = set()
     for _ in range(_LISTINGS_MAX):
         vanished = False
-        for file in reversed(archive_files(ctx)):
+        for file in (file for folder in _folders(ctx) for file in reversed(archive_files(ctx, folder))):
             if file.info.path in read:
                 continue
             read.add(file.info.path)

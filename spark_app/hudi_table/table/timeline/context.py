@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from hudi_table.errors import InvalidOptionError, UnsupportedTableError
+from hudi_table.errors import InvalidOptionError
 from hudi_table.model.bounded import Bounded
 from hudi_table.model.options.values import number
 from hudi_table.model.options.write_options import FailedWrites, failed_writes
 from hudi_table.model.table.config import TableConfig
-from hudi_table.model.table.layouts import Layout, layout_of, refusal_of_writing
+from hudi_table.model.table.layouts import Layout, layout_of
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.settled import Settled
@@ -170,6 +170,8 @@ class TableContext:
     """The part of the last listing that a next one need not look at again."""
     no_metadata_at: float | None = None
     """The boot-clock second before the last listing, if that showed no folder of a metadata table."""
+    changes_version: bool = False
+    """Whether this process brings the table to another version: it alone works beside the note that says so."""
     metadata_deltas: int | None = None
     """Deltas of the metadata table since its last compaction as the last write of this process saw them, a planned one counting as
     many; None if it has seen none."""
@@ -178,12 +180,6 @@ class TableContext:
     def layout(self) -> Layout:
         """What is particular to tables of this version."""
         return layout_of(self.config.version)
-
-    def refuse_writing(self) -> None:
-        """Raise UnsupportedTableError for a table of a version that this release reads and does not write."""
-        refusal = refusal_of_writing(self.config.version, self.config.name)
-        if refusal:
-            raise UnsupportedTableError(refusal, base_path=self.base_path)
 
     @property
     def base_path(self) -> str:

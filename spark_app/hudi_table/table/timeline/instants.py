@@ -21,6 +21,11 @@ def local_time(ctx: TableContext, moment: datetime) -> datetime:
     return there.replace(tzinfo=None)
 
 
+def draw_completion(ctx: TableContext, floor: str) -> str:
+    """When a write completes that is decided now, behind decisions up to `floor`: later than these, and than all that was listed."""
+    return draw_instant(ctx, max(floor, ctx.newest_listed))
+
+
 def draw_instant(ctx: TableContext, floor: str = "") -> str:
     """A 17-digit instant time, greater than `floor` ('' for none), never below the clock.
 

@@ -15,13 +15,16 @@ from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.service.resizes import HISTORY
 from hudi_table.model.table.index_properties import INDEX_KEYS
 from hudi_table.model.table.java_properties import parse_properties, render_properties
-from hudi_table.model.table.properties import (
-    KEY_ENCODING,
+from hudi_table.model.table.properties import KEY_ENCODING, METADATA_DROPPED, PARTITION_TYPES
+from hudi_table.model.table.version_properties import (
     MERGE_MODE,
     MERGER,
-    METADATA_DROPPED,
-    PARTITION_TYPES,
+    OF_VERSION,
+    ORDERING,
     PAYLOAD,
+    PRECOMBINE,
+    STRATEGY,
+    is_of_another_version,
 )
 from hudi_table.model.timeline.seals import KEY as CHECK_SUM
 from hudi_table.table.store import retry
@@ -32,9 +35,8 @@ KEPT = f"{CHAIN}/properties"
 _OURS = "hoodie.lakeops."
 _WRITER = "hoodie.datasource.write."
 _FIXED = frozenset({
-    PAYLOAD, MERGER, MERGE_MODE, KEY_ENCODING, PARTITION_TYPES, "hoodie.table.timeline.timezone",
-    "hoodie.table.type", "hoodie.archivelog.folder",
-    "hoodie.table.recordkey.fields", "hoodie.table.partition.fields", "hoodie.table.precombine.field",
+    PAYLOAD, MERGER, MERGE_MODE, STRATEGY, ORDERING, PRECOMBINE, KEY_ENCODING, PARTITION_TYPES, "hoodie.table.timeline.timezone",
+    "hoodie.table.type", "hoodie.archivelog.folder", "hoodie.table.recordkey.fields", "hoodie.table.partition.fields",
     f"{_WRITER}hive_style_partitioning", f"{_WRITER}partitionpath.urlencode", "hoodie.populate.meta.fields",
     "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode",
 })  # fmt: skip
@@ -77,7 +79,11 @@ def compare(kept: Mapping[str, str] | None, properties: Mapping[str, str]) -> Lo
     if kept is None:
         return None
     lost: Lost = {}
+    # An upgrade says some of it in other words.
+    renamed = OF_VERSION if is_of_another_version(properties) else frozenset()
     for key, value in kept.items():
+        if key in renamed:
+            continue
         now = properties.get(key)
         if now is None or (key in _FIXED and now != value):
             lost[key] = (value, now)
@@ -104,9 +110,7 @@ def note(storage: Storage, updates: Mapping[str, str]) -> None:
 
 
 def refuse_lost(ctx: TableContext) -> None:
-    """Refuse to change a table of a version that is not written, or whose properties another engine has dropped or changed. Raises
-    UnsupportedTableError that names them."""
-    ctx.refuse_writing()
+    """Refuse to change a table whose properties another engine has dropped or changed. Raises UnsupportedTableError that names them."""
     if not ctx.lost:
         return
     raise UnsupportedTableError(

@@ -1,6 +1,6 @@
-"""What stands in the files of a timeline, and where the one of a table that we write lies.
+"""What stands in the files of a timeline.
 
-What reads a table asks its `Layout` where they lie (`model/table/layouts.py`); how they are called is told by `model/timeline/instants.py`. Nothing
+Where they lie a table's `Layout` tells (`model/table/layouts.py`); how they are called is told by `model/timeline/instants.py`. Nothing
 is read or written here.
 
 Facts: in table version 6 completed writes are JSON, in versions 8 and 9 Avro containers with the same fields; their bytes tell which. Plans
@@ -12,20 +12,19 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_table.model.names import HOODIE
+from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.commits import CommitMetadata
 
 TIMELINE_FOLDER = HOODIE
-"""Where the files of the active timeline of a table that we write lie, relative to the base path."""
+"""Where the files of the active timeline lie in table version 6, relative to the base path."""
 
 
-def timeline_path(name: str) -> str:
-    """The path of a timeline file of a table that we write, relative to the base path."""
-    return f"{TIMELINE_FOLDER}/{name}"
-
-
-def encode_commit(metadata: CommitMetadata) -> bytes:
-    """What stands in the file of a completed write."""
-    return metadata.to_json()
+def encode_commit(layout: Layout, metadata: CommitMetadata) -> bytes:
+    """What stands in the file of a completed write of a table of this layout."""
+    if not layout.avro_commits:
+        return metadata.to_json()
+    schema = "HoodieCommitMetadata" if metadata.replaced is None else "HoodieReplaceCommitMetadata"
+    return encode_record(schema, metadata.to_document())
 
 
 def decode_commit(data: bytes) -> CommitMetadata:

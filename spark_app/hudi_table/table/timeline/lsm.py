@@ -1,26 +1,87 @@
 """The archived timeline of table versions 8 and 9: its manifests, and the files that the newest one names.
 
-Facts (measured on Hudi 1.0.2 and 1.1.1): `_version_` holds the number of the newest `manifest_<n>`, JSON of the files that count; others in the
-folder were merged into these. Without `_version_` the manifest with the greatest number counts. A file is called
-`<min>_<max>_<level>.parquet` by its instants, after an upgrade `<max>_<min>_0`. Files are merged and deleted beside readers, which then begin anew.
+Facts (measured on Hudi 1.0.2 and 1.1.1): `manifest_<n>` is JSON of the files that count; others in the folder were merged into these. `_version_`
+holds the number of the newest. A manifest is created before `_version_` tells it, by who has put its files before; so the greatest number counts,
+whatever `_version_` says. A file is called `<min>_<max>_<level>.parquet` by its instants, after an upgrade `<max>_<min>_0`. Files are merged and
+deleted beside readers, which then begin anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.digits import whole
 from hudi_table.model.json_text import parse_json
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import ObjectInfo, Storage
 
 if TYPE_CHECKING:
     from hudi_table.codec.lsm_entries import Entry
 
-_VERSION = "_version_"
-_MANIFEST = "manifest_"
+VERSION = "_version_"
+MANIFEST = "manifest_"
 _LISTINGS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LsmFile:
+    """A file of the archive, as a manifest names it: `size` in bytes."""
+
+    name: str
+    size: int
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """Its least and greatest instant."""
+        first, last, *_ = [*self.name.split("_"), "", ""]
+        return min(first, last), max(first, last)
+
+    @property
+    def level(self) -> int:
+        """How often its instants were merged."""
+        return whole(self.name.removesuffix(".parquet").rpartition("_")[2]) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The newest manifest: its number, 0 if there is none, the files that count, and whatever else lies in the folder."""
+
+    number: int = 0
+    files: tuple[LsmFile, ...] = ()
+    listed: tuple[ObjectInfo, ...] = ()
+
+    @property
+    def others(self) -> list[int]:
+        """The numbers of all manifests, the newest last."""
+        found = (manifest_number(info.path) for info in self.listed)
+        return sorted(number for number in found if number)
+
+
+def manifest_number(path: str) -> int:
+    """The number of a manifest, 0 of another file."""
+    name = path.rpartition("/")[2]
+    return (whole(name.removeprefix(MANIFEST)) or 0) if name.startswith(MANIFEST) else 0
+
+
+def read_manifest(storage: Storage, folder: str) -> Manifest:
+    """The newest manifest. Raises ObjectNotFoundError if it has gone meanwhile, CorruptTableError."""
+    _, infos = storage.list_dir(folder)
+    number = max((manifest_number(info.path) for info in infos), default=0)
+    files = read_files(storage, f"{folder}/{MANIFEST}{number}") if number else ()
+    return Manifest(number, files, tuple(infos))
+
+
+def read_files(storage: Storage, path: str) -> tuple[LsmFile, ...]:
+    """The files that a manifest names. Raises ObjectNotFoundError, CorruptTableError."""
+    try:
+        named = parse_json(storage.get(path))["files"] or ()
+        return tuple(LsmFile(str(file["fileName"]), int(file.get("fileLen") or 0)) for file in named)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"{path} is no manifest of an archive: {error}", base_path=storage.base_path, path=path
+        ) from error
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
@@ -35,21 +96,27 @@ def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
         yield entries
 
 
-def lsm_completions(storage: Storage, folder: str) -> dict[str, str]:
-    """When each archived instant completed, by its time. Raises CorruptTableError, UnavailableError."""
+def lsm_completions(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> dict[str, str]:
+    """When each archived instant completed, by its time. `within`: only of files that may hold instants from the first to the second.
+    Raises CorruptTableError, UnavailableError."""
     from hudi_table.codec.lsm_entries import read_lsm_times
 
     found: dict[str, str] = {}
-    for path, data in _files(storage, folder):
+    for path, data in _files(storage, folder, within):
         found |= read_lsm_times(data, path=path)
     return found
 
 
-def _files(storage: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
+def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _files(storage: Storage, folder: str, within: tuple[str, str] | None = None) -> Iterator[tuple[str, bytes]]:
     read: set[str] = set()
     for _ in range(_LISTINGS_MAX):
         try:
-            for name in sorted(_named(storage, folder), key=_newest, reverse=True):
+            files = sorted(read_manifest(storage, folder).files, key=lambda file: file.span[1], reverse=True)
+            for name in (file.name for file in files if not within or _meet(file.span, within)):
                 if name not in read:
                     path = f"{folder}/{name}"
                     data = storage.get(path)
@@ -61,27 +128,3 @@ def _files(storage: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
     raise UnavailableError(
         f"the archive changed during {_LISTINGS_MAX} listings; read again", base_path=storage.base_path
     )
-
-
-def _named(storage: Storage, folder: str) -> list[str]:
-    """The files that count. Raises ObjectNotFoundError if the manifest has gone meanwhile, CorruptTableError."""
-    names = {info.path.rpartition("/")[2] for info in storage.list_dir(folder)[1]}
-    numbers = [n for name in names if (n := whole(name.removeprefix(_MANIFEST))) is not None and name != str(n)]
-    number = (
-        whole(storage.get(f"{folder}/{_VERSION}").decode("ascii", "replace").strip()) if _VERSION in names else None
-    )
-    if number is None:
-        number = max(numbers, default=None)
-    if number is None:
-        return []
-    path = f"{folder}/{_MANIFEST}{number}"
-    try:
-        return [str(file["fileName"]) for file in parse_json(storage.get(path))["files"] or ()]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptTableError(
-            f"{path} is no manifest of an archive: {error}", base_path=storage.base_path, path=path
-        ) from error
-
-
-def _newest(name: str) -> str:
-    return max(name.split("_")[:2])

@@ -13,7 +13,6 @@ from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.java_properties import parse_properties, render_properties
-from hudi_table.model.table.layouts import refusal_of_writing
 from hudi_table.model.table.properties import (
     CHECKSUM,
     METADATA_DROPPED,
@@ -28,7 +27,6 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.local_files import is_file
-from hudi_table.table.store.narrowed import ReadOnlyStorage
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
@@ -54,9 +52,6 @@ def load_context(
     properties |= {key: value for key, (value, _) in (lost or {}).items()}
     config = from_properties(properties, storage.base_path)
     txn_settings = settings or TxnSettings.from_properties(properties)
-    refusal = refusal_of_writing(config.version, config.name)
-    if refusal:
-        storage = ReadOnlyStorage(storage, refusal)
     return TableContext(storage, config, used, metadata, txn_settings, lost=lost or {}, kept=lost is not None)
 
 
@@ -95,7 +90,6 @@ def create_properties(storage: Storage, config: TableConfig) -> None:
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
     """Set keys (None removes one) and reload `ctx.config`; every key that is not named stays as it is."""
-    ctx.refuse_writing()
     storage = ctx.storage
     current = read_properties(storage, ctx.clock)
     wanted = {k: v for k, v in {**current, **updates}.items() if v is not None}
@@ -119,7 +113,6 @@ def keep_properties(ctx: TableContext) -> None:
 
 def mend_properties(ctx: TableContext) -> tuple[str, ...]:
     """Put back what another engine has dropped from the properties or changed in them; returns the keys."""
-    ctx.refuse_writing()
     lost = _compared(ctx.storage, ctx.clock)[1] or {}
     if lost:
         replace_properties(ctx, {key: value for key, (value, _) in lost.items()})
@@ -133,7 +126,6 @@ def drop_metadata_table(ctx: TableContext, why: str | None) -> bool:
     A stale one loses rows for every reader that trusts it (measured). `why` stays in the properties of a table that had a ready one, for
     whoever asks; "": somebody wished it, None: what is dropped was not ready, and what is said of an earlier one stays.
     """
-    ctx.refuse_writing()
     named = bool(ctx.config.metadata_partitions or ctx.config.extra.get(METADATA_PARTITIONS_INFLIGHT))
     files = ctx.storage.list(METADATA_TABLE)
     said: dict[str, str | None] = {}

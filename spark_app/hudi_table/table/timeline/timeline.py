@@ -15,6 +15,7 @@ from datetime import datetime
 from hudi_table.model.names import METADATA_TABLE
 from hudi_table.model.table.layouts import LAYOUT_1, Layout
 from hudi_table.model.timeline.instants import (
+    PLANNED_ACTIONS,
     WRITE_ACTIONS,
     Action,
     Instant,
@@ -44,7 +45,12 @@ class Timeline:
 
     @property
     def has_metadata(self) -> bool:
-        """Whether the folder of a metadata table is there."""
+        """Whether there is a metadata table that this release reads and keeps."""
+        return self.layout.reads_metadata and self.has_metadata_folder
+
+    @property
+    def has_metadata_folder(self) -> bool:
+        """Whether the folder of a metadata table is there, whoever keeps it."""
         return METADATA_TABLE.rpartition("/")[2] in self.folders
 
     @functools.cached_property
@@ -115,8 +121,34 @@ class Timeline:
 
     @functools.cached_property
     def newest_time(self) -> str:
-        """The greatest instant time of any file, a planner's claim too, or ''."""
-        return max([*(i.time for i in self.instants[-1:]), *self.planner_claims], default="", key=comparable_time)
+        """The greatest time that any file names, a planner's claim and completions too, or ''."""
+        times = [*(i.time for i in self.instants[-1:]), *self.planner_claims, self._newest_moment]
+        return max(times, default="", key=comparable_time)
+
+    @functools.cached_property
+    def newest_settled(self) -> str:
+        """The time that an instant must be later than so that all that had ended when it was listed comes before it, or ''.
+
+        Where slices go by completion this is the newest of these, and the newest plan of a compaction too: a log of an instant before the plan
+        would apply before the logs that it merges.
+        """
+        if not self.layout.tells_completions:
+            return self.completed[-1].time if self.completed else ""
+        plans = (i.time for i in self.pending if i.action in PLANNED_ACTIONS)
+        return max([self._newest_moment, *plans], key=comparable_time)
+
+    @functools.cached_property
+    def _newest_moment(self) -> str:
+        """The newest completion that names tell."""
+        if not self.layout.tells_completions:
+            return ""
+        return max((i.moment for i in self.completed), default="", key=comparable_time)
+
+    def ended(self, instant: Instant) -> Instant | None:
+        """The completed state of an instant, if its file is there, whoever made it."""
+        return next(
+            (i for _, i in self._at(instant.time) if i.completed and i.grouped_action is instant.grouped_action), None
+        )
 
     @functools.cached_property
     def planner_claims(self) -> tuple[str, ...]:

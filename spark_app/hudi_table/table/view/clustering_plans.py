@@ -15,7 +15,7 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.model.names import join, parse_base_file, parse_log_file
 from hudi_table.model.service.resizes import STRATEGY
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.table.timeline.active import body
+from hudi_table.table.timeline.active import body, is_there
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_records, encode_record
 from hudi_table.table.timeline.timeline import Timeline
@@ -89,8 +89,12 @@ def clustering_body(ctx: TableContext, plan: ClusteringPlan, folder: str = "") -
 
 
 def planned_clustering(ctx: TableContext, instant: Instant) -> ClusteringPlan | None:
-    """The plan of a replacecommit, None if it is not a clustering's. Raises CorruptTableError."""
+    """The plan of a clustering, or of a replacecommit that may be the end of one; None if it is not. Raises CorruptTableError."""
     requested = instant.with_state(State.REQUESTED)
+    if instant.completed and ctx.layout.clustering is not instant.action:
+        requested = Instant(instant.time, ctx.layout.clustering, State.REQUESTED)
+        if not is_there(ctx, requested):
+            return None
     return parse_clustering(body(ctx, requested), requested.file_name)
 
 
@@ -119,7 +123,7 @@ def pending_clusterings(ctx: TableContext, timeline: Timeline) -> dict[Instant, 
     found = {}
     for instant in timeline.pending:
         requested = instant.with_state(State.REQUESTED)
-        if instant.action is Action.REPLACE_COMMIT and requested.file_name in timeline.files:
+        if instant.grouped_action is Action.REPLACE_COMMIT and requested.file_name in timeline.files:
             plan = planned_clustering(ctx, instant)
             if plan is not None:
                 found[instant] = plan

@@ -35,9 +35,11 @@ from hudi_table.model.table.config import (
     TableType,
 )
 from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MOVES, index_settings
+from hudi_table.model.table.layouts import Layout, layout_of, written_version
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
-from hudi_table.model.table.properties import PAYLOAD, one_complex_field, stored_class, table_payload
+from hudi_table.model.table.properties import one_complex_field, stored_class, table_payload
+from hudi_table.model.table.version_properties import PAYLOAD, VERSION
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.context import TableContext, TxnSettings
@@ -72,6 +74,7 @@ class TableSpec:
     hive_style: bool | None = None
     url_encode: bool | None = None
     populate_meta_fields: bool | None = None
+    version: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -96,8 +99,10 @@ def create(storage: Storage, spec: TableSpec, *, if_exists: str = "error", clock
                 raise InvalidRequestError(
                     f"there is a table {found.config.name!r} at {storage.base_path} already; open it, or give if_exists='open'"
                 )
-            found.refuse_writing()
-            check_identity(found.config, config, storage.base_path)
+            asks = spec.version is not None or explicit_option(spec.options, VERSION) is not None
+            check_identity(
+                found.config, config if asks else replace(config, version=found.config.version), storage.base_path
+            )
             return found
         try:
             create_properties(storage, config)
@@ -121,6 +126,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         raise InvalidRequestError("merge_mode EventTime needs an ordering field; give ordering_fields")
     name = spec.name or base_path.rstrip("/").rpartition("/")[2]
     index = _index(spec)
+    version = written_version(spec.version)
     config = TableConfig(
         name=name,
         database=spec.database or "",
@@ -135,8 +141,10 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
         hive_style=bool(spec.hive_style),
         url_encode=bool(spec.url_encode),
         populate_meta_fields=spec.populate_meta_fields is not False,
+        version=version,
+        archive_folder=layout_of(version).archive_default,
         create_schema=arrow_to_avro(schema, table_name=name),
-        extra=_stored(spec, index),
+        extra=_stored(spec, index, layout_of(version)),
     )
     _check(config, schema)
     check_generator(config, spec.options)
@@ -172,11 +180,11 @@ def _same(name: str, one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _stored(spec: TableSpec, index: IndexSpec) -> dict[str, str]:
+def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]:
     """Properties of a table beside what its fields say."""
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type.hashes:
-        stored.setdefault(COLON_RULE, "0.15")
+        stored.setdefault(COLON_RULE, layout.colon_rule)
     if index.type.may_keep_partition and RECORD_INDEX_MOVES in spec.options:
         stored[RECORD_INDEX_MOVES] = spec.options[RECORD_INDEX_MOVES].strip().lower()
     if CDC_ENABLED in stored:
@@ -208,6 +216,7 @@ def check_identity(have: TableConfig, want: TableConfig, base_path: str) -> None
     """Refuse a spec that describes another table than the one at the location. Raises InvalidRequestError."""
     pairs: list[tuple[str, Any, Any]] = [
         ("type", have.type.value, want.type.value),
+        ("version", have.version, want.version),
         ("recordKey", have.record_key, want.record_key),
         ("partitionBy", have.partition_fields, want.partition_fields),
         ("orderingFields", have.ordering_fields, want.ordering_fields),

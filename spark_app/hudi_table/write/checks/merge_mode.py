@@ -10,7 +10,8 @@ from hudi_table.model.options.known import explicit_option
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER, Operation
 from hudi_table.model.table.config import MergeMode, TableConfig, TableType
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
-from hudi_table.model.table.properties import MERGE_MODE, MERGE_NAMES, PAYLOAD, table_payload
+from hudi_table.model.table.properties import MERGE_NAMES, table_payload
+from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.functions import Merger
 

@@ -38,8 +38,9 @@ from hudi_table.model.table.index_properties import (
     index_settings,
     keys_move,
 )
+from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.partition_buckets import render_rules
-from hudi_table.model.table.properties import MERGE_MODE, PAYLOAD
+from hudi_table.model.table.version_properties import MERGE_MODE, PAYLOAD
 from hudi_table.table.rows.merge import MergeRule
 from hudi_table.write.checks.merge_mode import (
     merge_rule,
@@ -189,6 +190,13 @@ def refuse_unsupported(config: TableConfig) -> None:
             and not config.populate_meta_fields,
             "has a record index and stores no record keys (hoodie.populate.meta.fields=false)",
         ),
+        (
+            config.index is not None
+            and config.index.type.metadata_partition is not None
+            and not layout_of(config.version).reads_metadata,
+            f"has a record index in table version {config.version}, whose metadata table this release does not keep",
+        ),
+        (_merges_by_more(config), f"merges rows in table version {config.version} by more than commit time or event time"),
         (len(config.ordering_fields) > 1, f"has several ordering fields ({', '.join(config.ordering_fields)})"),
         (extra.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET", "has base files that are not Parquet"),
         (_true(extra, "hoodie.datasource.write.drop.partition.columns"), "drops its partition columns"),
@@ -211,6 +219,14 @@ def refuse_unsupported(config: TableConfig) -> None:
     for present, what in faults:
         if present:
             raise UnsupportedTableError(f"table {config.name!r} {what}, which this release does not write")
+
+
+def _merges_by_more(config: TableConfig) -> bool:
+    """Whether a table whose version has modes of merging has another than the two plain ones."""
+    later = config.later_merge
+    if later is None:
+        return layout_of(config.version).merging({}) is not None and bool(config.payload_class)
+    return bool(later.refused or later.partial or later.marker)
 
 
 def resolve_index(config: TableConfig, options: Mapping[str, str]) -> tuple[Index, bool]:
@@ -237,6 +253,8 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
+    if spec.type.metadata_partition is not None:
+        refuse_unsupported(replace(config, index=spec))
     return spec
 
 

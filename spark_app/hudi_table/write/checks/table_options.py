@@ -16,20 +16,12 @@ from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
 from hudi_table.model.table.config import IndexSpec, TableConfig, TableType
 from hudi_table.model.table.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
 from hudi_table.model.table.merging import payload_named
-from hudi_table.model.table.properties import (
-    GENERATOR_TYPES,
-    MERGE_MODE,
-    MERGE_NAMES,
-    PAYLOAD,
-    generator_class,
-    partition_fields,
-    table_payload,
-)
+from hudi_table.model.table.properties import MERGE_NAMES, generator_class, partition_fields, table_payload
+from hudi_table.model.table.version_properties import GENERATOR, GENERATOR_TYPE, GENERATOR_TYPES, MERGE_MODE, PAYLOAD
 
 NAME, DATABASE, TYPE, VERSION = "hoodie.table.name", "hoodie.database.name", "hoodie.table.type", "hoodie.table.version"
 RECORD_KEY, PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
 ORDERING = "hoodie.table.ordering.fields"
-GENERATOR, GENERATOR_TYPE = "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 META_FIELDS = "hoodie.populate.meta.fields"
@@ -81,6 +73,7 @@ def check_generator(config: TableConfig, options: Mapping[str, str]) -> None:
 def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> None:
     """Refuse options that describe another table than this one. Raises InvalidOptionError."""
     stored = {
+        VERSION: str(config.version),
         NAME: config.name,
         TYPE: config.type.hudi_name,
         RECORD_KEY: ",".join(config.record_key),
@@ -157,6 +150,11 @@ def _type(key: str, text: str) -> str:
     return TableType[text.upper()].value
 
 
+def _version(key: str, text: str) -> int:
+    del key
+    return int(text)
+
+
 def _mode(key: str, text: str) -> str:
     del key
     return next(mode.value for mode, name in MERGE_NAMES.items() if name == text.upper())
@@ -166,6 +164,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     NAME: ("name", _text),
     DATABASE: ("database", _text),
     TYPE: ("type", _type),
+    VERSION: ("version", _version),
     RECORD_KEY: ("record_key", _names),
     ORDERING: ("ordering_fields", _names),
     MERGE_MODE: ("merge_mode", _mode),

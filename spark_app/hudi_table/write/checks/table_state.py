@@ -16,9 +16,8 @@ from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files, partitions_in
 
-_SERVICES = frozenset({Action.CLUSTERING, Action.INDEXING, Action.RESTORE})
-_OURS = frozenset({Action.INDEXING, Action.RESTORE})
-"""Those that writers stand beside, or carry out, if the chain has decided them."""
+_SERVICES = frozenset({Action.INDEXING, Action.RESTORE})
+"""Which writers stand beside, or carry out, if the chain has decided them."""
 
 
 def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
@@ -27,7 +26,7 @@ def check_timeline(ctx: TableContext, timeline: Timeline) -> None:
     Raises UnsupportedTableError that names the instant.
     """
     for instant in timeline.pending:
-        if instant.action in _SERVICES and not (instant.action in _OURS and is_decided(ctx, instant)):
+        if instant.action in _SERVICES and not is_decided(ctx, instant):
             raise UnsupportedTableError(
                 f"a {instant.action.value} is pending at {instant.time}; finish it or roll it back, then write again",
                 base_path=ctx.base_path,

@@ -19,7 +19,7 @@ from hudi_table.codec.avro.schema import without_meta
 from hudi_table.codec.log.blocks import BlockType
 from hudi_table.codec.log.cdc_schema import cdc_avro_schema
 from hudi_table.codec.log.rows import avro_block
-from hudi_table.model.names import LogFileName, MarkerType, join
+from hudi_table.model.names import LogFileName, join
 from hudi_table.model.table.cdc import DELETE, INSERT, UPDATE, Images
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.changes import change_rows, change_schema
@@ -76,7 +76,7 @@ class ChangeLog:
 def change_log(task: FileGroupTask, images: Images, right: RightToWrite) -> Iterator[ChangeLog]:
     """The change log of a task that rewrites a base file; it appears whole or not at all."""
     name = str(LogFileName(task.file_id, task.instant, 1, task.write_token, cdc=True))
-    with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
+    with right.create_file(task.partition, name, task.settings.log_marker) as sink:
         log = ChangeLog(sink, task, images, join(task.partition, name))
         yield log
         log.finish()

@@ -23,10 +23,10 @@ from hudi_table.model.names import (
     OPERATION_COLUMN,
     RECORD_KEY,
     LogFileName,
-    MarkerType,
     log_write_token,
     parse_log_file,
 )
+from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.log_merge import folded_entries, merged_rows
@@ -117,10 +117,10 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
     assert task.log is not None
     replaced = {instant for block in scanned for instant in (block.instant, *block.compacted)}
     token = log_write_token(task.instant, task.attempt)
-    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, token))
+    name = str(LogFileName(task.file_id, task.log.instant, task.log.version, token))
     schema = with_meta(task.settings.schema)
     gone: list[pa.Table] = []
-    with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
+    with right.create_file(task.partition, name, task.log.marker) as sink:
         log = LogWriter(sink, task, right, sorted(replaced))
         for table in folded_entries(storage, scanned, schema, item.merge, memory_bytes=task.settings.memory_bytes):
             deletes = pa.array(flags(table, ALWAYS_DELETE))
@@ -144,12 +144,15 @@ def _compact_logs(item: CompactionTask, right: RightToWrite, storage: Storage) -
     )
 
 
-def log_place(planned: PlannedSlice) -> LogPlace:
-    """Where the log of a log compaction goes. Raises CorruptTableError for a plan without logs, or with another name."""
+def log_place(layout: Layout, planned: PlannedSlice, instant: str) -> LogPlace:
+    """Where the log of a log compaction of `instant` goes. Raises CorruptTableError for a plan without logs, or with another name."""
     if not planned.logs:
         raise CorruptTableError(f"a log compaction is planned of group {planned.file_id}, which has no logs")
     last = _parsed(planned.log_paths[-1])
-    return LogPlace(last.version, last.base_instant, planned.base or "", planned.logs)
+    if layout.logs_tell_writers:
+        return LogPlace.of_its_own(instant, layout.log_marker)
+    slice_instant = last.base_instant
+    return LogPlace(last.version, slice_instant, planned.base or "", planned.logs, slice_instant, layout.log_marker)
 
 
 def _parsed(path: str) -> LogFileName:

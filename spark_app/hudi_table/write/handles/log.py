@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_table.codec.avro.schema import with_meta
-from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, MarkerType, join, log_write_token
+from hudi_table.model.names import META_COLUMNS, RECORD_KEY, LogFileName, join, log_write_token
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
 from hudi_table.table.rows.merge import ALWAYS_DELETE, deleted, flags, one_chunk
@@ -33,9 +33,9 @@ def write_log(task: FileGroupTask, tables: Iterator[pa.Table], right: RightToWri
     if first is None:
         return ()
     token = log_write_token(task.instant, task.attempt)
-    name = str(LogFileName(task.file_id, task.log.base_instant, task.log.version, token))
+    name = str(LogFileName(task.file_id, task.log.instant, task.log.version, token))
     held: list[pa.Table] = []
-    with right.create_file(task.partition, name, MarkerType.APPEND) as sink:
+    with right.create_file(task.partition, name, task.log.marker) as sink:
         log = LogWriter(sink, task, right)
         for table in itertools.chain([first], tables):
             gone = deleted(table)
@@ -57,7 +57,7 @@ def log_stat(task: FileGroupTask, name: str, size: int, log: LogWriter, **extra:
         file_id=task.file_id,
         path=join(task.partition, name),
         partition_path=task.partition,
-        prev_commit=task.log.base_instant,
+        prev_commit=task.log.prev_commit,
         num_writes=log.rows,
         num_deletes=log.deletes,
         num_update_writes=log.rows,

@@ -18,7 +18,8 @@ from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import InvalidOptionError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.names import RECORD_KEY
 from hudi_table.model.table.config import KeyEncoding
-from hudi_table.model.table.properties import GENERATOR_TYPE, KEY_ENCODING, one_complex_field
+from hudi_table.model.table.properties import KEY_ENCODING, one_complex_field
+from hudi_table.model.table.version_properties import GENERATOR_TYPE
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

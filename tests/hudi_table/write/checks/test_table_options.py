@@ -154,8 +154,8 @@ def test_an_argument_and_an_option_that_agree_are_one() -> None:
     [
         ({WRITE + "keygenerator.class": "ComplexKeyGenerator"}, InvalidOptionError, "asks for ComplexKeyGenerator, and the table's fields for Nonpart"),
         ({"hoodie.index.type": "BUCKET"}, InvalidOptionError, "needs hoodie.bucket.index.num.buckets"),
-        ({"hoodie.write.table.version": "9"}, InvalidOptionError, "hoodie.write.table.version=6"),
-        ({"hoodie.write.table.version": "8"}, InvalidOptionError, "tables have version 6"),
+        ({"hoodie.write.table.version": "7"}, InvalidOptionError, "hoodie.write.table.version"),
+        ({"hoodie.timeline.layout.version": "2"}, InvalidOptionError, "give hoodie.write.table.version"),
         ({WRITE + "precombine.field": "ts,value"}, UnsupportedTableError, "several ordering fields (ts, value)"),
         ({WRITE + "table.type": "MERGE_ON_WRITE"}, InvalidOptionError, "'MERGE_ON_WRITE' is none of COPY_ON_WRITE, MERGE_ON_READ"),
         ({WRITE + "drop.partition.columns": "true"}, InvalidOptionError, "partition columns are always stored"),

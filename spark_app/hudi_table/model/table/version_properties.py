@@ -1,0 +1,133 @@
+"""The keys of `hoodie.properties` as each table version names them: from those of version 6, in which everything else is said.
+
+Facts (measured on Hudi 1.0.2 and 1.1.1): versions 8 and 9 name the folders of the timeline, the merge mode and the key generator's type. Version 8
+stores a merge strategy and a payload class beside the mode, version 9 neither, and calls the ordering field by another key. Of a custom key
+generator the partition fields carry their kinds (read in Hudi's source).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+GENERATOR = "hoodie.table.keygenerator.class"
+GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+"""What 1.x stores in the place of the generator's class."""
+GENERATOR_TYPES = {
+    "SIMPLE": "SimpleKeyGenerator",
+    "COMPLEX": "ComplexKeyGenerator",
+    "TIMESTAMP": "TimestampBasedKeyGenerator",
+    "CUSTOM": "CustomKeyGenerator",
+    "NON_PARTITION": "NonpartitionedKeyGenerator",
+    "GLOBAL_DELETE": "GlobalDeleteKeyGenerator",
+}
+VERSION, INITIAL_VERSION = "hoodie.table.version", "hoodie.table.initial.version"
+LAYOUT_VERSION = "hoodie.timeline.layout.version"
+PRECOMBINE, ORDERING = "hoodie.table.precombine.field", "hoodie.table.ordering.fields"
+PAYLOAD = "hoodie.compaction.payload.class"
+MERGER = "hoodie.compaction.record.merger.strategy"
+MERGE_MODE = "hoodie.record.merge.mode"
+STRATEGY = "hoodie.record.merge.strategy.id"
+BY_COMMIT_TIME, BY_EVENT_TIME = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
+STRATEGIES = {
+    BY_COMMIT_TIME: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+    BY_EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+}
+"""Hudi's ids of the two ways of merging that call no class of others."""
+OF_VERSION = frozenset({
+    PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, "hoodie.archivelog.folder",
+})  # fmt: skip
+"""Keys that an upgrade renames, drops or gives another value."""
+
+LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+LAYOUT_2_WORDS = frozenset({
+    "hoodie.timeline.path", "hoodie.timeline.history.path", MERGE_MODE, STRATEGY, GENERATOR_TYPE, ORDERING, LEGACY_PAYLOAD,
+    "hoodie.table.format", "hoodie.table.multiple.base.file.formats.enable", "hoodie.table.index.defs.path",
+    "hoodie.table.partial.update.mode",
+})  # fmt: skip
+"""Keys that version 6 does not have."""
+PLAIN_PAYLOADS = {
+    BY_COMMIT_TIME: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    BY_EVENT_TIME: "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+}
+"""The payload classes that merge as the two plain modes do."""
+
+Properties = dict[str, str]
+
+
+def is_of_another_version(properties: Mapping[str, str]) -> bool:
+    """Whether a table was brought from one version to another since it was created."""
+    born = properties.get(INITIAL_VERSION)
+    return born is not None and born != properties.get(VERSION)
+
+
+def brought_to(version: int, properties: Mapping[str, str], merge_mode: str) -> Properties:
+    """The properties of a table after it was brought from its version to another. `merge_mode`: how it merges, before and after.
+
+    Where Hudi's upgrade of a merge-on-read table turns every payload class into DefaultHoodieRecordPayload (measured), the mode stays here.
+    """
+    born = properties.get(INITIAL_VERSION, properties[VERSION])
+    out = stored_in(version, {**_words_of_6(properties, merge_mode), VERSION: str(version)}, merge_mode)
+    out[INITIAL_VERSION] = born
+    if born == out[VERSION] and LAYOUT_2_WORDS.isdisjoint(out):
+        del out[INITIAL_VERSION]
+    return out
+
+
+def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
+    """What the properties say, in the words of version 6."""
+    out = {key: value for key, value in properties.items() if key not in LAYOUT_2_WORDS}
+    if ORDERING in properties:
+        out[PRECOMBINE] = properties[ORDERING]
+    payload = properties.get(LEGACY_PAYLOAD) or properties.get(PAYLOAD, "")
+    # Of a plain class the mode tells as much, and more where an upgrade of Hudi's has changed it.
+    out[PAYLOAD] = payload if payload and payload not in PLAIN_PAYLOADS.values() else PLAIN_PAYLOADS[merge_mode]
+    short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
+    if short and GENERATOR not in out:
+        out[GENERATOR] = f"org.apache.hudi.keygen.{short}"
+    if properties.get("hoodie.table.type") == "MERGE_ON_READ":
+        out[MERGER] = STRATEGIES[BY_EVENT_TIME]
+    return out | {LAYOUT_VERSION: "1", "hoodie.archivelog.folder": "archived"}
+
+
+def stored_in(version: int, properties: Properties, merge_mode: str) -> Properties:
+    """The properties of a new table of a version; `properties` are those of version 6, `merge_mode` how it merges."""
+    return _STORED[version](properties, merge_mode)
+
+
+def _of_6(properties: Properties, merge_mode: str) -> Properties:
+    del merge_mode
+    return properties
+
+
+def _of_8(properties: Properties, merge_mode: str) -> Properties:
+    return {**_of_1x(properties, merge_mode), STRATEGY: STRATEGIES[merge_mode]}
+
+
+def _of_9(properties: Properties, merge_mode: str) -> Properties:
+    out = {**_of_1x(properties, merge_mode), "hoodie.table.format": "native"}
+    del out[PAYLOAD]
+    if PRECOMBINE in out:
+        out[ORDERING] = out.pop(PRECOMBINE)
+    return out
+
+
+def _of_1x(properties: Properties, merge_mode: str) -> Properties:
+    out = {key: value for key, value in properties.items() if key != MERGER}
+    out |= {
+        INITIAL_VERSION: out[VERSION],
+        LAYOUT_VERSION: "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.multiple.base.file.formats.enable": "false",
+        MERGE_MODE: merge_mode,
+    }
+    short = out.get(GENERATOR, "").rpartition(".")[2]
+    kind = next((kind for kind, name in GENERATOR_TYPES.items() if name == short), None)
+    if kind is not None:
+        out[GENERATOR_TYPE] = kind
+        del out[GENERATOR]
+    return out
+
+
+_STORED: Mapping[int, Callable[[Properties, str], Properties]] = {6: _of_6, 8: _of_8, 9: _of_9}

@@ -1,0 +1,132 @@
+"""The archive of a table in the form of another version. What is in both archives, or on the timeline yet, is brought over once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_table.codec.archive_entries import Entry, encode_entries
+from hudi_table.codec.lsm_entries import LSM_SCHEMA
+from hudi_table.errors import CorruptTableError
+from hudi_table.model.table.layouts import Archive, Layout
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, State
+from hudi_table.services.archiving.logs import archive_file
+from hudi_table.services.archiving.lsm import add_rows, begin_archive
+from hudi_table.services.archiving.policy import DEFAULT_BATCH
+from hudi_table.services.archiving.records import completed_entry
+from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import encode_commit, encode_record
+
+_REPORTS = {
+    "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
+    "rollback": ("hoodieRollbackMetadata", "HoodieRollbackMetadata"),
+    "savepoint": ("hoodieSavePointMetadata", "HoodieSavepointMetadata"),
+}
+_PLANS = {
+    "clean": ("hoodieCleanerPlan", "HoodieCleanerPlan"),
+    "compaction": ("hoodieCompactionPlan", "HoodieCompactionPlan"),
+    "logcompaction": ("hoodieCompactionPlan", "HoodieCompactionPlan"),
+    "replacecommit": ("hoodieRequestedReplaceMetadata", "HoodieRequestedReplaceMetadata"),
+}
+
+
+def archived_times(ctx: TableContext) -> dict[str, str]:
+    """When each archived instant completed, 17 digits, by its time: as its archive tells it, the time itself where that does not."""
+    found: dict[str, str] = {}
+    for entries in archived_entries(ctx):
+        for entry in entries:
+            if entry["actionState"] == State.COMPLETED.name:
+                told = entry.get("completionTime") or entry.get("stateTransitionTime")
+                found[entry["commitTime"]] = told or entry["commitTime"]
+    return found
+
+
+def bring_archive(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed. Returns how many
+    instants were brought over."""
+    if old.layout.archive is new.layout.archive:
+        return 0
+    return _BRINGERS[new.layout.archive](old, new, active, completions)
+
+
+def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+    begin_archive(new)
+    done: set[str] = set(active)
+    for entries in archived_entries(old):
+        rows = {
+            row["instantTime"]: row
+            for row in _rows(old, new.layout, entries, completions)
+            if row["instantTime"] not in done
+        }
+        if rows:
+            add_rows(new, pa.Table.from_pylist(list(rows.values()), schema=LSM_SCHEMA))
+            done |= rows.keys()
+    return len(done - active)
+
+
+def _rows(
+    ctx: TableContext, layout: Layout, entries: list[Entry], completions: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    plans = {e["commitTime"]: _encoded(e, _PLANS) for e in entries if e["actionState"] != State.COMPLETED.name}
+    for entry in entries:
+        instant = instant_of(entry)
+        if instant is None or not instant.completed:
+            continue
+        try:
+            metadata = _encoded(entry, _REPORTS)
+            if instant.action in WRITE_ACTIONS:
+                metadata = encode_commit(layout, commit_of(entry))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _unreadable(ctx, instant.time, error) from error
+        yield {
+            "instantTime": instant.time,
+            "completionTime": completions[instant.time],
+            "action": instant.grouped_action.value,
+            "metadata": metadata,
+            "plan": plans.get(instant.time),
+            "version": 1,
+        }
+
+
+def _encoded(entry: Entry, kinds: Mapping[str, tuple[str, str]]) -> bytes | None:
+    """The payload of an entry as the container that its timeline file was."""
+    field, schema = kinds.get(entry["actionType"], ("", ""))
+    record = entry.get(field)
+    return encode_record(schema, record) if record else None
+
+
+def _into_logs(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+    del completions
+    done = active | archived_times(new).keys()
+    brought = 0
+    # The oldest first, as Hudi numbers its files.
+    for entries in reversed(list(archived_entries(old))):
+        found = {e["commitTime"]: e for e in entries if e["commitTime"] not in done and instant_of(e) is not None}
+        made = [_entry(old, entry) for entry in found.values()]
+        if made:
+            # Each row becomes an entry: Hudi's downgrade drops every eleventh (measured).
+            blocks = [encode_entries(made[at : at + DEFAULT_BATCH]) for at in range(0, len(made), DEFAULT_BATCH)]
+            archive_file(new, b"".join(blocks))
+            done = done | found.keys()
+            brought += len(made)
+    return brought
+
+
+def _entry(ctx: TableContext, entry: Entry) -> Entry:
+    try:
+        writes = entry["actionType"] in WRITE_ACTIONS
+        return completed_entry(entry, commit_of(entry) if writes else None)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(ctx, entry["commitTime"], error) from error
+
+
+def _unreadable(ctx: TableContext, time: str, error: Exception) -> CorruptTableError:
+    return CorruptTableError(
+        f"the archived instant {time} cannot be read: {error}", base_path=ctx.base_path, instant=time
+    )
+
+
+_BRINGERS = {Archive.LSM: _into_lsm, Archive.LOGS: _into_logs}

@@ -1,0 +1,147 @@
+"""What a change of a table's version comes to: whether it can be, and what it would rewrite. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hudi_table.errors import InvalidRequestError, UnsupportedTableError
+from hudi_table.model.names import HOODIE, RECORD_KEY
+from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
+from hudi_table.model.table.layouts import Layout, layout_of, written_version
+from hudi_table.model.table.properties import COLON_RULE, MERGE_NAMES, from_properties
+from hudi_table.model.table.version_properties import brought_to
+from hudi_table.model.timeline.instants import parse_instant
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.kept_properties import refuse_lost
+from hudi_table.table.timeline.properties import read_properties
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.write.checks.request import refuse_unsupported
+
+INDEX_DEFINITIONS = f"{HOODIE}/.index_defs"
+SCHEMA_HISTORY = f"{HOODIE}/.schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the version that can be: `before` and `after` are the whole properties."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    config: TableConfig
+    layout: Layout
+    moves: bool
+
+    @property
+    def updates(self) -> dict[str, str | None]:
+        """The properties that get another value, None for those that go."""
+        keys = [*self.before, *(key for key in self.after if key not in self.before)]
+        return {key: self.after.get(key) for key in keys if self.before.get(key) != self.after.get(key)}
+
+    @property
+    def merges_logs(self) -> bool:
+        """Whether all logs are merged first: another layout names them otherwise, and orders what it merges otherwise."""
+        return self.moves and self.config.type is TableType.MERGE_ON_READ
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPlan:
+    """A dry run. `timeline_files` are written anew; `slices` have logs that are merged first; `waiting` are instants that are executed, or have
+    to end, first; `dropped` goes: partitions of the metadata table and index definitions; `properties` get another value, None for those that go."""
+
+    source: int
+    target: int
+    timeline_files: int
+    slices: int
+    waiting: tuple[str, ...]
+    dropped: tuple[str, ...]
+    properties: Mapping[str, str | None]
+
+
+def check_version(ctx: TableContext, target: int) -> Change:
+    """Whether the table can have another version. Raises InvalidOptionError for a version that is not written, UnsupportedTableError for what
+    that version, or this release in it, would not take."""
+    version = written_version(target)
+    refuse_lost(ctx)
+    refuse_unsupported(ctx.config)
+    before = read_properties(ctx.storage, ctx.clock)
+    after = brought_to(version, before, MERGE_NAMES[ctx.config.merge_mode])
+    layout = layout_of(version)
+    if COLON_RULE in after:
+        after[COLON_RULE] = layout.colon_rule
+    config = from_properties(after, ctx.base_path)
+    refuse_unsupported(config)
+    if (config.merge_mode, config.ordering_fields, config.record_key, config.index) != (
+        ctx.config.merge_mode, ctx.config.ordering_fields, ctx.config.record_key, ctx.config.index,
+    ):  # fmt: skip
+        raise UnsupportedTableError(
+            f"table {ctx.config.name!r} would merge or place rows otherwise in version {version} (payload {ctx.config.payload_class or 'plain'}); "
+            "let Hudi's procedure upgrade_table or downgrade_table do it, and compare its rows",
+            base_path=ctx.base_path,
+        )
+    moves = layout is not ctx.layout
+    if moves and ctx.storage.list(SCHEMA_HISTORY):
+        raise UnsupportedTableError(
+            f"table {ctx.config.name!r} has a history of schemas ({SCHEMA_HISTORY}), which this release brings to no other version; let Hudi's "
+            "procedures upgrade_table and downgrade_table do it",
+            base_path=ctx.base_path,
+        )
+    return Change(before, after, config, layout, moves)
+
+
+def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
+    """Refuse a table in which a key has a colon, where the place of such keys follows another rule in the other version.
+
+    Reads the key column of every base file. Raises InvalidRequestError that names a file.
+    """
+    if change.before.get(COLON_RULE) == change.after.get(COLON_RULE):
+        return
+    config = ctx.config
+    names = len(config.record_key)
+    prefixed = names > 1 or config.key_encoding is KeyEncoding.FIELD_PREFIXED
+    columns = [RECORD_KEY] if config.populate_meta_fields else list(config.record_key)
+    most = names if prefixed and config.populate_meta_fields else 0
+    for slice_ in FileSystemView(ctx, timeline).latest_slices():
+        if slice_.base is None:
+            continue
+        with ctx.storage.open_read(slice_.base.path) as source:
+            for batch in pq.ParquetFile(source).iter_batches(columns=columns):
+                counts = (pc.count_substring(column.cast("string"), ":") for column in batch.columns)
+                if any((pc.max(count).as_py() or 0) > most for count in counts):
+                    raise InvalidRequestError(
+                        f"{slice_.base.path} holds a record key with a colon, which version 6 and later versions place by different rules; write "
+                        "the table anew in the other version",
+                        base_path=ctx.base_path,
+                    )
+
+
+def planned(ctx: TableContext, change: Change) -> VersionPlan:
+    """What the change would do to the table as it is."""
+    timeline = load_timeline(ctx)
+    waiting = [i.file_name for i in timeline.pending if not timeline.is_leftover(i)]
+    slices = sum(bool(s.logs) for s in FileSystemView(ctx, timeline).latest_slices()) if change.merges_logs else 0
+    dropped = [f"metadata table: {name}" for name in ctx.config.metadata_partitions]
+    return VersionPlan(
+        ctx.config.version,
+        change.config.version,
+        sum(parse_instant(name) is not None for name in timeline.files) if change.moves else 0,
+        slices,
+        tuple(waiting),
+        (*dropped, *index_definitions(ctx)),
+        change.updates,
+    )
+
+
+def index_definitions(ctx: TableContext) -> list[str]:
+    """The files that define the indexes of a metadata table."""
+    return [info.path for info in ctx.storage.list(INDEX_DEFINITIONS)]
+
+
+def new_context(ctx: TableContext, change: Change) -> TableContext:
+    """The same table as it will be: what is written with it lies beside the table as it is."""
+    return replace(ctx, config=change.config, entries={}, bodies={}, settled=type(ctx.settled)())

@@ -1,0 +1,257 @@
+"""Bringing a table to another version, so that whatever dies on the way leaves it whole in the one or the other, and the next run goes on.
+
+The order: a note that keeps our writers away; what waits is executed, and logs are merged where the other version names them otherwise; a decision in
+the chain, which ends every attempt that began before; the timeline and the archive are written anew beside the old ones, where no reader of the old
+version looks; then one put of `hoodie.properties` makes the table the new one; then the old files go, and the note. Until that put every reader has
+the old table, from it on the new one. Section 2.9 of `docs/explanation/commit-protocol.md`.
+
+Writers of other engines know no note: they must have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hudi_table.errors import (
+    CorruptTableError,
+    InvalidRequestError,
+    UnsupportedTableError,
+    WriteConflictError,
+)
+from hudi_table.model.counts import counted
+from hudi_table.model.names import HOODIE, parse_log_file
+from hudi_table.model.table.layouts import Layout
+from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
+from hudi_table.model.timeline.instants import Action, format_instant_time, parse_instant, planner_claim_time
+from hudi_table.model.timeline.settled import Settled
+from hudi_table.services.cleaning.service import CleaningService
+from hudi_table.services.clustering.service import ClusteringService
+from hudi_table.services.compaction.service import CompactionService
+from hudi_table.services.upgrading.archive import archived_times, bring_archive
+from hudi_table.services.upgrading.files import completion_times, renamed, rewritten
+from hudi_table.services.upgrading.plan import (
+    Change,
+    VersionPlan,
+    check_colons,
+    check_version,
+    index_definitions,
+    new_context,
+    planned,
+)
+from hudi_table.table.commit.recovery import recover, recover_planner
+from hudi_table.table.commit.transaction import planning
+from hudi_table.table.engine.local_engine import LocalEngine
+from hudi_table.table.engine.operation_log import logged
+from hudi_table.table.store import retry
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline import kept_properties
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.instants import local_time
+from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
+from hudi_table.table.timeline.timeline import Timeline
+from hudi_table.table.timeline.version_change import VersionChange, forget_change, note_change, noted_change
+from hudi_table.table.view.file_system_view import FileSystemView
+from hudi_table.table.view.listing import list_data_files
+
+ATTEMPTS_MAX = 5
+FILES_AT_ONCE = 16
+_EVERYTHING = frozenset({TABLE, CLEANING, METADATA})
+_DECISION = "upgrade"
+"""The word behind the instant of a decision, as the file that it makes is called; no engine takes it for an instant."""
+_LATEST_ALONE = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class VersionResult:
+    """What a change of the version did. `timeline_files` and `archived` instants were written anew; `source` is `target` where only what
+    an earlier run had left was ended, or nothing was to do."""
+
+    source: int
+    target: int
+    timeline_files: int = 0
+    archived: int = 0
+
+    @property
+    def message(self) -> str:
+        """In a sentence."""
+        if self.source == self.target:
+            return f"the table has version {self.target}"
+        written = f"{counted(self.timeline_files, 'timeline file')} and {counted(self.archived, 'archived instant')}"
+        return f"the table was brought from version {self.source} to {self.target}; {written} were written anew"
+
+
+def plan_version(ctx: TableContext, target: int) -> VersionPlan:
+    """A dry run: what a change would do. Raises as `bring_to` where it would not begin."""
+    return planned(ctx, check_version(ctx, target))
+
+
+@logged("upgrade")
+def bring_to(ctx: TableContext, target: int) -> VersionResult:
+    """Bring the table to version `target`, or end what an earlier run has begun. Afterwards `ctx` is of the new version.
+
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, UnsupportedTableError for a table that
+    would not be written in that version, WriteConflictError if writers keep coming.
+    """
+    begun = noted_change(ctx.storage)
+    source = ctx.config.version
+    ctx.changes_version = True
+    try:
+        if begun is not None and source in (begun.target, target):
+            # It has ended but for what is left over; or it is given up.
+            _give_up(ctx)
+        if source == target:
+            return VersionResult(source, target)
+        change = check_version(ctx, target)
+        note_change(ctx.storage, VersionChange(source, target))
+        try:
+            _prepare_and_decide(ctx, change)
+            done = _convert(ctx, change)
+        except (InvalidRequestError, UnsupportedTableError, WriteConflictError, CorruptTableError):
+            if ctx.config.version == source:
+                _give_up(ctx)
+            raise
+        _give_up(ctx)
+        return done
+    finally:
+        ctx.changes_version = False
+
+
+def _prepare_and_decide(ctx: TableContext, change: Change) -> None:
+    """Until a snapshot shows nothing that waits, and the chain takes the decision on it."""
+    for _ in range(ATTEMPTS_MAX):
+        _prepare(ctx, change)
+        with planning(ctx, Action.RESTORE) as txn:
+            _refuse_pending(ctx, txn.timeline, txn.time)
+            if _logs_left(ctx, change, txn.timeline):
+                txn.withdraw()
+                continue
+            check_colons(ctx, change, txn.timeline)
+            txn.plan(b"", _EVERYTHING, file=f"{txn.time}.{_DECISION}")
+            return
+    raise WriteConflictError(
+        f"writers came between in each of {ATTEMPTS_MAX} attempts; stop them, then begin again", base_path=ctx.base_path
+    )
+
+
+def _prepare(ctx: TableContext, change: Change) -> None:
+    """Execute what waits, and merge all logs."""
+    recover(ctx, load_timeline(ctx))
+    for time in load_timeline(ctx).planner_claims:
+        # Of a planner that gives way, or of a run of this that died; nothing is written under it.
+        recover_planner(ctx, time)
+    engine = LocalEngine()
+    clustering, compaction = ClusteringService(ctx), CompactionService(ctx)
+    for instant in clustering.pending():
+        clustering.execute(instant, engine=engine)
+    for instant in compaction.pending():
+        compaction.execute(instant, engine=engine)
+    if change.merges_logs:
+        compaction({"hoodie.compaction.strategy": "UnBounded"}, force=True).run(engine=engine)
+    if change.merges_logs and not change.layout.logs_tell_writers:
+        # There a log names its slice: those of older slices would hide their base files.
+        CleaningService(ctx)(_LATEST_ALONE, force=True).run(engine=engine)
+
+
+def _refuse_pending(ctx: TableContext, timeline: Timeline, own: str) -> None:
+    claims = [time for time in timeline.planner_claims if time != own]
+    waiting = [i.file_name for i in timeline.pending if not timeline.is_leftover(i) and i.time != own]
+    found = sorted([*waiting, *claims])
+    if found:
+        raise InvalidRequestError(
+            f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''} {'is' if len(found) == 1 else 'are'} pending: stop all writers, then let it end, or take "
+            f"it back (hudictl rollback {ctx.base_path} {found[0].partition('.')[0]} --yes --writers-stopped), and begin again",
+            base_path=ctx.base_path,
+        )
+
+
+def _logs_left(ctx: TableContext, change: Change, timeline: Timeline) -> bool:
+    """Whether a log stands where the other version would read it otherwise."""
+    if not change.merges_logs:
+        return False
+    if any(slice_.logs for slice_ in FileSystemView(ctx, timeline).latest_slices()):
+        return True
+    if change.layout.logs_tell_writers:
+        return False
+    names = (parse_log_file(info.path.rpartition("/")[2]) for info in list_data_files(ctx.storage))
+    left = next((name for name in names if name is not None), None)
+    if left is not None:
+        raise InvalidRequestError(
+            f"the table keeps a log of {left.base_instant}, which the other version would take for one of another slice; cleaning kept it, as for a "
+            "savepoint: delete savepoints that are not needed any more, and begin again",
+            base_path=ctx.base_path,
+        )
+    return False
+
+
+def _convert(ctx: TableContext, change: Change) -> VersionResult:
+    """Write the timeline and the archive anew, then put the properties."""
+    source = ctx.config.version
+    drop_metadata_table(ctx, f"the table was brought from version {source} to {change.config.version}")
+    for path in index_definitions(ctx):
+        retry.delete(ctx.storage, path)
+    files, archived = _rewrite(ctx, change) if change.moves else (0, 0)
+    kept_properties.forget(ctx.storage, set(change.updates))
+    replace_properties(ctx, change.updates)
+    ctx.bodies.clear()
+    ctx.settled = Settled()
+    return VersionResult(source, ctx.config.version, files, archived)
+
+
+def _rewrite(ctx: TableContext, change: Change) -> tuple[int, int]:
+    new, timeline = new_context(ctx, change), load_timeline(ctx)
+    archive = archived_times(ctx)
+    active = {i.time for i in timeline.completed}
+    changed = {i.time: _written(ctx, timeline, i.file_name) for i in timeline.completed}
+    times = completion_times({**archive, **changed}, (i.time for i in timeline.instants))
+    # What an earlier attempt has left may bear other completion times.
+    _clear(ctx, change.layout)
+    archived = bring_archive(ctx, new, active, times)
+    names = renamed(timeline.files, change.layout, times)
+    LocalEngine(FILES_AT_ONCE).map(lambda name: _copy(ctx, change.layout, name, names[name]), sorted(names))
+    return len(names), archived
+
+
+def _written(ctx: TableContext, timeline: Timeline, name: str) -> str:
+    """When an instant completed: as its file tells, else when that was written, in the table's zone."""
+    instant = parse_instant(name)
+    told = instant.completion if instant else ""
+    return told or format_instant_time(local_time(ctx, timeline.files[name]))
+
+
+def _copy(ctx: TableContext, layout: Layout, name: str, new: str) -> None:
+    path = ctx.layout.timeline_path(name)
+    try:
+        data = rewritten(name, ctx.storage.get(path), layout)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"{path} cannot be brought to another version: {error}", base_path=ctx.base_path, path=path
+        ) from error
+    retry.put(ctx.storage, layout.timeline_path(new), data)
+
+
+def _give_up(ctx: TableContext) -> None:
+    """Leave the table as its properties tell: the timelines of other layouts go, and what the decision made, then the note."""
+    for layout in ctx.layout.others:
+        _clear(ctx, layout)
+    for path in _files_in(ctx.storage, ctx.layout):
+        if path.endswith(f".{_DECISION}"):
+            retry.delete(ctx.storage, path)
+    forget_change(ctx.storage)
+
+
+def _clear(ctx: TableContext, layout: Layout) -> None:
+    """Delete the files of a timeline that is not, or not yet, the table's: of version 6 those with names of instants, of others the whole folder."""
+    for path in _files_in(ctx.storage, layout):
+        retry.delete(ctx.storage, path)
+
+
+def _files_in(storage: Storage, layout: Layout) -> Iterator[str]:
+    if layout.timeline_folder != HOODIE:
+        yield from (info.path for info in storage.list(layout.timeline_folder))
+        return
+    for info in storage.list_dir(HOODIE)[1]:
+        name = info.path.rpartition("/")[2]
+        if parse_instant(name) or planner_claim_time(name) or name.endswith(f".{_DECISION}"):
+            yield info.path

@@ -1,0 +1,187 @@
+"""A fault at every storage call of an upgrade and of a downgrade, and a writer beside them at any.
+
+Readers see the same rows, in the old or in the new version; no instant is lost; a write is either refused by name or counts; and the next run of the
+upgrade, which needs no repair before it, brings the table where it was to come.
+
+Matrix: {copy-on-write, merge-on-read, archived} × {6 → 8, 6 → 9, 8 → 9, 9 → 8, 9 → 6} × each storage call × {crash before, crash after, torn write,
+lost reply}, in memory; hudi-rs reads each distinct layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.errors import (
+    HudiError,
+    InvalidRequestError,
+    UnavailableError,
+    UnsupportedTableError,
+    WriteConflictError,
+)
+from hudi_table.model.table.config import TableType
+from hudi_table.services.upgrading.run import bring_to
+from hudi_table.table.store.ports import Storage
+from hudi_table.table.timeline.active import load_timeline
+from tests.support.aged import AgedStorage
+from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, copied, opened, prepared, read, rows, with_logs
+from tests.support.fault_points import ForeignReader, after_each_fault
+from tests.support.faults import FaultPlan, FaultyStorage
+from tests.support.meanwhile import AtCall
+from tests.support.scale import scale
+
+KEEP = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+TIME_ELAPSED = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
+NEXT = ("next", "x", 100)
+CASES = [(6, 8), (6, 9), (8, 9), (9, 8), (9, 6)]
+COW, LOGS = LAYOUTS[0], LOG_LAYOUTS[1]
+Instants = frozenset[tuple[str, str]]
+
+
+def table_of(layout: Layout, version: int, *, archived: bool = False) -> Storage:
+    layout = replace(layout, version=version)
+    store = with_logs(layout) if layout.type is TableType.MERGE_ON_READ else prepared(layout)
+    opened(store).write(rows(("a", "x", 9)), operation="upsert")
+    if archived:
+        opened(store).write(rows(("c", "y", 8)), operation="upsert")
+        opened(AgedStorage(store)).archive(KEEP | TIME_ELAPSED, force=True)
+    return store
+
+
+def upgrade(target: int) -> Callable[[Storage], object]:
+    return lambda store: bring_to(opened(store).context, target)
+
+
+def instants(store: Storage) -> Instants:
+    """Of all writes that have completed."""
+    found = opened(store).timeline(archived=True)
+    pairs = zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True)
+    return frozenset((time, action) for time, action in pairs if action.endswith("commit"))
+
+
+def is_whole(table: HudiTable) -> None:
+    timeline = load_timeline(table.context)
+    times = [i.time for i in timeline.completed]
+    assert len(times) == len(set(times))
+    assert not timeline.pending
+
+
+def goes_on(store: Storage, target: int, where: str) -> None:
+    """The next run ends it; then the table is written, and has nothing of the other version left."""
+    bring_to(opened(store).context, target)
+    table = opened(store)
+    assert table.context.config.version == target, where
+    table.write(rows(NEXT), operation="upsert")
+    assert NEXT in read(store), where
+    is_whole(opened(store))
+    left = {info.path.rpartition("/")[0] for info in store.list(".hoodie") if ".upgrade" in info.path}
+    assert not left, where
+    other = ".hoodie/timeline" if target == 6 else ".hoodie"
+    files = store.list(other) if target == 6 else store.list_dir(other)[1]
+    assert not [info.path for info in files if info.path.rpartition("/")[2][:2] == "20"], where
+
+
+@pytest.mark.parametrize(("source", "target"), CASES)
+@pytest.mark.parametrize("kind", ["copy-on-write", "logs", "archived"])
+def test_a_fault_at_any_storage_call_leaves_the_table_whole_and_the_next_run_ends_it(
+    kind: str, source: int, target: int, tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    start = table_of(LOGS if kind == "logs" else COW, source, archived=kind == "archived")
+    before, known = read(start), instants(start)
+    counting = FaultPlan()
+    upgrade(target)(FaultyStorage(copied(start), counting))
+    assert "put .hoodie/.upgrade" in {f"{call.method} {Path(call.path).parent}" for call in counting.calls}
+    foreign = ForeignReader(tmp_path)
+    done = 0
+    for point in after_each_fault(start, upgrade(target), stride=2):
+        store, where = point.store, point.where
+        version = opened(store).context.config.version
+        assert version in (source, target), where
+        assert read(store) == before, where
+        assert known <= instants(store), f"{where}: an instant is lost"
+        foreign.check(store, before, where)
+        goes_on(store, target, where)
+        assert read(store) == before | {NEXT}, where
+        assert known <= instants(store), f"{where}: an instant is lost"
+        done += 1
+    figure(done, "crash points")
+    figure(len(foreign), "layouts read by hudi-rs")
+
+
+@pytest.mark.parametrize(("source", "target"), [(6, 9), (9, 6)])
+@pytest.mark.parametrize("kind", ["copy-on-write", "logs"])
+def test_a_write_between_any_two_calls_is_refused_by_name_or_counts(
+    kind: str, source: int, target: int, figure: Callable[[int, str], None]
+) -> None:
+    """By a table that was opened before, and by one that is opened then."""
+    start = table_of(LOGS if kind == "logs" else COW, source)
+    before = read(start)
+    counting = AtCall(copied(start), 0, lambda: None)
+    upgrade(target)(counting)
+    counted = refused = 0
+    for number in range(1, counting.calls + 1, 1 if scale() > 1 else 3):
+        store, written = copied(start), set()
+        early = opened(store)
+
+        def write(
+            store: Storage = store, written: set[tuple[str, str, int]] = written, early: HudiTable = early
+        ) -> None:
+            for table, row in ((early, ("early", "x", 1)), (None, NEXT)):
+                with suppress(UnsupportedTableError, UnavailableError):
+                    (table or opened(store)).write(rows(row), operation="upsert")
+                    written.add(row)
+
+        with suppress(WriteConflictError):
+            upgrade(target)(AtCall(store, number, write))
+        where = f"a write before call {number}: {written}"
+        assert read(store) == before | written, where
+        goes_on(store, target, where)
+        assert read(store) == before | written | {NEXT}, where
+        counted, refused = counted + len(written), refused + 2 - len(written)
+    assert counted
+    assert refused
+    figure(counted, "writes that count")
+    figure(refused, "writes that are refused")
+
+
+@pytest.mark.parametrize(("source", "target"), [(6, 8), (8, 6)])
+def test_a_table_that_was_opened_before_says_that_it_is_to_be_opened_again(source: int, target: int) -> None:
+    store = table_of(COW, source)
+    early = opened(store)
+    early.scan().to_arrow()
+    upgrade(target)(store)
+    for ask in (
+        lambda: early.scan().to_arrow(),
+        lambda: early.write(rows(NEXT), operation="upsert"),
+        lambda: early.timeline(),
+    ):
+        with pytest.raises(UnavailableError, match=f"has version {target} now, and had {source} when it was opened"):
+            ask()
+    assert opened(store).write(rows(NEXT), operation="upsert").instant
+
+
+@pytest.mark.parametrize(("source", "target"), [(6, 8), (9, 6)])
+def test_a_write_that_has_not_ended_keeps_the_table_from_being_upgraded(source: int, target: int) -> None:
+    from hudi_table.model.timeline.instants import Action
+    from hudi_table.table.commit.transaction import begin
+
+    store = table_of(COW, source)
+    before = read(store)
+    writer = begin(opened(store).context, Action.COMMIT)
+    with pytest.raises(InvalidRequestError, match=rf"{writer.time}.commit.requested is pending: stop all writers"):
+        upgrade(target)(store)
+    assert read(store) == before
+    assert not store.list(".hoodie/.upgrade")
+    writer.abort()
+    upgrade(target)(store)
+    goes_on(store, target, "")
+
+
+def test_errors_are_no_success() -> None:
+    with pytest.raises(HudiError):
+        upgrade(7)(table_of(COW, 6))

@@ -1,0 +1,220 @@
+"""What of tables of versions 8 and 9 this release does not do: every surface refuses it by name, and leaves every file as it was. All else works."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table import create_table, write_hudi
+from hudi_table.api import HudiTable, open_table
+from hudi_table.cli.program import main
+from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.metadata.port import open_context
+from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.services.registry import Services
+from hudi_table.table.store.opening import open_storage
+from tests.support import golden
+
+TABLES = ("v8_mor_compact", "v9_bucket_mor")
+REFUSAL = r"(has table version [89], whose timeline this release does not archive|metadata table of a table of version [89] is not kept)"
+ROWS = pa.table({"id": ["k000"], "name": ["x"], "n": pa.array([1], pa.int32()), "price": [1.0], "ts": [9_999], "city": ["sf"]})  # fmt: skip
+INSTANT = "20261123014452195"
+
+REFUSED = {"archive", "build_metadata"}
+# Every public call of a table that writes, or that would.
+WRITES: dict[str, Callable[[HudiTable], Any]] = {
+    "archive": lambda table: table.archive(),
+    "build_metadata": lambda table: table.build_metadata(),
+    "clean": lambda table: table.clean(),
+    "cluster": lambda table: table.cluster(),
+    "compact": lambda table: table.compact(),
+    "compact_logs": lambda table: table.compact_logs(),
+    "delete": lambda table: table.delete(ROWS),
+    "delete_savepoint": lambda table: table.delete_savepoint(INSTANT),
+    "drop_expired_partitions": lambda table: table.drop_expired_partitions({}),
+    "drop_metadata": lambda table: table.drop_metadata(),
+    "expired_partitions": lambda table: table.expired_partitions({}),
+    "insert": lambda table: table.insert(ROWS),
+    "mend": lambda table: table.mend(),
+    "pending_clusterings": lambda table: table.pending_clusterings(),
+    "pending_resize": lambda table: table.pending_resize(),
+    "plan_clean": lambda table: table.plan_clean(),
+    "plan_resize": lambda table: table.plan_resize(8),
+    "preview_clustering": lambda table: table.preview_clustering(),
+    "put_back": lambda table: table.put_back(INSTANT),
+    "quarantine": lambda table: table.quarantine(table.doctor()),
+    "resize_buckets": lambda table: table.resize_buckets(8),
+    "restore": lambda table: table.restore(INSTANT),
+    "rollback": lambda table: table.rollback(INSTANT),
+    "run_clean": lambda table: table.run_clean(INSTANT),
+    "run_clustering": lambda table: table.run_clustering(INSTANT),
+    "run_compaction": lambda table: table.run_compaction(INSTANT),
+    "savepoint": lambda table: table.savepoint(),
+    "schedule_clean": lambda table: table.schedule_clean(),
+    "schedule_clustering": lambda table: table.schedule_clustering(),
+    "schedule_compaction": lambda table: table.schedule_compaction(),
+    "services": lambda table: table.services,
+    "upsert": lambda table: table.upsert(ROWS),
+    "use_index": lambda table: table.use_index("Bloom"),
+    "write": lambda table: table.write(ROWS),
+}
+READS = {
+    "base_path", "changes", "context", "doctor", "files", "history", "name", "properties", "record_key", "savepoints", "scan", "schema",
+    "timeline",
+}  # fmt: skip
+
+
+@pytest.fixture(params=[8, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HudiTable:
+    """A table of ours with logs, of either version."""
+    made = create_table(
+        tmp_path / "t", ROWS.schema, record_key="id", partition_by="city", ordering_fields="ts", type="MergeOnRead",
+        index={"type": "Bucket", "buckets": 2}, version=request.param,
+    )  # fmt: skip
+    made.insert(ROWS)
+    made.upsert(ROWS)
+    return made
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_every_public_call_either_reads_or_is_tried_here() -> None:
+    public = {name for name in dir(HudiTable) if not name.startswith("_")}
+    assert public | {"context"} == WRITES.keys() | READS
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+def test_a_call_works_or_refuses_the_table_by_name(name: str, table: HudiTable) -> None:
+    base = Path(table.base_path)
+    before = contents(base)
+    if name in REFUSED:
+        with pytest.raises(UnsupportedTableError, match=REFUSAL):
+            WRITES[name](table)
+        assert contents(base) == before
+        return
+    # Other errors are about what is asked for, such as an instant that is not there.
+    with contextlib.suppress(InvalidRequestError):
+        WRITES[name](table)
+    assert open_table(base).scan().count() <= 1
+
+
+@pytest.mark.parametrize("kind", [ServiceType.ARCHIVING, ServiceType.INDEXING])
+def test_the_service_of_a_job_refuses_it(kind: ServiceType, table: HudiTable) -> None:
+    before = contents(Path(table.base_path))
+    for refused in ("current_plan", "run"):
+        service = Services(open_context(open_storage(table.base_path))).of_type(kind, ServiceRequest(force=True))
+        with pytest.raises(UnsupportedTableError, match=REFUSAL):
+            getattr(service, refused)()
+    assert contents(Path(table.base_path)) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"hoodie.archive.automatic": "true"}, {"hoodie.metadata.enable": "true"}],
+)
+def test_a_write_that_asks_for_it_is_refused_before_anything_is_written(
+    options: dict[str, str], table: HudiTable
+) -> None:
+    before = contents(Path(table.base_path))
+    with pytest.raises(UnsupportedTableError, match=REFUSAL):
+        table.upsert(ROWS, options=options)
+    assert contents(Path(table.base_path)) == before
+
+
+@pytest.mark.parametrize("verb", [["archive", "--yes", "--now"], ["metadata", "--build", "--yes"]])
+def test_the_verb_of_a_service_refuses_it(
+    verb: list[str], table: HudiTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(Path(table.base_path))
+    assert main([verb[0], table.base_path, *verb[1:]]) == 1
+    assert re.search(REFUSAL, capsys.readouterr().err)
+    assert contents(Path(table.base_path)) == before
+
+
+@pytest.mark.parametrize("index", ["RecordIndex", "PartitionedRecordIndex"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_table_with_a_record_index_is_refused(version: int, index: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"has a record index in table version {version}"):
+        create_table(tmp_path / "t", ROWS.schema, record_key="id", index=index, version=version)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"partial_updates": "IgnoreDefaults"},
+        {"options": {"hoodie.compaction.payload.class": "EventTimeAvroPayload"}, "ordering_fields": "ts"},
+    ],
+)
+def test_a_table_that_merges_by_more_than_time_is_refused(how: dict[str, Any], version: int, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"merges rows in table version {version} by more than"):
+        create_table(tmp_path / "t", ROWS.schema, record_key="id", version=version, **how)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["v9_partial_mode", "v9_multi_order"])
+def test_a_table_of_hudi_that_merges_so_is_read_and_not_written(name: str, tmp_path: Path) -> None:
+    base = golden.unpack(name, tmp_path).base
+    before = contents(base)
+    with pytest.raises(UnsupportedTableError, match=r"by more than|several ordering fields"):
+        write_hudi(open_table(base), ROWS, options={"hoodie.index.type": "SIMPLE"})
+    with pytest.raises(UnsupportedTableError, match=r"by more than|several ordering fields"):
+        open_table(base).services.compaction(force=True).run()
+    assert contents(base) == before
+
+
+def test_a_version_that_is_not_written_is_refused(tmp_path: Path) -> None:
+    for version in (5, 7, 10):
+        with pytest.raises(InvalidOptionError, match="this release writes versions 6, 8 and 9"):
+            create_table(tmp_path / "t", ROWS.schema, record_key="id", version=version)
+
+
+def test_its_metadata_table_is_said_not_to_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = golden.unpack("v9_nbcc", tmp_path).base
+    assert (base / ".hoodie" / "metadata" / "files").is_dir()
+    assert main(["metadata", str(base)]) == 1
+    assert "the metadata table of a table of version 9 is not read by this release" in capsys.readouterr().err
+    assert main(["doctor", str(base)]) == 0
+    assert "leftovers, not the metadata table" in capsys.readouterr().err
+    rows = open_table(str(base)).scan().count()
+    for file in (base / ".hoodie" / "metadata").rglob("*.log*"):
+        file.write_bytes(b"damaged")
+    assert open_table(str(base)).scan().count() == rows
+
+
+@pytest.mark.parametrize(
+    ("version", "step"),
+    [
+        ("5", "a write of Apache Hudi 0.14 or 0.15 brings it to version 6"),
+        ("7", "upgrade_table and downgrade_table"),
+        ("10", "upgrade_table and downgrade_table"),
+        ("nine", "upgrade_table and downgrade_table"),
+    ],
+)
+@pytest.mark.parametrize("name", TABLES)
+def test_a_version_that_is_not_read_is_refused_with_what_to_do(
+    version: str, step: str, name: str, tmp_path: Path
+) -> None:
+    base = golden.unpack(name, tmp_path).base
+    path = base / ".hoodie" / "hoodie.properties"
+    text = path.read_text()
+    path.write_text(
+        text.replace("hoodie.table.version=8", f"hoodie.table.version={version}").replace(
+            "hoodie.table.version=9", f"hoodie.table.version={version}"
+        )
+    )
+    with pytest.raises(
+        UnsupportedTableError,
+        match=f"table version {version}; this release reads and writes versions 6, 8 and 9",
+    ) as raised:
+        open_table(str(base))
+    assert step in raised.value.message

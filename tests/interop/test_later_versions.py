@@ -1,0 +1,119 @@
+"""Our tables of versions 8 and 9, after each operation of ours: we, hudi-rs and Hudi 1.1.1 read them, Hudi writes on them, and we go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import open_table
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.interop.model import Model, rows
+from tests.interop.test_matrix import OPERATIONS
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.rows import META, assert_same_rows
+
+pytestmark = [pytest.mark.interop]
+
+ORACLE = "1.1.1"
+LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+INDEX_OPTIONS = {
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "global": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "global-bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
+}
+STEPS = (("insert", range(20), 1), ("upsert", range(10, 20), 2))
+COPY_ON_WRITE = [("bucket", operation) for operation in OPERATIONS] + [
+    ("simple", "upsert"), ("global", "upsert"), ("bloom", "delete"), ("global-bloom", "delete"), ("simple", "insert_overwrite"),
+]  # fmt: skip
+MERGE_ON_READ = [
+    ("bucket", "upsert"), ("bucket", "delete"), ("bucket", "insert_overwrite"), ("simple", "insert"), ("simple", "delete"),
+    ("bloom", "upsert"), ("bucket", "delete_partition"), ("simple", "bulk_insert"),
+]  # fmt: skip
+
+
+def upsert(oracle: HudiOracle, base: Path, data: pa.Table, version: int, index: str, **options: str) -> None:
+    told = {
+        "hoodie.table.name": "table",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.write.table.version": str(version),
+    }
+    oracle.write(base, data, told | INDEX_OPTIONS[index] | options)
+
+
+def go_on(base: Path, data: pa.Table, *, drops: bool) -> None:
+    """One upsert of ours, which drops the metadata table that Hudi has built, if it has."""
+    if not drops:
+        ours.write(base, "upsert", data)
+        return
+    assert (base / ".hoodie" / "metadata" / "files").is_dir()
+    with pytest.warns(MetadataDroppedWarning, match="does not keep that of a table of version"):
+        ours.write(base, "upsert", data)
+    assert open_table(base).context.config.metadata_partitions == ()
+    assert not [path for path in (base / ".hoodie" / "metadata").rglob("*") if path.is_file()]
+
+
+def written(base: Path, version: int, index: str, operation: str, *, partitioned: bool, **more: Any) -> Model:
+    """A table of ours after two writes and the operation; and what it holds."""
+    model = Model(partitioned=partitioned)
+    ours.create(base, index=index, partitioned=partitioned, version=version, **more)
+    for step, numbers, number in (*STEPS, (operation, OPERATIONS[operation], 3)):
+        data = rows(numbers, number)
+        ours.write(base, step, data)
+        model.apply(step, data)
+    return model
+
+
+@pytest.mark.parametrize(("index", "operation"), COPY_ON_WRITE)
+@pytest.mark.parametrize("version", [8, 9])
+def test_hudi_reads_and_writes_on_our_copy_on_write_table(
+    hudis: Hudis, tmp_path: Path, version: int, index: str, operation: str
+) -> None:
+    base, oracle = tmp_path / "table", hudis[ORACLE]
+    partitioned = operation != "delete" or index == "bloom"
+    model = written(base, version, index, operation, partitioned=partitioned)
+    ours.assert_all_read(base, oracle, model.rows())
+    # Where Hudi builds its metadata table, our next write must drop it.
+    builds = operation in ("upsert", "delete")
+    metadata = str(builds).lower()
+    upsert(
+        oracle, base, data := rows([5, 6, 11, 60, 61, 62], 4), version, index, **{"hoodie.metadata.enable": metadata}
+    )
+    model.apply("upsert", data)
+    ours.assert_all_read(base, oracle, model.rows())
+    go_on(base, data := rows([6, 7, 62, 63], 5), drops=builds)
+    model.apply("upsert", data)
+    ours.assert_all_read(base, oracle, model.rows())
+    assert open_table(base).context.config.version == version
+
+
+@pytest.mark.parametrize(("index", "operation"), MERGE_ON_READ)
+@pytest.mark.parametrize("version", [8, 9])
+def test_hudi_reads_compacts_and_writes_on_our_merge_on_read_table(
+    hudis: Hudis, tmp_path: Path, version: int, index: str, operation: str
+) -> None:
+    base, oracle = tmp_path / "table", hudis[ORACLE]
+    model = written(base, version, index, operation, partitioned=operation != "insert", type="MergeOnRead")
+    ours.write(base, "upsert", data := rows(range(5, 12), 4))
+    model.apply("upsert", data)
+    ours.assert_all_read(base, oracle, model.rows())
+    optimised = open_table(base).scan(query="read_optimized", meta=True).to_arrow()
+    seen = oracle.read(base, hoodie__datasource__query__type="read_optimized")
+    assert_same_rows(seen, optimised, columns=["id", *META], of="Hudi, read-optimised")
+    metadata = {"hoodie.metadata.enable": str(operation == "upsert").lower()}
+    upsert(oracle, base, data := rows([5, 6, 11, 60, 61, 62], 5), version, index, **LOGS, **COMPACTING, **metadata)
+    model.apply("upsert", data)
+    left = [row["file_id"] for row in open_table(base).files().to_pylist() if row["latest"] and row["log_files"]]
+    assert not left
+    ours.assert_all_read(base, oracle, model.rows())
+    go_on(base, data := rows([6, 7, 62, 63], 6), drops=operation == "upsert")
+    model.apply("upsert", data)
+    ours.assert_all_read(base, oracle, model.rows())
+    assert open_table(base).context.config.version == version
