@@ -17,7 +17,7 @@ from hudi_operator.plan.observed import CommittedCheckpoint, Problem
 from hudi_table.errors import HudiError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, key_of
 from hudi_table.model.timeline.instants import Instant, comparable_time
-from hudi_table.services.file_ingest import archived_checkpoints, read_checkpoint
+from hudi_table.sources.checkpoints import archived_checkpoints, read_checkpoint
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline

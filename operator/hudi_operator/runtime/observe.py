@@ -24,7 +24,7 @@ from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
-from hudi_table.services.file_ingest import list_source
+from hudi_table.sources.files.source import list_source
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.store.opening import open_storage
