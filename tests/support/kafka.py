@@ -177,7 +177,7 @@ class Broker:
     def produce(
         self,
         topic: str,
-        messages: Sequence[bytes | None | tuple[Any, bytes | None]],
+        messages: Sequence[bytes | tuple[Any, bytes | None] | None],
         partition: int | None = None,
         headers: Any = None,
     ) -> None:

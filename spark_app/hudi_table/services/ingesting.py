@@ -13,7 +13,7 @@ from hudi_table.model.job.checkpoint import key_of
 from hudi_table.model.job.positions import Positions, commit_keys
 from hudi_table.services.inline import check_inline, run_inline
 from hudi_table.sources.base import Rows
-from hudi_table.sources.checkpoints import HeldPositions, keys_of
+from hudi_table.sources.checkpoints import HeldPositions, positions_of
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline.context import TableContext
@@ -44,7 +44,7 @@ class Ingest:
             options=options,
             extra_metadata=commit_keys(key_of(self.name), rows.checkpoint, ctx.config.version),
             batch=f"{self.name}@{instant or 'begin'}",
-            follows=Follows(keys_of(self.name, self.topic), instant),
+            follows=Follows(positions_of(self.name, self.topic), instant),
         )
         check_inline(ctx, options)
         engine = engine or LocalEngine()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
-from hudi_table.model.job.checkpoint import Checkpoint, find, key_of
+from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.extra_metadata import archived_with, newest_with
+from hudi_table.table.timeline.extra_metadata import Holds, archived_with, newest_with, under
 from hudi_table.table.timeline.relisting import relists
 
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
@@ -32,8 +32,8 @@ def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
 
     Raises CorruptTableError for a damaged checkpoint, and for one of another source.
     """
-    found = _newest(ctx, (key_of(ingest),))
-    return read_checkpoint(ctx, ingest, found[0], found[1][key_of(ingest)]) if found is not None else None
+    found = _newest(ctx, under(key_of(ingest)))
+    return read_checkpoint(ctx, ingest, *found) if found is not None else None
 
 
 @relists
@@ -43,33 +43,35 @@ def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> Held
     `topic`: the ingest's only one, for which what Hudi Streamer has written counts too, if it is newer. Raises CorruptTableError for a damaged checkpoint, and
     for one of another source.
     """
-    keys = keys_of(ingest, topic)
-    found = _newest(ctx, keys)
-    if found is None:
-        return None
-    instant, extra = found
-    return HeldPositions(
-        read_positions(ctx, ingest, instant, next(extra[key] for key in keys if key in extra)), instant
-    )
+    found = _newest(ctx, positions_of(ingest, topic))
+    return HeldPositions(read_positions(ctx, ingest, *found), found[0]) if found is not None else None
 
 
-def keys_of(ingest: str, topic: str | None) -> tuple[str, ...]:
-    """Keys under which commits hold the positions of an ingest; of several in one commit the first counts."""
-    return (key_of(ingest), *(STREAMER_KEYS if topic is not None else ()))
+def positions_of(ingest: str, topic: str | None) -> Holds:
+    """What a commit holds for an ingest from Kafka: its own checkpoint, or Hudi Streamer's of its only topic. Beside a checkpoint of another
+    of our ingests Hudi Streamer's key is that one's."""
+
+    def holds(extra: Mapping[str, str]) -> str | None:
+        own = extra.get(key_of(ingest))
+        if own is not None or topic is None or any(key.startswith(KEY_PREFIX) for key in extra):
+            return own
+        theirs = next((extra[key] for key in STREAMER_KEYS if key in extra), None)
+        return theirs if theirs is not None and theirs.startswith(f"{topic},") else None
+
+    return holds
 
 
-def _newest(ctx: TableContext, keys: Collection[str]) -> tuple[str, dict[str, str]] | None:
+def _newest(ctx: TableContext, holds: Holds) -> tuple[str, str] | None:
     """A commit that was decided and not yet published counts, so it is published first: whoever wrote it is gone or would do the same."""
     timeline = load_timeline(ctx)
     if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
         timeline = load_timeline(ctx)
-    return newest_with(ctx, timeline, keys)
+    return newest_with(ctx, timeline, holds)
 
 
 def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[str, tuple[str, str]]:
     """The newest archived commit of each ingest and the text of its checkpoint; nothing of those that have none."""
-    found = archived_with(ctx, [key_of(ingest) for ingest in ingests])
-    return {name: found[key_of(name)] for name in ingests if key_of(name) in found}
+    return archived_with(ctx, {ingest: under(key_of(ingest)) for ingest in ingests})
 
 
 def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint:

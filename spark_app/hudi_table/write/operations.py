@@ -43,7 +43,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import fetch_bodies, load_timeline, timeline_with
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.extra_metadata import newest_with
+from hudi_table.table.timeline.extra_metadata import Holds, newest_with
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import Listings, relists
@@ -76,9 +76,9 @@ BATCH_KEY = "hoodie.lakeops.batch"
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """What a write goes on from: `instant`, the newest commit that holds one of `keys` in its extra metadata, None for none at all."""
+    """What a write goes on from: `instant`, the newest commit with what `holds` looks for in its extra metadata, None for none at all."""
 
-    keys: tuple[str, ...]
+    holds: Holds
     instant: str | None
 
 
@@ -285,7 +285,7 @@ def _check_follows(attempt: Attempt, follows: Follows | None) -> None:
     same time is excluded by the batch's name."""
     if follows is None:
         return
-    found = newest_with(attempt.ctx, attempt.timeline, follows.keys)
+    found = newest_with(attempt.ctx, attempt.timeline, follows.holds)
     instant = found[0] if found is not None else None
     if instant != follows.instant:
         raise WriteConflictError(

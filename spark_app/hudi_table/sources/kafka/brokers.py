@@ -7,7 +7,7 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.positions import Extent, TopicExtent
-from hudi_table.sources.kafka.client import TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
+from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
 from hudi_table.sources.kafka.settings import KafkaSettings, client_config
 
 Place = tuple[str, int]
@@ -18,16 +18,15 @@ class Brokers:
     """Questions to a cluster. It holds connections, and ends them with itself."""
 
     def __init__(self, settings: KafkaSettings, environment: Mapping[str, str]) -> None:
-        load_client()
+        kafka = load_client()
         from confluent_kafka.admin import AdminClient
 
         self._settings = settings
         self._complaints = Complaints()
+        secrets = client_config(settings, environment)
         try:
-            self._admin = AdminClient(
-                dict(client_config(settings, environment).config) | {"error_cb": self._complaints}
-            )
-        except Exception as error:
+            self._admin = AdminClient({**secrets.config, "error_cb": self._complaints}, logger=QUIET)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
             raise unmade(error, settings) from error
 
     def extent(self) -> Extent:
@@ -52,7 +51,10 @@ class Brokers:
     def cluster(self) -> str:
         """The cluster's id."""
         found = result(
-            self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS), self._settings.brokers, self._complaints
+            self._admin,
+            self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS),
+            self._settings.brokers,
+            self._complaints,
         )
         return str(found.cluster_id or "")
 
@@ -64,6 +66,7 @@ class Brokers:
         try:
             found = self._admin.list_topics(timeout=TIMEOUT_SECONDS)
         except kafka.KafkaException as error:
+            self._admin.poll(0)
             raise as_hudi(error.args[0], self._settings.brokers, self._complaints) from error
         return tuple(sorted(name for name in found.topics if self._settings.matches(name)))
 
@@ -76,7 +79,7 @@ class Brokers:
         found = {}
         for name, future in asked.items():
             try:
-                one = result(future, self._settings.brokers, self._complaints)
+                one = result(self._admin, future, self._settings.brokers, self._complaints)
             except InvalidRequestError as error:
                 raise InvalidRequestError(
                     f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
@@ -105,7 +108,7 @@ class Brokers:
             isolation_level=level,
             request_timeout=TIMEOUT_SECONDS,
         )
-        found = results(asked, self._settings.brokers, self._complaints)
+        found = results(self._admin, asked, self._settings.brokers, self._complaints)
         return {(place.topic, place.partition): each.offset for place, each in found.items()}
 
 

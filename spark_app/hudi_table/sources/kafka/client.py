@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from hudi_table.errors import AccessDeniedError, HudiError, InvalidRequestError, UnavailableError
 
 TIMEOUT_SECONDS = 20.0
-T = TypeVar("T")
+LOOK_SECONDS = 0.2
+QUIET = logging.getLogger("hudi_table.kafka")
+QUIET.addHandler(logging.NullHandler())
+"""What the client would write to the terminal goes to a log that nobody has to hear."""
 
 
 def load_client() -> Any:
@@ -32,6 +36,11 @@ class Complaints:
         if self.worst is None or error.name() in _DENIED:
             self.worst = error
 
+    @property
+    def denied(self) -> bool:
+        """Whether credentials or certificates are refused."""
+        return self.worst is not None and self.worst.name() in _DENIED
+
 
 _DENIED = frozenset(
     {
@@ -48,9 +57,8 @@ _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTI
 
 def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> HudiError:
     """An error of the client (a KafkaError) as one of ours."""
-    worst = complaints.worst if complaints is not None else None
-    if worst is not None and worst.name() in _DENIED:
-        error = worst
+    if complaints is not None and complaints.denied:
+        error = complaints.worst
     name, said = error.name(), " ".join(str(error.str()).split())
     if name in _DENIED:
         return AccessDeniedError(f"the brokers at {brokers} refuse: {said}")
@@ -59,17 +67,22 @@ def as_hudi(error: Any, brokers: str, complaints: Complaints | None = None) -> H
     return UnavailableError(f"the brokers at {brokers} do not answer: {said or name}")
 
 
-def results(futures: Mapping[Any, Any], brokers: str, complaints: Complaints) -> dict[Any, Any]:
+def results(admin: Any, futures: Mapping[Any, Any], brokers: str, complaints: Complaints) -> dict[Any, Any]:
     """What futures of an admin client came to. Raises HudiError."""
-    return {key: result(future, brokers, complaints) for key, future in futures.items()}
+    return {key: result(admin, future, brokers, complaints) for key, future in futures.items()}
 
 
-def result(future: Any, brokers: str, complaints: Complaints) -> Any:
-    """What a future of an admin client came to. Raises HudiError."""
+def result(admin: Any, future: Any, brokers: str, complaints: Complaints) -> Any:
+    """What a future of an admin client came to. Raises HudiError: at once where the brokers refuse, which the client itself tries over and over."""
     kafka = load_client()
-    try:
-        return future.result(TIMEOUT_SECONDS + 5)
-    except kafka.KafkaException as error:
-        raise as_hudi(error.args[0], brokers, complaints) from error
-    except TimeoutError as error:
-        raise UnavailableError(f"the brokers at {brokers} do not answer within {TIMEOUT_SECONDS:.0f} s") from error
+    for _ in range(int((TIMEOUT_SECONDS + 5) / LOOK_SECONDS)):
+        try:
+            return future.result(LOOK_SECONDS)
+        except kafka.KafkaException as error:
+            admin.poll(0)
+            raise as_hudi(error.args[0], brokers, complaints) from error
+        except TimeoutError:
+            admin.poll(0)
+            if complaints.denied:
+                raise as_hudi(complaints.worst, brokers) from None
+    raise UnavailableError(f"the brokers at {brokers} do not answer within {TIMEOUT_SECONDS:.0f} s")

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from hudi_table.errors import DataLossError, UnavailableError
 from hudi_table.sources.kafka.brokers import Place, unmade
-from hudi_table.sources.kafka.client import Complaints, as_hudi, load_client
+from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
 from hudi_table.sources.kafka.settings import KafkaSettings, consumer_config
 from hudi_table.table.store.clock import SystemClock
 
-CALL_ROWS_FIRST, CALL_ROWS_MAX = 500, 20_000
+CALL_ROWS_FIRST, CALL_ROWS_MAX = 10, 20_000
 CALL_SECONDS = 0.25
 SILENCE_SECONDS_MAX = 60.0
 Offsets = npt.NDArray[np.int64]
@@ -63,11 +63,10 @@ class Consumer:
         self._numbers: dict[Place, int] = {}
         self._at: Offsets = np.zeros(0, np.int64)
         self._row_bytes = 0.0
+        secrets = consumer_config(settings, environment)
         try:
-            self._client = kafka.Consumer(
-                dict(consumer_config(settings, environment).config) | {"error_cb": self._complaints}
-            )
-        except Exception as error:
+            self._client = kafka.Consumer({**secrets.config, "error_cb": self._complaints}, logger=QUIET)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
             raise unmade(error, settings) from error
 
     @property
@@ -95,6 +94,8 @@ class Consumer:
             if got:
                 self._take(found, got)
                 heard = self._clock.boot_seconds()
+            elif self._complaints.denied:
+                raise as_hudi(self._complaints.worst, self._settings.brokers)
             elif stops is not None and self._clock.boot_seconds() - heard > SILENCE_SECONDS_MAX:
                 raise self._silent()
         return found

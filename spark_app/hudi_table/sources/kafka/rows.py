@@ -127,10 +127,14 @@ class Decoding:
                 f"the key of {where.name(places[0])} or of a tombstone behind it is no record key: {error}"
             ) from error
         missing = [name for name in self.needed if name not in found.column_names]
-        if missing:
-            raise InvalidDataError(
-                f"the key of {where.name(places[0])} has no field {', '.join(missing)}, which a delete needs: the record key and the partition"
-            )
+        for name in missing:
+            found = found.append_column(name, pa.nulls(len(found)))
+        for name in self.needed:
+            null = found.column(name).is_null().index(pa.scalar(True)).as_py()
+            if null >= 0:
+                raise InvalidDataError(
+                    f"the key of {where.name(places[null])} has no {name}, which a delete needs: the record key and the partition"
+                )
         return found.select(list(self.needed))
 
     def _with_metadata(self, table: pa.Table, order: npt.NDArray[np.int64], where: _Where) -> pa.Table:
