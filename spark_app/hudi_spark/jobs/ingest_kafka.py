@@ -94,6 +94,7 @@ class _Driver:
         while not self.stopping.told():
             batch = self.source.plan(found, positions)
             if batch is None:
+                self._adopt(found, held)
                 return
             rows = self._read(batch)
             if self._has_place(rows):
@@ -152,14 +153,20 @@ class _Driver:
         """A table is made of the columns of its first rows."""
         return self.table is not None or rows.count > 0
 
+    def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
+        """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
+        if self.table is not None and (held is None or not held.positions.cluster):
+            before = held.positions if held is not None else None
+            batch = self.source.batch(self.source.start(found, before), Until(1, 1, {}))
+            self._commit(self._read(batch), held)
+
     def _begin_at_end(self, found: Extent) -> None:
         if self.table is None:
             raise InvalidRequestError(
                 "there is no table yet, and an ingest in mode Once that begins at Latest would never see a row to make it of: "
                 "give mode Continuous, or another kafka.startFrom"
             )
-        batch = self.source.batch(self.source.start(found, None), Until(1, 1, {}))
-        self._commit(self._read(batch), None)
+        self._adopt(found, None)
 
     def _commit(self, rows: Rows[Positions], held: HeldPositions | None) -> HeldPositions | None:
         began = self.clock.boot_seconds()

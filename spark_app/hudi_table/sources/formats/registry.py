@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_table.errors import AccessDeniedError, InvalidDataError, InvalidRequestError, UnavailableError
+from hudi_table.model.job.variables import REGISTRY_PASSWORD, REGISTRY_USERNAME
 from hudi_table.model.json_text import parse_json
 
 TIMEOUT_SECONDS = 10.0
 REFERENCES_MAX = 100
 SCHEMA_BYTES_MAX = 4 << 20
-USERNAME, PASSWORD = "SCHEMA_REGISTRY_USERNAME", "SCHEMA_REGISTRY_PASSWORD"
-"""Environment variables with the credentials of the registry."""
 
 
 class Registry:
@@ -31,8 +30,8 @@ class Registry:
         if not url.startswith(("http://", "https://")):
             raise InvalidRequestError(f"the schema registry is at {url!r}; give http(s)://host:port")
         self._url = url.rstrip("/")
-        user = environment.get(USERNAME)
-        text = f"{user}:{environment.get(PASSWORD, '')}"
+        user = environment.get(REGISTRY_USERNAME)
+        text = f"{user}:{environment.get(REGISTRY_PASSWORD, '')}"
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if user:
             self._headers["Authorization"] = f"Basic {base64.b64encode(text.encode()).decode()}"
@@ -76,7 +75,7 @@ class Registry:
                 raise InvalidDataError(f"the schema registry at {self._url} has no {what}") from error
             if error.code in (401, 403):
                 raise AccessDeniedError(
-                    f"the schema registry at {self._url} refuses the credentials ({USERNAME}, {PASSWORD})"
+                    f"the schema registry at {self._url} refuses the credentials ({REGISTRY_USERNAME}, {REGISTRY_PASSWORD})"
                 ) from error
             raise UnavailableError(f"the schema registry at {self._url} answers {error.code} for {what}") from error
         except (OSError, ValueError) as error:

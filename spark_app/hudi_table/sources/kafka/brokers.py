@@ -23,9 +23,9 @@ class Brokers:
 
         self._settings = settings
         self._complaints = Complaints()
-        secrets = client_config(settings, environment)
+        config: dict[str, Any] = {**client_config(settings, environment).config, "error_cb": self._complaints}
         try:
-            self._admin = AdminClient({**secrets.config, "error_cb": self._complaints}, logger=QUIET)
+            self._admin = AdminClient(config, logger=QUIET)
         except (kafka.KafkaException, ValueError, TypeError) as error:
             raise unmade(error, settings) from error
 

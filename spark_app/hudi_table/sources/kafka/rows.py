@@ -188,7 +188,7 @@ def _chunks(values: Sequence[bytes | None]) -> list[tuple[int, int]]:
     """Cuts after so many bytes: what a decoder holds beside the messages."""
     ends = np.cumsum(np.fromiter((len(value or b"") for value in values), np.int64, len(values)))
     if not len(ends):
-        return [(0, 0)]
+        return []
     count = int(ends[-1] // CHUNK_BYTES) + 1
     cuts = np.searchsorted(ends, np.arange(1, count) * CHUNK_BYTES, side="right").tolist()
     edges = sorted({0, *cuts, len(values)})

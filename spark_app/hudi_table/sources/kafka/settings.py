@@ -9,10 +9,8 @@ from typing import Any
 
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.job.positions import Positions, TopicPositions, parse_streamer
+from hudi_table.model.job.variables import CA, CERTIFICATE, KEY, SASL_PASSWORD, SASL_USERNAME
 
-SASL_USERNAME, SASL_PASSWORD = "KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"
-CA, CERTIFICATE, KEY = "KAFKA_CA", "KAFKA_CLIENT_CERTIFICATE", "KAFKA_CLIENT_KEY"
-"""Environment variables with PEM texts."""
 PROTOCOLS = {"Plaintext": "plaintext", "Tls": "ssl", "SaslPlaintext": "sasl_plaintext", "SaslTls": "sasl_ssl"}
 METADATA = ("topic", "partition", "offset", "timestamp", "key", "headers")
 ROWS_MAX, BYTES_MAX = 1_000_000, 64 << 20
