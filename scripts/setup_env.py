@@ -3,6 +3,7 @@
     python scripts/setup_env.py main    .venv: everything but Apache Hudi's own Spark
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
     python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
+    python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
 interrupted run goes on where it stopped.
@@ -25,6 +26,9 @@ HUDI_LOCK = ROOT / "requirements" / "hudi.txt"
 DOCS_LOCK = ROOT / "requirements" / "docs.txt"
 JAR_PINS = ROOT / "requirements" / "jars.sha256"
 IVY = ROOT / ".cache" / "ivy"
+KAFKA_PINS = ROOT / "requirements" / "kafka.sha256"
+KAFKA = ROOT / ".cache" / "kafka"
+KAFKA_PACKAGES = "org.apache.kafka:kafka_2.13:4.1.1,org.slf4j:slf4j-simple:1.7.36"
 OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
@@ -89,24 +93,26 @@ def make_environment(venv: Path, lock: Path) -> Path:
     return python
 
 
-def pinned_jars() -> dict[str, str]:
-    """File name → SHA-256 of each jar, from requirements/jars.sha256."""
-    lines = (line.split() for line in JAR_PINS.read_text().splitlines() if line and not line.startswith("#"))
+def pinned_jars(pins: Path = JAR_PINS) -> dict[str, str]:
+    """File name → SHA-256 of each jar, from requirements/jars.sha256 or another such file."""
+    lines = (line.split() for line in pins.read_text().splitlines() if line and not line.startswith("#"))
     return {name: sha256 for sha256, name in lines}
 
 
-def wrong_jars() -> list[str]:
+def wrong_jars(pins: Path = JAR_PINS, ivy: Path = IVY) -> list[str]:
     """The pinned jars that are missing or differ."""
-    jars = IVY / "jars"
+    jars = ivy / "jars"
     return [
-        name for name, sha256 in pinned_jars().items() if not (jars / name).exists() or sha256_of(jars / name) != sha256
+        name
+        for name, sha256 in pinned_jars(pins).items()
+        if not (jars / name).exists() or sha256_of(jars / name) != sha256
     ]
 
 
-def fetch_jars(venv: Path) -> None:
-    """Lets Spark itself resolve the Hudi bundles, so that a mirror set for Spark or Ivy is honoured; checks the pins."""
-    IVY.mkdir(parents=True, exist_ok=True)
-    nothing = IVY / "nothing.py"
+def resolve(venv: Path, packages: str, ivy: Path) -> None:
+    """Lets Spark itself resolve packages, so that a mirror set for Spark or Ivy is honoured."""
+    ivy.mkdir(parents=True, exist_ok=True)
+    nothing = ivy / "nothing.py"
     nothing.write_text("")
     env = dict(os.environ)
     env["JAVA_HOME"] = subprocess.run(
@@ -114,24 +120,52 @@ def fetch_jars(venv: Path) -> None:
     ).stdout.strip()
     env["PYSPARK_PYTHON"] = str(venv / "bin" / "python")
     env.pop("SPARK_HOME", None)
+    submit = (venv / "bin" / "spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={ivy}")
+    run(*submit, "--packages", packages, nothing, env=env, quiet=True)
+
+
+def refuse_wrong(pins: Path, ivy: Path, target: str) -> None:
+    """Ends the set-up if a jar is not the one that is pinned."""
+    still_wrong = wrong_jars(pins, ivy)
+    if still_wrong:
+        sys.exit(
+            f"{', '.join(still_wrong)} in {ivy / 'jars'} differ from {pins.relative_to(ROOT)}. "
+            f"Delete {ivy.relative_to(ROOT)} and run `make {target}` again; if it persists, do not use that jar."
+        )
+
+
+def fetch_jars(venv: Path) -> None:
+    """The bundles of Apache Hudi."""
     for name in wrong_jars():
         version = name.removesuffix(".jar").rpartition("-")[2]
         print(f"Fetching {HUDI_BUNDLE}:{version}", flush=True)
         (IVY / "jars" / name).unlink(missing_ok=True)
-        submit = (venv / "bin" / "spark-submit", "--master", "local[1]", "--conf", f"spark.jars.ivy={IVY}")
-        run(*submit, "--packages", f"{HUDI_BUNDLE}:{version}", nothing, env=env, quiet=True)
-    still_wrong = wrong_jars()
-    if still_wrong:
-        sys.exit(
-            f"{', '.join(still_wrong)} in {IVY / 'jars'} differ from {JAR_PINS.relative_to(ROOT)}. "
-            f"Delete {IVY.relative_to(ROOT)} and run `make interop-env` again; if it persists, do not use that jar."
-        )
+        resolve(venv, f"{HUDI_BUNDLE}:{version}", IVY)
+    refuse_wrong(JAR_PINS, IVY, "interop-env")
+
+
+def fetch_kafka(venv: Path) -> None:
+    """The jars of a Kafka broker."""
+    stamp, wanted = KAFKA / ".made-from", digest([KAFKA_PINS])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    wrong = wrong_jars(KAFKA_PINS, KAFKA)
+    if wrong:
+        print(f"Fetching {KAFKA_PACKAGES}", flush=True)
+        for name in wrong:
+            (KAFKA / "jars" / name).unlink(missing_ok=True)
+        resolve(venv, KAFKA_PACKAGES, KAFKA)
+    refuse_wrong(KAFKA_PINS, KAFKA, "setup-kafka")
+    stamp.write_text(wanted)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi", "docs"])
+    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka"])
     which = parser.parse_args().which
+    if which == "kafka":
+        fetch_kafka(ROOT / ".venv")
+        return
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]
         declared.append(ROOT / "distributions" / "pinned.py")

@@ -13,6 +13,7 @@
     ├── UnavailableError           same call again, later                        exit 75
     ├── AccessDeniedError          fix the credentials                           exit 77
     ├── CommitStateUnknownError    read the timeline first, never repeat blindly exit 76
+    ├── DataLossError              decide whether the source's lost rows may be left out  exit 74
     ├── CorruptTableError          stop, keep the files, look                    exit 65
     └── InvariantError             a bug in this library                         exit 70
 
@@ -120,6 +121,12 @@ class CommitStateUnknownError(HudiError):
 
     exit_code = 76
     retryable = True
+
+
+class DataLossError(HudiError):
+    """A source no longer has rows that the table has not taken in."""
+
+    exit_code = 74
 
 
 class CorruptTableError(HudiError):

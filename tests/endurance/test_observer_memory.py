@@ -22,7 +22,7 @@ from hudi_table.api import HudiTable
 from hudi_table.metadata.port import open_context
 from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile, advance, key_of, waiting
-from hudi_table.services.file_ingest import store_digests
+from hudi_table.sources.files.digests import store_digests
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.write.checks.create_table import TableSpec, create
 from tests.support.manifests import ingest, manifest, stored

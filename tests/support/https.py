@@ -40,7 +40,7 @@ class Https:
 def running_https(handler: type[BaseHTTPRequestHandler], folder: Path) -> Iterator[Https]:
     """A server that answers by `handler`, gone at the end; `folder` keeps its key."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    certificate = _certificate(key)
+    certificate = certificate_of(key)
     kept = folder / "https.pem"
     kept.write_bytes(
         key.private_bytes(
@@ -62,7 +62,7 @@ def running_https(handler: type[BaseHTTPRequestHandler], folder: Path) -> Iterat
         thread.join()
 
 
-def _certificate(key: rsa.RSAPrivateKey) -> bytes:
+def certificate_of(key: rsa.RSAPrivateKey) -> bytes:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = dt.datetime.now(dt.UTC)
     made = (

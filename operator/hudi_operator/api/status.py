@@ -77,9 +77,14 @@ class IngestStatus:
     name: str = prop("name of the ingest")
     pending_files: int = prop("files that are there and not in the table", 0)
     pending_bytes: int = prop("their size", 0, format="int64")
-    lag: str = prop("age of the oldest of them", "0s")
+    pending_messages: int | None = prop(
+        "of a stream: at most so many messages are there and not in the table; absent before the first commit",
+        None,
+        format="int64",
+    )
+    lag: str = prop("age of the oldest of them; of a stream of which messages wait, of the newest in the table", "0s")
     consumed_files: int = prop("files that the checkpoint holds", 0)
-    checkpoint: str | None = prop("newest batch in the table", None)
+    checkpoint: str | None = prop("newest batch in the table; of a stream, name of its positions", None)
     last_commit: str | None = prop("instant that holds it", None)
 
 

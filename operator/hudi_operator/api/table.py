@@ -18,6 +18,7 @@ from hudi_operator.api.fields.patterns import (
     OBJECT_NAME,
     QUANTITY,
 )
+from hudi_operator.api.fields.sources import SourceSpec, SourceType
 from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
@@ -36,20 +37,12 @@ class IngestMode(StrEnum):
     """When an ingest runs."""
 
     ONCE = "Once"
+    CONTINUOUS = "Continuous"
 
 
-class SourceType(StrEnum):
-    """Where rows come from."""
+COMMIT_INTERVAL, FRESHNESS = "10s", "60s"
 
-    FILES = "Files"
-
-
-class FileFormat(StrEnum):
-    """Format of source files."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSON = "json"
+KAFKA_ORDERS = frozenset({"_kafka_offset", "_kafka_timestamp"})
 
 
 class Codec(StrEnum):
@@ -143,41 +136,6 @@ class FilesSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class CsvSpec:
-    """How CSV files are written."""
-
-    header: bool = prop("the first line names the columns", True)
-    delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSpec:
-    """Where rows come from."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            "self.type != 'Files' || (has(self.path) && has(self.format))",
-            "a source of type Files needs path and format",
-            "",
-            lambda s: s.type is not SourceType.FILES or (s.path is not None and s.format is not None),
-        ),
-        Rule(
-            "!has(self.csv) || (has(self.format) && self.format == 'csv')",
-            "csv belongs to format csv",
-            "csv",
-            lambda s: s.csv is None or s.format is FileFormat.CSV,
-        ),
-    )
-
-    type: SourceType = prop("kind of source")
-    path: str | None = prop(
-        "folder of the files, as a URI such as s3://landing/flights/", None, pattern=LOCATION, max_length=1024
-    )
-    format: FileFormat | None = prop("format of the files", None)
-    csv: CsvSpec | None = prop("details of CSV files", None)
-
-
-@dataclass(frozen=True, slots=True)
 class TransformSpec:
     """One step between source and table."""
 
@@ -188,12 +146,65 @@ class TransformSpec:
 class IngestSpec:
     """One way of rows into the table."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.mode != 'Continuous' || self.source.type == 'Kafka'",
+            "mode Continuous goes with a source of type Kafka",
+            "mode",
+            lambda i: i.mode is not IngestMode.CONTINUOUS or i.source.type is SourceType.KAFKA,
+        ),
+        Rule(
+            "!has(self.commitInterval) || self.mode == 'Continuous'",
+            "commitInterval belongs to mode Continuous",
+            "commitInterval",
+            lambda i: i.commit_interval is None or i.mode is IngestMode.CONTINUOUS,
+        ),
+        Rule(
+            "!has(self.activeDeadline) || self.mode == 'Once'",
+            "activeDeadline belongs to mode Once: a Continuous ingest has no end",
+            "activeDeadline",
+            lambda i: i.active_deadline is None or i.mode is IngestMode.ONCE,
+        ),
+        Rule(
+            "!has(self.freshness) || self.source.type == 'Kafka'",
+            "freshness goes with a source of type Kafka",
+            "freshness",
+            lambda i: i.freshness is None or i.source.type is SourceType.KAFKA,
+        ),
+        Rule(
+            "self.source.type != 'Kafka' || size(self.transform) == 0",
+            "a transform needs Spark, which reads no Kafka in this release: remove it",
+            "transform",
+            lambda i: i.source.type is not SourceType.KAFKA or not i.transform,
+        ),
+        Rule(
+            "!has(self.source.kafka) || self.source.kafka.tombstones != 'Delete' || self.operation == 'Upsert'",
+            "tombstones Delete goes with operation Upsert",
+            "operation",
+            lambda i: not i.source.deletes or i.operation is IngestOperation.UPSERT,
+        ),
+    )
+
     name: str = prop(
         "name of the ingest, unique in the table: it finds its checkpoint by it", pattern=NAME, max_length=40
     )
     source: SourceSpec = prop("where rows come from")
     operation: IngestOperation = prop("what is done with the rows", IngestOperation.UPSERT)
-    mode: IngestMode = prop("Once takes new files whenever they lie there", IngestMode.ONCE)
+    mode: IngestMode = prop(
+        "Once takes what is there, whenever something is; Continuous keeps one driver at work", IngestMode.ONCE
+    )
+    commit_interval: str | None = prop(
+        "of mode Continuous: how long rows are gathered for a commit, 10s if absent; maxRows or maxBytes end it sooner",
+        None,
+        pattern=DURATION,
+        max_length=32,
+    )
+    freshness: str | None = prop(
+        "of a stream: Fresh is False once messages wait and the newest in the table is older, 60s if absent",
+        None,
+        pattern=DURATION,
+        max_length=32,
+    )
     transform: tuple[TransformSpec, ...] = prop("at most one SELECT", (), max_items=1)
     active_deadline: str | None = prop(
         "a run that takes longer is stopped and failed, such as 2h", None, pattern=DURATION, max_length=32
@@ -235,6 +246,13 @@ class HudiTableSpec:
             "a source's path must not lie in the table's own location, nor the table in a source's path",
             "ingest",
             lambda t: not any(i.source.path and overlap(i.source.path, t.location) for i in t.ingest),
+        ),
+        Rule(
+            "self.orderingFields.all(f, f in ['_kafka_offset', '_kafka_timestamp']) || self.ingest.all(i, "
+            "!has(i.source.kafka) || i.source.kafka.tombstones != 'Delete')",
+            "a tombstone has no value of orderingFields: with tombstones Delete they are empty, or _kafka_offset or _kafka_timestamp",
+            "orderingFields",
+            lambda t: set(t.ordering_fields) <= KAFKA_ORDERS or not any(i.source.deletes for i in t.ingest),
         ),
         Rule(
             "self.type == 'MergeOnRead' || self.maintenance.compaction.mode == 'Disabled'",

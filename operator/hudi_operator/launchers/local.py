@@ -33,7 +33,7 @@ from hudi_table.errors import CorruptTableError, UnavailableError
 from hudi_table.model.job.jobspec import JobResult
 
 JOB_MODULE = "hudi_spark.jobs"
-STOP_SECONDS_MAX = 10.0
+STOP_SECONDS_MAX = 30.0
 ATTEMPTS_KEPT = 100
 LOG_LINE_LENGTH_MAX = 400
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.service import RunMode
-from hudi_operator.api.table import HudiTableSpec, IngestSpec
-from hudi_operator.manifests.quantities import bytes_of
+from hudi_operator.api.table import COMMIT_INTERVAL, HudiTableSpec, IngestSpec
+from hudi_operator.manifests.quantities import bytes_of, seconds_of
 from hudi_operator.manifests.services import ServiceWork, resize_wanted
+from hudi_operator.manifests.sources import kafka_document
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.options.known import renamed
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
@@ -29,9 +31,10 @@ CREDENTIAL_VARIABLES = (
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
     CONNECTION,
+    *SOURCE_VARIABLES,
 )
-"""Environment variables that a credentials Secret may fill: those that the store's client reads, and the connection of an index
-in PostgreSQL."""
+"""Environment variables that a credentials Secret may fill: those that the store's client reads, the connection of an index
+in PostgreSQL, and what Kafka and a schema registry ask for."""
 
 
 TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")
@@ -87,7 +90,11 @@ def ingest_job(
         "source": body["source"],
         "transform": body["transform"],
     }
-    small = not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX
+    if ingest.source.kafka is not None:
+        work["source"] = {**body["source"], "kafka": kafka_document(ingest.source.kafka)}
+        work["mode"] = ingest.mode.value
+        work["commitIntervalSeconds"] = seconds_of(ingest.commit_interval or COMMIT_INTERVAL)
+    small = ingest.source.kafka is not None or (not ingest.transform and waiting_bytes <= LOCAL_ENGINE_BYTES_MAX)
     return _job(attempt, table_of(name, spec, config), work, spec, local=small)
 
 

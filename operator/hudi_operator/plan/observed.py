@@ -9,6 +9,7 @@ from datetime import datetime
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.status import IndexStatus, RunStatus
 from hudi_table.model.job.checkpoint import Checkpoint, SourceFile
+from hudi_table.model.job.positions import Extent, Positions
 from hudi_table.model.service.debt import ArchivingDebt, CompactionDebt
 from hudi_table.model.service.services import ServiceType
 from hudi_table.model.table.config import TableConfig
@@ -38,7 +39,7 @@ class FileFact:
 class CommittedCheckpoint:
     """The newest checkpoint of an ingest and the instant that holds it."""
 
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint | Positions
     instant: str
 
 
@@ -83,6 +84,16 @@ class TableObservation:
     lost: tuple[str, ...] = ()
     event_times: tuple[int, int] | None = None
 
+    def files_held(self, ingest: str) -> Checkpoint | None:
+        """The checkpoint of an ingest from files; None also where it is of another source, which its job refuses."""
+        held = self.checkpoints.get(ingest)
+        return held.checkpoint if held is not None and isinstance(held.checkpoint, Checkpoint) else None
+
+    def positions(self, ingest: str) -> Positions | None:
+        """The same of an ingest from Kafka."""
+        held = self.checkpoints.get(ingest)
+        return held.checkpoint if held is not None and isinstance(held.checkpoint, Positions) else None
+
     def trace(self, kind: ServiceType) -> Trace:
         """What a service has left; of one that leaves nothing, every write of the timeline came since."""
         return self.traces.get(kind, Trace(commits_since=len(self.commits)))
@@ -105,11 +116,12 @@ class TableObservation:
 
 @dataclass(frozen=True, slots=True)
 class SourceObservation:
-    """Files of an ingest's source, or why they could not be listed."""
+    """Files of an ingest's source, or how far its topics go; or why that could not be seen."""
 
     ingest: str
     files: tuple[SourceFile, ...] = ()
     problem: Problem | None = None
+    extent: Extent | None = None
 
 
 @dataclass(frozen=True, slots=True)

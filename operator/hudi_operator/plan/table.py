@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from hudi_operator.api.fields.sources import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.schema import to_document
 from hudi_operator.api.status import HudiTableStatus, RunStatus
-from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestSpec
+from hudi_operator.api.table import DeletionPolicy, HudiTableSpec, IngestMode, IngestSpec
 from hudi_operator.errors import DeadlineExceededError
 from hudi_operator.manifests.jobs import ingest_job, options_of, service_job
 from hudi_operator.manifests.quantities import human_bytes, seconds_of
@@ -24,6 +25,7 @@ from hudi_operator.manifests.services import maintenance_of
 from hudi_operator.plan import checks, index
 from hudi_operator.plan.effects import Effect, Hold, Launch, RequeueAfter, SetStatus, Stop
 from hudi_operator.plan.observed import Observed, Problem
+from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.attempts import Stalled, Unlaunchable, Waits, Wanted, next_attempt
 from hudi_operator.plan.schedule.due import Due, due_now
 from hudi_operator.plan.schedule.runs import DONE, RetryPolicy, merged, rfc3339, run_line
@@ -33,6 +35,7 @@ from hudi_table.errors import AccessDeniedError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import batch_id
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.positions import Extent, behind
 
 DEFAULT_POLICY = RetryPolicy()
 OTHERS_SECONDS = 30.0
@@ -99,7 +102,9 @@ class _Judgement:
     def judge(self) -> None:
         """Fill in the outcome."""
         self._end_overdue()
-        running = next((run for run in (*self.runs, *self.observed.others) if run.phase == "Running"), None)
+        self._end_outdated()
+        at_work = (run for run in (*self.runs, *self.observed.others) if run.phase == "Running")
+        running = next((run for run in at_work if not streams.is_continuous(run)), None)
         self.running = running
         if running is not None:
             self.busy = ("Running", run_line(running))
@@ -141,6 +146,18 @@ class _Judgement:
             )
             self.runs = tuple(ended if each.name == run.name else each for each in self.runs)
 
+    def _end_outdated(self) -> None:
+        """End the continuous drivers that do not do what the manifest says now."""
+        spec, generation = self.desired.spec, self.desired.identity.generation
+        for run in self.runs:
+            why = (
+                streams.outdated(run, spec, generation) if run.phase == "Running" and streams.is_continuous(run) else ""
+            )
+            if why:
+                self.stops.append(Stop(run.name))
+                told = streams.ended(run, why, self.now)
+                self.runs = tuple(told if each.name == run.name else each for each in self.runs)
+
     @property
     def standstill(self) -> Problem | None:
         """What somebody has to mend: of the table, else of all parts that are halted."""
@@ -167,6 +184,9 @@ class _Judgement:
             if halted is not None:
                 self.halted[work] = halted
             return
+        if ingest.source.kafka is not None:
+            self._stream(spec, ingest, ingest.source.kafka, source.extent)
+            return
         files = waiting_of(source, self.observed.table)
         if not files:
             return
@@ -178,6 +198,31 @@ class _Judgement:
 
         doing = ("Ingesting", f"{work} takes {counted(len(files), 'file')}, {human_bytes(size)}")
         self._start(spec, work, batch_id(ingest.name, files), doing, job)
+
+    def _stream(self, spec: HudiTableSpec, ingest: IngestSpec, kafka: KafkaSpec, extent: Extent | None) -> None:
+        work, table = f"Ingest/{ingest.name}", self.observed.table
+        positions = table.positions(ingest.name) if table is not None else None
+        if extent is None or any(run.work == work and run.phase == "Running" for run in self.runs):
+            return
+        loss = streams.loss(kafka, extent, positions)
+        if loss is not None:
+            self.halted[work] = loss
+            return
+
+        def job(attempt: str) -> JobSpec:
+            config = table.config if table is not None else None
+            return ingest_job(self.desired.identity.key.name, spec, ingest, attempt, 0, config)
+
+        if ingest.mode is IngestMode.CONTINUOUS:
+            batch = streams.continuous_batch(work, self.runs, positions)
+            doing = ("Ingesting", f"{work} is started: it follows its topics")
+            self._start(spec, work, batch, doing, job, streams.tirelessly(self.policy))
+            return
+        waits, batch = behind(extent, positions), streams.once_batch(ingest.name, extent, positions)
+        if waits == 0 or streams.found_nothing(work, batch, self.runs):
+            return
+        many = f"at most {counted(waits, 'message')}" if waits is not None else "what its topics hold"
+        self._start(spec, work, batch, ("Ingesting", f"{work} takes {many}"), job)
 
     def _maintenance(self, spec: HudiTableSpec) -> None:
         """The first service that is due, has not yet done what it could about the table as it is, and can be started."""
@@ -216,13 +261,19 @@ class _Judgement:
         return index.measuring(job, self.desired.status.index, self.observed.table, self.now)
 
     def _start(
-        self, spec: HudiTableSpec, work: str, batch: str, doing: tuple[str, str], job: Callable[[str], JobSpec]
+        self,
+        spec: HudiTableSpec,
+        work: str,
+        batch: str,
+        doing: tuple[str, str],
+        job: Callable[[str], JobSpec],
+        policy: RetryPolicy | None = None,
     ) -> None:
         """Launch an attempt at `batch`, unless it has to wait for its turn or its repeat, or cannot succeed."""
         if self.running is not None and self.running.work == work:
             return
         wanted = Wanted(self.desired.identity, spec, work, batch, job)
-        launch = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=self.policy, now=self.now)
+        launch = next_attempt(wanted, self.runs, self.observed.unlaunchable, policy=policy or self.policy, now=self.now)
         match launch:
             case Launch() if self.running is None and not self.launches:
                 self.launches.append(launch)
@@ -250,7 +301,7 @@ def _status(judgement: _Judgement) -> HudiTableStatus:
     # What cannot be seen now is not forgotten: the last figures stay, the conditions say how old they are.
     unseen = table is None and (observed.problem is not None or observed.refused is not None)
     if spec is not None and not unseen:
-        findings.append(conditions.fresh(spec, table, observed.sources))
+        findings.append(conditions.fresh(spec, table, observed.sources, now))
         stalled = judgement.stalled.reason if judgement.stalled is not None else None
         findings += debts.findings(spec, observed, debts.Hindrance(stalled, judgement.busy), runs)
         findings += conditions.metadata_table(table)

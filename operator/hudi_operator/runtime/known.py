@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from hudi_operator.plan.observed import CommittedCheckpoint, Problem
 from hudi_table.errors import HudiError
 from hudi_table.model.job.checkpoint import KEY_PREFIX, key_of
+from hudi_table.model.job.positions import is_positions
 from hudi_table.model.timeline.instants import Instant, comparable_time
-from hudi_table.services.file_ingest import archived_checkpoints, read_checkpoint
+from hudi_table.sources.checkpoints import archived_checkpoints, read_checkpoint, read_positions
 from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -147,7 +148,8 @@ class KnownTable:
         damaged: dict[str, Problem] = {}
         for name, held in self._held.items():
             try:
-                found[name] = CommittedCheckpoint(read_checkpoint(ctx, name, held.time, held.text), held.time)
+                read = read_positions if is_positions(held.text) else read_checkpoint
+                found[name] = CommittedCheckpoint(read(ctx, name, held.time, held.text), held.time)
             except HudiError as error:
                 damaged[name] = problem_of(error)
         return found, damaged

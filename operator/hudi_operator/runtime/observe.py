@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from hudi_operator.api.fields.sources import KafkaSpec
 from hudi_operator.api.resources import DesiredTable
 from hudi_operator.api.table import HudiTableSpec, IngestSpec
 from hudi_operator.manifests.jobs import options_of
+from hudi_operator.manifests.sources import kafka_document
 from hudi_operator.plan.observed import FileFact, Problem, SourceObservation, TableObservation
 from hudi_operator.runtime.known import KnownTable, problem_of
 from hudi_operator.runtime.traces import traces
@@ -18,13 +21,14 @@ from hudi_table.codec.parquet import read_footer
 from hudi_table.errors import HudiError, InvalidRequestError, TableNotFoundError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.bounded import Bounded, Shelf
+from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import HOODIE
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS, parse_instant_time
 from hudi_table.services.cleaning.debt import bytes_to_clean
 from hudi_table.services.compaction.debt import compaction_debt
-from hudi_table.services.file_ingest import list_source
+from hudi_table.sources.files.source import list_source
 from hudi_table.table.commit.foreign_writers import foreign_commits
 from hudi_table.table.commit.pending_plans import live_clusterings
 from hudi_table.table.store.opening import open_storage
@@ -39,6 +43,8 @@ FOOTERS_READ_MAX = 200
 KEY_SAMPLE_FILES = 8
 FACTS_MAX, ANSWERS_MAX, FOOTERS_MAX, ENTRIES_MAX, BODIES_BYTES_MAX = 200_000, 100_000, 20_000, 20_000, 32 << 20
 """What is remembered of all tables together: some 140 MiB at most. Past it, tables that were not observed for longest are read anew."""
+
+NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
 @dataclass(slots=True)
@@ -100,12 +106,26 @@ class Observer:
         return found
 
     def source(self, spec: HudiTableSpec, ingest: IngestSpec, secret: Mapping[str, str]) -> SourceObservation:
-        """The files of an ingest's source."""
+        """What an ingest's source holds: files, or how far its topics go."""
+        if ingest.source.kafka is not None:
+            return self._topics(ingest, ingest.source.kafka, secret)
         path = ingest.source.path or ""
         try:
             return SourceObservation(ingest.name, list_source(open_storage(path, storage_options(spec, path, secret))))
         except HudiError as error:
             return SourceObservation(ingest.name, problem=problem_of(error))
+
+    def _topics(self, ingest: IngestSpec, kafka: KafkaSpec, secret: Mapping[str, str]) -> SourceObservation:
+        # The client is loaded by tables that have such an ingest.
+        from hudi_table.sources.kafka.brokers import Brokers
+        from hudi_table.sources.kafka.settings import KafkaSettings
+
+        document = {"format": ingest.source.format, "kafka": kafka_document(kafka)}
+        try:
+            extent = Brokers(KafkaSettings.of(document), secret or os.environ).extent()
+        except HudiError as error:
+            return SourceObservation(ingest.name, problem=problem_of(error))
+        return SourceObservation(ingest.name, extent=extent)
 
     def _context(self, owner: Hashable, storage: Storage) -> TableContext | None:
         """The table's context, its caches kept; the properties are read each time, for they may have changed."""
@@ -207,7 +227,7 @@ def storage_options(spec: HudiTableSpec, uri: str, secret: Mapping[str, str]) ->
         return {}
     settings = {"endpoint": spec.storage.endpoint, "region": spec.storage.region}
     options = {name: value for name, value in settings.items() if value is not None}
-    return options | {name.lower(): value for name, value in secret.items() if name != CONNECTION}
+    return options | {name.lower(): value for name, value in secret.items() if name not in NOT_OF_STORES}
 
 
 def _moment(context: TableContext, timeline: Timeline) -> datetime | None:

@@ -33,6 +33,7 @@ from hudi_operator.plan.effects import Effect, Emit, Hold, Launch, RequeueAfter,
 from hudi_operator.plan.observed import Observed, ObservedService, Problem, SourceObservation
 from hudi_operator.plan.schedule.attempts import QUEUED
 from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.plan.schedule.streams import is_continuous
 from hudi_operator.plan.service import plan_service
 from hudi_operator.plan.status.failed import failed_status
 from hudi_operator.plan.table import plan_table
@@ -170,7 +171,7 @@ class Reconciler:
             table=None if isinstance(seen, Problem) else seen,
             problem=problem,
             runs=tuple(replace(run, message=masked(run.message, secret)) for run in attempts.runs),
-            others=attempts.others,
+            others=tuple(run for run in attempts.others if not is_continuous(run)),
             failures=self._failed(identity.key, bad=problem is not None),
             refused=refused,
         )

@@ -1,25 +1,30 @@
-"""An ingest from files: the waiting files become one commit that also records that they are in the table.
+"""An ingest: what waits in a source becomes commits that also record that it is in the table.
 
-The engine `Local` makes it in this process, `Spark` in tasks (`ingest_spark`).
+Of files the engine `Local` makes one in this process, `Spark` one in tasks (`ingest_spark`); of Kafka see `ingest_kafka`.
 """
 
 from __future__ import annotations
 
 from hudi_spark.jobs.batch import Batch, next_batch, write_options
-from hudi_spark.jobs.local_files import read_files
 from hudi_spark.jobs.progress import Progress
-from hudi_spark.jobs.target import find_table, storage_options, target_of
+from hudi_spark.jobs.target import find_table, target_of
 from hudi_table.api import CommitResult, HudiTable, write_hudi
 from hudi_table.errors import InvalidRequestError
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, batch_id
 from hudi_table.model.job.jobspec import JobResult, JobSpec
 from hudi_table.table.store.clock import SystemClock
-from hudi_table.table.store.opening import open_storage
 
 
 def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
-    """Do one attempt. Raises HudiError; nothing is visible then."""
+    """Do one attempt. Raises HudiError; nothing of the batch is visible then."""
+    kind = spec.work["source"].get("type")
+    if kind == "Kafka":
+        from hudi_spark.jobs.ingest_kafka import run_kafka
+
+        return run_kafka(spec, progress)
+    if kind != "Files":
+        raise InvalidRequestError(f"source type {kind!r} is not read by this release; it reads Files and Kafka")
     clock = SystemClock()
     start = clock.boot_seconds()
     table = find_table(spec)
@@ -40,15 +45,12 @@ def run_ingest(spec: JobSpec, progress: Progress) -> JobResult:
 
 
 def _write_local(spec: JobSpec, table: HudiTable | None, batch: Batch, progress: Progress) -> CommitResult:
-    storage = open_storage(batch.path, storage_options(spec, batch.path))
-    schema, rows = read_files(
-        storage, batch.files, batch.format, batch.csv, table.schema() if table is not None else None
-    )
+    rows = batch.taken.read(table.schema() if table is not None else None)
     progress.say(f"{batch.operation} into {spec.table['location']} in this process")
-    with target_of(spec, table, schema) as target:
+    with target_of(spec, table, rows.schema) as target:
         return write_hudi(
             target,
-            rows,
+            rows.batches,
             operation=batch.operation,
             options=write_options(spec),
             extra_metadata=batch.extra_metadata,

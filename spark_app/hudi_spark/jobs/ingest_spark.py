@@ -21,7 +21,6 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 import hudi_spark
 from hudi_spark.errors import as_hudi_errors
 from hudi_spark.jobs.batch import Batch, write_options
-from hudi_spark.jobs.local_files import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_spark.jobs.progress import Progress
 from hudi_spark.jobs.session import session
 from hudi_spark.jobs.target import storage_options, target_of
@@ -31,6 +30,7 @@ from hudi_table.codec.conform import conform
 from hudi_table.errors import InvalidDataError, InvalidRequestError, InvalidSchemaError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.services.select_check import SOURCE
+from hudi_table.sources.files.reading import file_batches, file_schema, parquet_batches, unified_schema
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import Storage

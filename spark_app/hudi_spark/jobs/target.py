@@ -12,9 +12,12 @@ import pyarrow as pa
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
+from hudi_table.model.job.variables import SOURCE_VARIABLES
 from hudi_table.model.names import PROPERTIES
 from hudi_table.model.table.index_properties import CONNECTION
 from hudi_table.table.timeline.kept_properties import KEPT
+
+NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
 
 def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
@@ -23,7 +26,7 @@ def storage_options(spec: JobSpec, uri: str) -> dict[str, str]:
     if uri.startswith(("file:", "memory:", "/")):
         return {}
     settings = {name: str(spec.storage[name]) for name in ("endpoint", "region") if spec.storage.get(name)}
-    named = (name for name in spec.storage.get("credentials", ()) if name in os.environ and name != CONNECTION)
+    named = (name for name in spec.storage.get("credentials", ()) if name in os.environ and name not in NOT_OF_STORES)
     return settings | {name.lower(): os.environ[name] for name in named}
 
 

@@ -43,6 +43,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import fetch_bodies, load_timeline, timeline_with
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.extra_metadata import Holds, newest_with
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import Listings, relists
@@ -74,10 +75,19 @@ BATCH_KEY = "hoodie.lakeops.batch"
 
 
 @dataclass(frozen=True, slots=True)
+class Follows:
+    """What a write goes on from: `instant`, the newest commit with what `holds` looks for in its extra metadata, None for none at all."""
+
+    holds: Holds
+    instant: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """What `write` is asked. `partitions` are for `delete_partition` alone, `still` says of
     the write's own snapshot which of them are to go yet; `batch` names these rows: once it is
-    committed, the same name again changes nothing."""
+    committed, the same name again changes nothing. `follows`: the write stands only behind that commit, so that of all who
+    go on from one checkpoint one commits."""
 
     operation: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +97,7 @@ class WriteRequest:
     still: Callable[[FileSystemView], Container[str]] | None = None
     max_memory: int = DEFAULT_MEMORY
     attempt: str | None = None
+    follows: Follows | None = None
 
     def __post_init__(self) -> None:
         """Raises InvalidOptionError."""
@@ -229,6 +240,7 @@ def _attempt(
         attempt.give_up(None)
         return CommitResult(done, request.operation, replayed=True)
     try:
+        _check_follows(attempt, request.follows)
         with attempt.txn.signs_of_life(), ExitStack() as kept:
             tagged = taken
             if not taken.tagged:
@@ -266,6 +278,22 @@ def _attempt(
     except (HudiError, pa.ArrowException, OSError, MemoryError, KeyboardInterrupt) as error:
         attempt.give_up(error)
         raise
+
+
+def _check_follows(attempt: Attempt, follows: Follows | None) -> None:
+    """Raise WriteConflictError if the snapshot holds another checkpoint than the rows go on from. Whoever goes on from the same one at the
+    same time is excluded by the batch's name."""
+    if follows is None:
+        return
+    found = newest_with(attempt.ctx, attempt.timeline, follows.holds)
+    instant = found[0] if found is not None else None
+    if instant != follows.instant:
+        raise WriteConflictError(
+            f"the rows go on from the checkpoint of {follows.instant or 'no commit'}, and the newest is of {instant or 'no commit'}; "
+            "read on from there",
+            base_path=attempt.ctx.base_path,
+            instant=attempt.instant,
+        )
 
 
 def _partitions(taken: Taken, prepared: Prepared, request: WriteRequest) -> list[str] | None:

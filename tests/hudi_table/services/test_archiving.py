@@ -18,7 +18,7 @@ from hudi_table.model.job.checkpoint import advance, key_of
 from hudi_table.model.service.services import ServicePlan, ServiceResult
 from hudi_table.model.table.config import TableType
 from hudi_table.model.timeline.instants import Action, Instant, State
-from hudi_table.services.file_ingest import current_checkpoint
+from hudi_table.sources.checkpoints import current_checkpoint
 from hudi_table.table.commit.recovery import recover
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline.active import load_timeline

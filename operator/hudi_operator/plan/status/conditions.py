@@ -14,6 +14,7 @@ from hudi_operator.api.status import CONDITION_LENGTH_MAX, Condition
 from hudi_operator.api.table import HudiTableSpec
 from hudi_operator.api.words import one_line
 from hudi_operator.plan.observed import SourceObservation, TableObservation
+from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import SourceFile, waiting
@@ -53,8 +54,10 @@ def conditions_of(
     return tuple(found)
 
 
-def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...]) -> Finding:
-    """Whether every file of the sources is in the table. The table's debt stands in `debts`."""
+def fresh(
+    spec: HudiTableSpec, table: TableObservation | None, sources: tuple[SourceObservation, ...], now: datetime
+) -> Finding:
+    """Whether every file of the sources is in the table, and their messages, or those of lately. The table's debt stands in `debts`."""
     if not spec.ingest:
         return Finding("Fresh", "True", "NoIngest", "nothing is ingested here; other writers bring the rows")
     unseen = [s for s in sources if s.problem is not None]
@@ -66,11 +69,16 @@ def fresh(spec: HudiTableSpec, table: TableObservation | None, sources: tuple[So
     if total:
         names = ", ".join(name for name, files in left.items() if files)
         return Finding("Fresh", "False", "FilesWaiting", f"{counted(total, 'file')} of {names} not in the table yet")
+    late = [found for each in spec.ingest if (found := streams.late(each, table, sources, now))]
+    if late:
+        return Finding("Fresh", "False", "MessagesWaiting", "; ".join(late))
     empty = empty_sources(spec, table, sources)
     if empty:
         return Finding(
             "Fresh", "Unknown", "NoFiles", f"no files at {', '.join(empty)}: files that are put there are taken in"
         )
+    if any(each.source.kafka is not None for each in spec.ingest):
+        return Finding("Fresh", "True", "UpToDate", "what the sources hold is in the table, but for what came just now")
     return Finding("Fresh", "True", "AllConsumed", "every file of the sources is in the table")
 
 
@@ -127,11 +135,12 @@ def empty_sources(
 ) -> tuple[str, ...]:
     """Locations of sources that hold no file and of which the table has taken none: such a path may be misspelt."""
     taken = table.checkpoints if table is not None else {}
-    seen = {s.ingest for s in sources if s.problem is None and not s.files and s.ingest not in taken}
+    seen = {
+        s.ingest for s in sources if s.problem is None and not s.files and s.extent is None and s.ingest not in taken
+    }
     return tuple(ingest.source.path or "" for ingest in spec.ingest if ingest.name in seen)
 
 
 def waiting_of(source: SourceObservation, table: TableObservation | None) -> tuple[SourceFile, ...]:
     """Files of a source that the table does not hold yet."""
-    held = table.checkpoints.get(source.ingest) if table is not None else None
-    return waiting(source.files, held.checkpoint if held is not None else None)
+    return waiting(source.files, table.files_held(source.ingest) if table is not None else None)

@@ -19,9 +19,11 @@ from hudi_operator.api.words import one_line
 from hudi_operator.manifests.quantities import human_bytes
 from hudi_operator.plan.figures import small_files
 from hudi_operator.plan.observed import Observed, TableObservation
+from hudi_operator.plan.schedule import streams
 from hudi_operator.plan.schedule.runs import rfc3339
 from hudi_operator.plan.status.conditions import waiting_of
 from hudi_table.model.counts import counted
+from hudi_table.model.job.positions import behind
 from hudi_table.model.options.write_options import COLON_RULE
 
 __all__ = ["RUNS_MAX", "data", "human_duration", "ingests", "notes", "services", "summary", "timeline"]
@@ -89,9 +91,12 @@ def services(table: TableObservation | None) -> tuple[UpkeepStatus, ...]:
 
 def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[IngestStatus, ...]:
     """How far each ingest is."""
-    statuses = []
+    statuses, table = [], observed.table
     for ingest in spec.ingest:
         source = observed.source(ingest.name)
+        if ingest.source.kafka is not None:
+            statuses.append(_stream(ingest.name, observed, now))
+            continue
         held = observed.table.checkpoints.get(ingest.name) if observed.table is not None else None
         files = waiting_of(source, observed.table) if source is not None and source.problem is None else ()
         lag = max((now - f.modified for f in files), default=timedelta(0))
@@ -101,12 +106,29 @@ def ingests(spec: HudiTableSpec, observed: Observed, now: datetime) -> tuple[Ing
                 pending_files=len(files),
                 pending_bytes=sum(f.size for f in files),
                 lag=human_duration(lag),
-                consumed_files=len(held.checkpoint.consumed) if held is not None else 0,
+                consumed_files=len(taken.consumed)
+                if (taken := table.files_held(ingest.name) if table else None)
+                else 0,
                 checkpoint=held.checkpoint.batch if held is not None else None,
                 last_commit=held.instant if held is not None else None,
             )
         )
     return tuple(statuses)
+
+
+def _stream(name: str, observed: Observed, now: datetime) -> IngestStatus:
+    source, table = observed.source(name), observed.table
+    held = table.checkpoints.get(name) if table is not None else None
+    positions = table.positions(name) if table is not None else None
+    waits = behind(source.extent, positions) if source is not None and source.extent is not None else None
+    age = streams.age_of(positions, now)
+    return IngestStatus(
+        name=name,
+        pending_messages=waits,
+        lag=human_duration(age if waits and age is not None else timedelta(0)),
+        checkpoint=held.checkpoint.batch if held is not None else None,
+        last_commit=held.instant if held is not None else None,
+    )
 
 
 def human_duration(span: timedelta) -> str:

@@ -12,7 +12,9 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.job import checkpoint as model
 from hudi_table.model.job.checkpoint import Checkpoint, advance, key_of, waiting
-from hudi_table.services.file_ingest import archived_checkpoints, current_checkpoint, list_source, store_digests
+from hudi_table.sources.checkpoints import archived_checkpoints, current_checkpoint
+from hudi_table.sources.files.digests import store_digests
+from hudi_table.sources.files.source import list_source
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
 from tests.support.aged import AgedStorage

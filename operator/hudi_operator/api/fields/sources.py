@@ -1,0 +1,309 @@
+"""`source` of an ingest: where rows come from. What no release reads is no value here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from hudi_operator.api.fields.patterns import ENDPOINT, LOCATION, QUANTITY
+from hudi_operator.api.schema import Rule, prop
+from hudi_table.model.job.positions import parse_streamer
+
+BROKERS = r"^[A-Za-z0-9._-]+:[0-9]{1,5}(,[A-Za-z0-9._-]+:[0-9]{1,5})*$"
+"""Hosts and ports: no user, no key."""
+TOPIC_LENGTH_MAX = 249
+
+
+class SourceType(StrEnum):
+    """Where rows come from."""
+
+    FILES = "Files"
+    KAFKA = "Kafka"
+
+
+class SourceFormat(StrEnum):
+    """Format of files, or of the values of messages."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    AVRO = "avro"
+    RAW = "raw"
+
+
+FILE_FORMATS = (SourceFormat.PARQUET, SourceFormat.CSV, SourceFormat.JSON)
+KAFKA_FORMATS = (SourceFormat.JSON, SourceFormat.AVRO, SourceFormat.RAW)
+
+
+class StartPosition(StrEnum):
+    """Where an ingest begins that has no checkpoint."""
+
+    EARLIEST = "Earliest"
+    LATEST = "Latest"
+    TIMESTAMP = "Timestamp"
+    OFFSETS = "Offsets"
+
+
+class Tombstones(StrEnum):
+    """What becomes of messages without a value."""
+
+    REFUSE = "Refuse"
+    IGNORE = "Ignore"
+    DELETE = "Delete"
+
+
+class KeyFormat(StrEnum):
+    """Format of the keys of tombstones."""
+
+    RAW = "raw"
+    JSON = "json"
+    AVRO = "avro"
+
+
+class MetadataColumn(StrEnum):
+    """What of a message beside its value becomes a column `_kafka_…`."""
+
+    TOPIC = "topic"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    TIMESTAMP = "timestamp"
+    KEY = "key"
+    HEADERS = "headers"
+
+
+class OnDataLoss(StrEnum):
+    """What is done where the brokers no longer have what comes next."""
+
+    STOP = "Stop"
+    CONTINUE = "Continue"
+
+
+class SecurityProtocol(StrEnum):
+    """How brokers are spoken to."""
+
+    PLAINTEXT = "Plaintext"
+    TLS = "Tls"
+    SASL_PLAINTEXT = "SaslPlaintext"
+    SASL_TLS = "SaslTls"
+
+
+class SaslMechanism(StrEnum):
+    """How a user proves to be one."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSpec:
+    """How CSV files are written."""
+
+    header: bool = prop("the first line names the columns", True)
+    delimiter: str = prop("one character between values", ",", pattern="^.$", max_length=1)
+
+
+def _are_offsets(texts: tuple[str, ...]) -> bool:
+    try:
+        return len({parse_streamer(text)[0] for text in texts}) == len(texts)
+    except ValueError:
+        return False
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class StartFromSpec:
+    """Where an ingest begins that has no checkpoint. Partitions and topics that come later are read from their beginning."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(self.position == 'Timestamp') == has(self.timestamp)",
+            "position Timestamp needs timestamp, and no other has one",
+            "timestamp",
+            lambda s: (s.position is StartPosition.TIMESTAMP) == (s.timestamp is not None),
+        ),
+        Rule(
+            "!has(self.timestamp) || self.timestamp.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T.*(Z|[+-][0-9]{2}:[0-9]{2})$')",
+            "timestamp is a moment such as 2026-01-31T12:00:00Z",
+            "timestamp",
+            lambda s: s.timestamp is None or _is_moment(s.timestamp),
+        ),
+        Rule(
+            "(self.position == 'Offsets') == (size(self.offsets) > 0)",
+            "position Offsets needs offsets, and no other has any",
+            "offsets",
+            lambda s: (s.position is StartPosition.OFFSETS) == bool(s.offsets),
+        ),
+        Rule(
+            "self.offsets.all(o, o.matches('^[A-Za-z0-9._-]+(,[0-9]{1,10}:[0-9]{1,19})+$'))",
+            "offsets are texts such as orders,0:120,1:98, one a topic, as Hudi Streamer keeps them",
+            "offsets",
+            lambda s: _are_offsets(s.offsets),
+        ),
+    )
+
+    position: StartPosition = prop("at which end, moment or offsets", StartPosition.EARLIEST)
+    timestamp: str | None = prop("messages of this moment and later, RFC 3339", None, max_length=40)
+    offsets: tuple[str, ...] = prop(
+        "of each topic partition:offset, …: the next to read, such as orders,0:120,1:98",
+        (),
+        max_items=100,
+        item_max_length=16_384,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySpec:
+    """How the brokers are spoken to. User, password and PEM texts are in the Secret of storage.credentialsSecretRef: KAFKA_SASL_USERNAME,
+    KAFKA_SASL_PASSWORD, KAFKA_CA, KAFKA_CLIENT_CERTIFICATE, KAFKA_CLIENT_KEY."""
+
+    protocol: SecurityProtocol = prop("with TLS, with a user, both or none", SecurityProtocol.PLAINTEXT)
+    mechanism: SaslMechanism = prop("of the protocols with a user", SaslMechanism.SCRAM_SHA_512)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSpec:
+    """Where the schemas of Avro messages are: one of the two."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.registry) != has(self.schemaFile)",
+            "give registry or schemaFile, one of them",
+            "",
+            lambda a: (a.registry is None) != (a.schema_file is None),
+        ),
+    )
+
+    registry: str | None = prop(
+        "URL of a schema registry with Confluent's API; its user is SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD of the Secret",
+        None,
+        pattern=ENDPOINT,
+        max_length=512,
+    )
+    schema_file: str | None = prop(
+        "URI of the one schema of messages that name none", None, pattern=LOCATION, max_length=1024
+    )
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSpec:
+    """Topics of Kafka. Of transactions what is committed is read."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "(size(self.topics) > 0) != has(self.topicPattern)",
+            "give topics or topicPattern, one of them",
+            "topics",
+            lambda k: bool(k.topics) != (k.topic_pattern is not None),
+        ),
+        Rule(
+            "!has(self.topicPattern) || ''.matches(self.topicPattern) in [true, false]",
+            "topicPattern is a regular expression, such as orders-.*",
+            "topicPattern",
+            lambda k: k.topic_pattern is None or _is_pattern(k.topic_pattern),
+        ),
+    )
+
+    brokers: str = prop(
+        "brokers to begin with, such as kafka-0:9092,kafka-1:9092", pattern=BROKERS, min_length=1, max_length=1024
+    )
+    topics: tuple[str, ...] = prop(
+        "topics by their names", (), max_items=100, item_max_length=TOPIC_LENGTH_MAX, unique=True
+    )
+    topic_pattern: str | None = prop(
+        "regular expression of whole names of topics; those that come later are read, too", None, max_length=256
+    )
+    start_from: StartFromSpec = prop("where an ingest begins that has no checkpoint", StartFromSpec)
+    tombstones: Tombstones = prop(
+        "messages without a value end the ingest, are passed over, or delete the row of their key", Tombstones.REFUSE
+    )
+    key_format: KeyFormat = prop(
+        "of the keys of tombstones: raw is the text of the record key's one column, json and avro are objects with all of them and the partition's",
+        KeyFormat.RAW,
+    )
+    metadata: tuple[MetadataColumn, ...] = prop(
+        "what becomes a column beside those of the value: _kafka_offset of offset, and so on",
+        (),
+        max_items=6,
+        unique=True,
+    )
+    max_rows: int = prop("messages of one commit at the most", 1_000_000, minimum=1, maximum=100_000_000)
+    max_bytes: str = prop("size of the messages of one commit, about", "64Mi", pattern=QUANTITY, max_length=16)
+    on_data_loss: OnDataLoss = prop(
+        "where the brokers no longer have what comes next: stop and say how much is lost, or go on without it",
+        OnDataLoss.STOP,
+    )
+    security: SecuritySpec = prop("how the brokers are spoken to", SecuritySpec)
+    avro: AvroSpec | None = prop("where the schemas of format avro are", None)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Where rows come from."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "self.type != 'Files' || (has(self.path) && has(self.format) && self.format in ['parquet', 'csv', 'json'])",
+            "a source of type Files needs path and format: parquet, csv or json",
+            "",
+            lambda s: s.type is not SourceType.FILES or (s.path is not None and s.format in FILE_FORMATS),
+        ),
+        Rule(
+            "!has(self.csv) || (has(self.format) && self.format == 'csv')",
+            "csv belongs to format csv",
+            "csv",
+            lambda s: s.csv is None or s.format is SourceFormat.CSV,
+        ),
+        Rule(
+            "self.type != 'Kafka' || (has(self.kafka) && has(self.format) && self.format in ['json', 'avro', 'raw'])",
+            "a source of type Kafka needs kafka and format: json, avro or raw",
+            "",
+            lambda s: s.type is not SourceType.KAFKA or (s.kafka is not None and s.format in KAFKA_FORMATS),
+        ),
+        Rule(
+            "self.type == 'Kafka' ? !has(self.path) : !has(self.kafka)",
+            "path belongs to type Files, kafka to type Kafka",
+            "type",
+            lambda s: (s.path if s.type is SourceType.KAFKA else s.kafka) is None,
+        ),
+        Rule(
+            "!has(self.kafka) || has(self.kafka.avro) || (self.format != 'avro' && self.kafka.keyFormat != 'avro')",
+            "format avro needs kafka.avro: a registry, or a schemaFile",
+            "kafka",
+            lambda s: (
+                s.kafka is None
+                or s.kafka.avro is not None
+                or (s.format is not SourceFormat.AVRO and s.kafka.key_format is not KeyFormat.AVRO)
+            ),
+        ),
+    )
+
+    type: SourceType = prop("kind of source")
+    path: str | None = prop(
+        "of type Files: their folder, as a URI such as s3://landing/flights/", None, pattern=LOCATION, max_length=1024
+    )
+    format: SourceFormat | None = prop("format of the files, or of the messages' values", None)
+    csv: CsvSpec | None = prop("details of CSV files", None)
+    kafka: KafkaSpec | None = prop("of type Kafka: which topics, and how they are read", None)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether tombstones delete rows."""
+        return self.kafka is not None and self.kafka.tombstones is Tombstones.DELETE

@@ -1,0 +1,27 @@
+"""Sources as JobSpecs tell them: moments as milliseconds, sizes as bytes. No secret is in a source."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hudi_operator.api.fields.sources import KafkaSpec
+from hudi_operator.api.schema import to_document
+from hudi_operator.manifests.quantities import bytes_of
+
+
+def kafka_document(kafka: KafkaSpec) -> dict[str, Any]:
+    """`source.kafka` of a JobSpec, as `KafkaSettings.of` reads it."""
+    found: dict[str, Any] = {**to_document(kafka), "maxBytes": bytes_of(kafka.max_bytes)}
+    timestamp = found["startFrom"].pop("timestamp", None)
+    if timestamp is not None:
+        found["startFrom"]["timestampMillis"] = millis_of(timestamp)
+    return found
+
+
+def millis_of(text: str) -> int:
+    """Milliseconds since 1970 of an RFC 3339 moment. Raises ValueError for another text."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -1,0 +1,254 @@
+"""An ingest from Kafka, in this process, without a JVM: once to the end that there is at its start, or on and on.
+
+`Once` commits a batch after the other until it has what was there. `Continuous` commits whatever has come in `commitInterval`, sooner once `maxRows` or
+`maxBytes` are read, and ends on SIGTERM with what it has read. Whatever fails, the next reading begins at the checkpoint of the newest commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hudi_spark.jobs.batch import operation_of
+from hudi_spark.jobs.progress import Progress
+from hudi_spark.jobs.stopping import Stopping
+from hudi_spark.jobs.target import find_table, storage_options, target_of
+from hudi_table.api import CommitResult, HudiTable
+from hudi_table.errors import DataLossError, HudiError, InvalidRequestError, ObjectNotFoundError, WriteConflictError
+from hudi_table.model.counts import counted
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from hudi_table.model.job.positions import Extent, Positions
+from hudi_table.services.ingesting import Ingest
+from hudi_table.sources.base import Rows
+from hudi_table.sources.checkpoints import HeldPositions, current_positions
+from hudi_table.sources.formats.avro import AvroDecoder, RegistryDecoder
+from hudi_table.sources.formats.decoder import Decoder
+from hudi_table.sources.formats.json import JsonDecoder
+from hudi_table.sources.formats.raw import RawDecoder
+from hudi_table.sources.formats.registry import Registry
+from hudi_table.sources.kafka.consume import Until
+from hudi_table.sources.kafka.rows import Decoding
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.sources.kafka.source import KafkaBatch, KafkaSource
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.opening import open_storage
+
+DISCOVER_SECONDS = 60.0
+"""How often a continuous driver looks for new partitions, topics and losses."""
+FAILURES_MAX, CONFLICTS_MAX = 5, 100
+PAUSE_SECONDS_MAX = 30.0
+COMMIT_INTERVAL_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a run has come to."""
+
+    commits: int = 0
+    messages: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    bytes_written: int = 0
+    instant: str = ""
+
+    def add(self, rows: int, commit: CommitResult) -> None:
+        """Count a commit."""
+        self.commits += 1
+        self.messages += rows
+        self.inserted += commit.rows_inserted
+        self.updated += commit.rows_updated
+        self.deleted += commit.rows_deleted
+        self.bytes_written += commit.bytes_written
+        self.instant = commit.instant or self.instant
+
+
+@dataclass(slots=True)
+class _Driver:
+    """An attempt at one ingest."""
+
+    spec: JobSpec
+    source: KafkaSource
+    ingest: Ingest
+    progress: Progress
+    stopping: Stopping
+    clock: SystemClock = field(default_factory=SystemClock)
+    table: HudiTable | None = None
+    done: _Done = field(default_factory=_Done)
+
+    def held(self) -> HeldPositions | None:
+        """The checkpoint of the newest commit."""
+        self.table = self.table or find_table(self.spec)
+        if self.table is None:
+            return None
+        return current_positions(self.table.context, self.ingest.name, self.ingest.topic)
+
+    def once(self) -> None:
+        """Everything that is there now."""
+        found, held = self.source.discover(), self.held()
+        if held is None and self.source.settings.position == "Latest":
+            self._begin_at_end(found)
+            return
+        positions = held.positions if held is not None else None
+        while not self.stopping.told():
+            batch = self.source.plan(found, positions)
+            if batch is None:
+                self._adopt(found, held)
+                return
+            rows = self._read(batch)
+            if self._has_place(rows):
+                held = self._commit(rows, held)
+            # What only markers fill of a topic is passed over without a table, too.
+            positions = rows.checkpoint
+
+    def continuous(self, interval: float) -> None:
+        """What comes, until told to end. Raises HudiError for what another try would not mend, or did not."""
+        held = self.held()
+        at = held.positions if held is not None else None
+        looked, failures = -DISCOVER_SECONDS, 0
+        while not self.stopping.told():
+            try:
+                now = self.clock.boot_seconds()
+                if at is None or now - looked >= DISCOVER_SECONDS:
+                    at, looked = self.source.start(self.source.discover(), at), now
+                held, at = self._interval(held, at, now + interval)
+                failures = 0
+            except HudiError as error:
+                failures += 1
+                self._bear(error, failures, at)
+                held = self.held()
+                at, looked = (held.positions if held is not None else at), -DISCOVER_SECONDS
+
+    def _interval(
+        self, held: HeldPositions | None, at: Positions, deadline: float
+    ) -> tuple[HeldPositions | None, Positions]:
+        settings = self.source.settings
+        until = Until(settings.max_rows, settings.max_bytes, None, deadline, self.stopping.told)
+        rows = self._read(self.source.batch(at, until))
+        if rows.count:
+            held = self._commit(rows, held)
+        # Positions that moved over markers alone are not worth a commit: a successor passes them again.
+        return held, rows.checkpoint
+
+    def _bear(self, error: HudiError, failures: int, at: Positions | None) -> None:
+        """Wait, if another try may do; else raise."""
+        if isinstance(error, DataLossError):
+            # Says how much is lost, or does not raise: then the ingest is to go on without it.
+            self.source.start(self.source.discover(), at)
+            if not self.source.settings.continues:
+                raise error
+        elif not (error.retryable or isinstance(error, ObjectNotFoundError)):
+            raise error
+        if failures > (CONFLICTS_MAX if isinstance(error, WriteConflictError) else FAILURES_MAX):
+            raise error
+        seconds = min(2.0 ** (failures - 1), PAUSE_SECONDS_MAX)
+        self.progress.say(f"{error.name()}: {error}; goes on from the newest checkpoint in {seconds:.0f} s")
+        self.stopping.wait(seconds)
+
+    def _read(self, batch: KafkaBatch) -> Rows[Positions]:
+        return batch.read(self.table.schema() if self.table is not None else None)
+
+    def _has_place(self, rows: Rows[Positions]) -> bool:
+        """A table is made of the columns of its first rows."""
+        return self.table is not None or rows.count > 0
+
+    def _adopt(self, found: Extent, held: HeldPositions | None) -> None:
+        """Where nothing is to be read, the positions are made ours, with their ids, if none of ours stand in the table."""
+        if self.table is not None and (held is None or not held.positions.cluster):
+            before = held.positions if held is not None else None
+            batch = self.source.batch(self.source.start(found, before), Until(1, 1, {}))
+            self._commit(self._read(batch), held)
+
+    def _begin_at_end(self, found: Extent) -> None:
+        if self.table is None:
+            raise InvalidRequestError(
+                "there is no table yet, and an ingest in mode Once that begins at Latest would never see a row to make it of: "
+                "give mode Continuous, or another kafka.startFrom"
+            )
+        self._adopt(found, None)
+
+    def _commit(self, rows: Rows[Positions], held: HeldPositions | None) -> HeldPositions | None:
+        began = self.clock.boot_seconds()
+        with target_of(self.spec, self.table, rows.schema) as target:
+            commit = self.ingest.commit(target.context, rows, held)
+        self.table = target
+        if commit.replayed or not commit.instant:
+            # Another attempt went on from the same place: what it has read counts.
+            raise WriteConflictError(f"another attempt has committed as {commit.instant} what comes next")
+        self.done.add(rows.count, commit)
+        seconds = self.clock.boot_seconds() - began
+        self.progress.say(f"{commit.instant}: {counted(rows.count, 'message')} committed in {seconds:.1f} s")
+        return HeldPositions(rows.checkpoint, commit.instant)
+
+
+def run_kafka(spec: JobSpec, progress: Progress) -> JobResult:
+    """Do one attempt. Raises HudiError; what was committed before stays."""
+    clock = SystemClock()
+    start = clock.boot_seconds()
+    work = spec.work
+    if work.get("transform"):
+        raise InvalidRequestError("a transform needs engine Spark, which reads no Kafka in this release")
+    settings = KafkaSettings.of(work["source"])
+    ingest = Ingest(str(work["name"]), settings.only_topic, operation_of(spec), dict(spec.table.get("options", {})))
+    source = KafkaSource(settings, os.environ, _decoding(spec, settings, os.environ), spec.attempt, clock)
+    with Stopping() as stopping:
+        driver = _Driver(spec, source, ingest, progress, stopping, clock)
+        try:
+            if work.get("mode", "Once") == "Continuous":
+                driver.continuous(float(work.get("commitIntervalSeconds", COMMIT_INTERVAL_SECONDS)))
+            else:
+                driver.once()
+        finally:
+            source.close()
+    return _result(spec, driver.done, clock.boot_seconds() - start)
+
+
+def _decoding(spec: JobSpec, settings: KafkaSettings, environment: Mapping[str, str]) -> Decoding:
+    needed = [str(name) for name in spec.table["recordKey"]]
+    needed += [str(each["field"]) for each in spec.table.get("partitionBy", ()) if each["field"] not in needed]
+    if settings.tombstones == "Delete" and settings.key_format == "raw" and len(needed) != 1:
+        raise InvalidRequestError(
+            f"kafka.keyFormat raw holds one column, and a delete needs {', '.join(needed)}: give json or avro"
+        )
+
+    def decoder(form: str) -> Decoder:
+        if form == "json":
+            return JsonDecoder()
+        if form == "raw":
+            return RawDecoder()
+        if settings.registry is not None:
+            return RegistryDecoder(Registry(settings.registry, environment).avro_schema)
+        if settings.schema_file is None:
+            raise InvalidRequestError("format avro needs kafka.avro.registry or kafka.avro.schemaFile")
+        return AvroDecoder(_schema_text(spec, settings.schema_file))
+
+    keys = None if settings.tombstones != "Delete" or settings.key_format == "raw" else decoder(settings.key_format)
+    return Decoding(settings, decoder(settings.format), keys, tuple(needed))
+
+
+def _schema_text(spec: JobSpec, uri: str) -> str:
+    folder, _, name = uri.rpartition("/")
+    try:
+        return open_storage(folder, storage_options(spec, folder)).get(name).decode()
+    except (ObjectNotFoundError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"kafka.avro.schemaFile: {uri} cannot be read: {error}") from error
+
+
+def _result(spec: JobSpec, done: _Done, seconds: float) -> JobResult:
+    if not done.commits:
+        return JobResult(spec.attempt, "NothingToDo", message="every message of the source is in the table")
+    figures = {
+        "recordsInserted": float(done.inserted),
+        "recordsUpdated": float(done.updated),
+        "recordsDeleted": float(done.deleted),
+        "messagesRead": float(done.messages),
+        "commits": float(done.commits),
+        "bytesWritten": float(done.bytes_written),
+        "seconds": round(seconds, 3),
+    }
+    message = (
+        f"{counted(done.messages, 'message')} in {counted(done.commits, 'commit')}: {done.inserted:,} inserted, "
+        f"{done.updated:,} updated, {done.deleted:,} deleted in {seconds:.1f} s"
+    )
+    return JobResult(spec.attempt, "Succeeded", message=message, instants=(done.instant,), figures=figures)

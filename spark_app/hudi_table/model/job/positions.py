@@ -1,0 +1,242 @@
+"""Where an ingest from Kafka is: the positions that its commits hold, beside what the broker has.
+
+A position is the offset of the next message to read, as the client tells it. Offsets have holes (transactions, compaction), so a difference of two
+of them is no number of rows; here it is told as what it is, at most so many messages. The ids of cluster and topics stand beside the positions: a topic
+that was made again keeps its name and not its id.
+
+Facts: Hudi Streamer keeps `topic,partition:offset,…` of one topic in the commit, under `deltastreamer.checkpoint.key`, from table version 8 on under
+`streamer.checkpoint.key.v2` (`StreamerCheckpointV1`, `StreamerCheckpointV2`, `KafkaOffsetGen.CheckpointUtils`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_table.model.json_text import parse_json
+
+POSITIONS_FORMAT = 3
+"""Beside the formats of checkpoints of files."""
+STREAMER_KEY, STREAMER_KEY_V2 = "deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"
+STREAMER_V2_TABLE_VERSION = 8
+OFFSET_MAX = (1 << 63) - 1
+_STREAMER = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})(?P<offsets>(,\d{1,10}:\d{1,19})+)", re.ASCII)
+
+Offsets = Mapping[int, int]
+"""Partition → offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPositions:
+    """Of one topic: its id, "" where it is not known (as after a take-over from Hudi Streamer), and partition → next offset to read."""
+
+    id: str
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """What an ingest has read, as of the commit that holds this. `cluster`: the cluster's id, "" where it is not known. `newest`: the greatest
+    timestamp of a message that was read, in milliseconds since 1970, -1 where none is known."""
+
+    cluster: str
+    topics: Mapping[str, TopicPositions]
+    attempt: str = ""
+    newest: int = -1
+
+    @property
+    def batch(self) -> str:
+        """Name of these positions: the same for the same positions of the same topics."""
+        places = sorted((t, p.id, sorted(p.offsets.items())) for t, p in self.topics.items())
+        return hashlib.sha256(json.dumps([self.cluster, places]).encode()).hexdigest()[:20]
+
+    def to_text(self) -> str:
+        """The value in extra metadata: compact JSON."""
+        topics = {
+            name: {"id": each.id, "offsets": {str(p): each.offsets[p] for p in sorted(each.offsets)}}
+            for name, each in sorted(self.topics.items())
+        }
+        document = {
+            "format": POSITIONS_FORMAT,
+            "source": "Kafka",
+            "batch": self.batch,
+            "attempt": self.attempt,
+            "cluster": self.cluster,
+            "newest": self.newest,
+            "topics": topics,
+        }
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str) -> Positions:
+        """Parse. Raises ValueError for anything that `to_text` did not write."""
+        raw = parse_json(text)
+        if not isinstance(raw, dict) or raw.get("format") != POSITIONS_FORMAT or raw.get("source") != "Kafka":
+            raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}")
+        try:
+            topics = {str(name): _topic(each) for name, each in raw["topics"].items()}
+            return cls(str(raw["cluster"]), topics, str(raw["attempt"]), int(raw["newest"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"is no checkpoint of positions in Kafka: {text[:80]!r}") from error
+
+
+def _topic(raw: Any) -> TopicPositions:
+    return TopicPositions(str(raw["id"]), {int(p): checked_offset(o) for p, o in raw["offsets"].items()})
+
+
+def checked_offset(raw: Any) -> int:
+    """An offset of a document. Raises ValueError for what is none."""
+    if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= OFFSET_MAX:
+        raise ValueError(f"holds {raw!r}, which is no offset")
+    return raw
+
+
+def is_positions(text: str) -> bool:
+    """Whether a checkpoint is one of positions in Kafka; false for what is none at all."""
+    try:
+        raw = parse_json(text)
+    except ValueError:
+        return False
+    return isinstance(raw, dict) and raw.get("format") == POSITIONS_FORMAT
+
+
+def streamer_text(positions: Positions) -> str | None:
+    """The positions as Hudi Streamer writes them, None unless they are of one topic with partitions."""
+    if len(positions.topics) != 1:
+        return None
+    ((name, topic),) = positions.topics.items()
+    if not topic.offsets:
+        return None
+    return ",".join([name, *(f"{partition}:{topic.offsets[partition]}" for partition in sorted(topic.offsets))])
+
+
+def parse_streamer(text: str) -> tuple[str, dict[int, int]]:
+    """(topic, partition → offset) of Hudi Streamer's text. Raises ValueError for another text."""
+    found = _STREAMER.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"is {text[:80]!r}; give topic,partition:offset,… such as orders,0:120,1:98")
+    pairs = [pair.split(":") for pair in found["offsets"][1:].split(",")]
+    offsets = {int(partition): checked_offset(int(offset)) for partition, offset in pairs}
+    if len(offsets) != len(pairs):
+        raise ValueError(f"names a partition twice: {text[:80]!r}")
+    return found["topic"], offsets
+
+
+def of_streamer(text: str) -> Positions:
+    """Positions of Hudi Streamer's text; it holds no ids. Raises ValueError for another text."""
+    topic, offsets = parse_streamer(text)
+    return Positions("", {topic: TopicPositions("", offsets)})
+
+
+def commit_keys(key: str, positions: Positions, table_version: int) -> dict[str, str]:
+    """What a commit records of positions: our own key, and Hudi Streamer's where it can hold them."""
+    theirs = streamer_text(positions)
+    found = {key: positions.to_text()}
+    if theirs is not None:
+        found[STREAMER_KEY_V2 if table_version >= STREAMER_V2_TABLE_VERSION else STREAMER_KEY] = theirs
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TopicExtent:
+    """What the broker has of a topic: its id; by partition the first offset there is, the end for `read_committed` (the last stable
+    offset), and the end with what open transactions have written."""
+
+    id: str
+    begin: Offsets
+    end: Offsets
+    high: Offsets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a cluster has of the topics of an ingest at one moment."""
+
+    cluster: str
+    topics: Mapping[str, TopicExtent]
+
+    @property
+    def ends(self) -> Positions:
+        """The ends, as positions."""
+        return Positions(self.cluster, {n: TopicPositions(t.id, t.end) for n, t in self.topics.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What can no more be read: a sentence about it, and at most how many messages, None where that cannot be known."""
+
+    why: str
+    messages: int | None
+
+
+def known_of(extent: Extent, positions: Positions | None, topic: str) -> TopicPositions | None:
+    """The positions in a topic that are still of this topic of this cluster; None where there are none."""
+    held = positions.topics.get(topic) if positions is not None else None
+    if positions is None or held is None or recreated(extent, positions, topic):
+        return None
+    return held
+
+
+def recreated(extent: Extent, positions: Positions, topic: str) -> str:
+    """Why the positions are of another topic of this name, "" if they are not."""
+    held, there = positions.topics.get(topic), extent.topics.get(topic)
+    if held is None or there is None:
+        return ""
+    if positions.cluster and positions.cluster != extent.cluster:
+        return f"the checkpoint is of cluster {positions.cluster}, and the brokers are of {extent.cluster}"
+    if held.id and held.id != there.id:
+        return f"topic {topic} was deleted and made again: its id was {held.id} and is {there.id}"
+    return ""
+
+
+def lost(extent: Extent, positions: Positions | None) -> tuple[Lost, ...]:
+    """What an ingest that goes on from these positions would miss."""
+    found: list[Lost] = []
+    for topic, there in extent.topics.items():
+        why = recreated(extent, positions, topic) if positions is not None else ""
+        if why:
+            found.append(Lost(why, None))
+            continue
+        held = known_of(extent, positions, topic)
+        for partition, offset in sorted(held.offsets.items()) if held is not None else ():
+            begin = there.begin.get(partition)
+            if begin is None:
+                found.append(Lost(f"topic {topic} has no partition {partition} any more", None))
+            elif offset < begin:
+                why = f"partition {partition} of topic {topic} begins at offset {begin}, and the ingest is at {offset}"
+                found.append(Lost(why, begin - offset))
+            elif offset > max(there.high.get(partition, 0), there.end[partition]):
+                end = max(there.high.get(partition, 0), there.end[partition])
+                why = f"partition {partition} of topic {topic} ends at offset {end}, and the ingest is at {offset}: it was cut back"
+                found.append(Lost(why, None))
+    return tuple(found)
+
+
+def words_of(losses: Iterable[Lost]) -> str:
+    """Losses as one sentence, with how many messages they are."""
+    found = list(losses)
+    total = sum(each.messages for each in found if each.messages is not None)
+    unknown = any(each.messages is None for each in found)
+    many = f"at most {total:,} messages are lost" if not unknown else "an unknown number of messages is lost"
+    if unknown and total:
+        many += f", and {total:,} at most besides"
+    more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"{many}: {'; '.join(each.why for each in found[:3])}{more}"
+
+
+def behind(extent: Extent, positions: Positions | None) -> int | None:
+    """At most so many messages wait; None before the first commit, when it depends on where the ingest begins."""
+    if positions is None:
+        return None
+    total = 0
+    for topic, there in extent.topics.items():
+        held = known_of(extent, positions, topic)
+        for partition, end in there.end.items():
+            begin = there.begin.get(partition, 0)
+            at = held.offsets.get(partition, begin) if held is not None else begin
+            total += max(0, end - max(at, begin))
+    return total

@@ -1,0 +1,109 @@
+"""How far an ingest is, as its table tells: the newest commit that holds its checkpoint, our own or Hudi Streamer's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError
+from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
+from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
+from hudi_table.table.commit.publish import materialise_predecessors
+from hudi_table.table.timeline import chain
+from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.extra_metadata import Holds, archived_with, newest_with, under
+from hudi_table.table.timeline.relisting import relists
+
+STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPositions:
+    """Positions, and the instant of the commit that holds them."""
+
+    positions: Positions
+    instant: str
+
+
+@relists
+def current_checkpoint(ctx: TableContext, ingest: str) -> Checkpoint | None:
+    """The newest checkpoint of an ingest from files, None before its first commit. The archive is read only if the timeline has none.
+
+    Raises CorruptTableError for a damaged checkpoint, and for one of another source.
+    """
+    found = _newest(ctx, under(key_of(ingest)))
+    return read_checkpoint(ctx, ingest, *found) if found is not None else None
+
+
+@relists
+def current_positions(ctx: TableContext, ingest: str, topic: str | None) -> HeldPositions | None:
+    """The newest positions of an ingest from Kafka, None before its first commit.
+
+    `topic`: the ingest's only one, for which what Hudi Streamer has written counts too, if it is newer. Raises CorruptTableError for a damaged checkpoint, and
+    for one of another source.
+    """
+    found = _newest(ctx, positions_of(ingest, topic))
+    return HeldPositions(read_positions(ctx, ingest, *found), found[0]) if found is not None else None
+
+
+def positions_of(ingest: str, topic: str | None) -> Holds:
+    """What a commit holds for an ingest from Kafka: its own checkpoint, or Hudi Streamer's of its only topic. Beside a checkpoint of another
+    of our ingests Hudi Streamer's key is that one's."""
+
+    def holds(extra: Mapping[str, str]) -> str | None:
+        own = extra.get(key_of(ingest))
+        if own is not None or topic is None or any(key.startswith(KEY_PREFIX) for key in extra):
+            return own
+        theirs = next((extra[key] for key in STREAMER_KEYS if key in extra), None)
+        return theirs if theirs is not None and theirs.startswith(f"{topic},") else None
+
+    return holds
+
+
+def _newest(ctx: TableContext, holds: Holds) -> tuple[str, str] | None:
+    """A commit that was decided and not yet published counts, so it is published first: whoever wrote it is gone or would do the same."""
+    timeline = load_timeline(ctx)
+    if timeline.pending and materialise_predecessors(ctx, timeline, "", chain.read_tail(ctx).sequence):
+        timeline = load_timeline(ctx)
+    return newest_with(ctx, timeline, holds)
+
+
+def archived_checkpoints(ctx: TableContext, ingests: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The newest archived commit of each ingest and the text of its checkpoint; nothing of those that have none."""
+    return archived_with(ctx, {ingest: under(key_of(ingest)) for ingest in ingests})
+
+
+def read_checkpoint(ctx: TableContext, ingest: str, time: str, text: str) -> Checkpoint:
+    """The checkpoint of a commit's text, with those of its digest file. Raises CorruptTableError if it is damaged."""
+
+    def load(path: str) -> bytes:
+        try:
+            return ctx.storage.get(path)
+        except ObjectNotFoundError:
+            raise ValueError(f"refers to {path}, which is gone: restore that file") from None
+
+    try:
+        if is_positions(text):
+            raise ValueError("is of Kafka, and its source is of type Files now: give the ingest another name")
+        found = find({key_of(ingest): text}, ingest, load)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(ctx, ingest, time, error) from error
+    assert found is not None
+    return found
+
+
+def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Positions:
+    """The positions of a commit's text, ours or Hudi Streamer's. Raises CorruptTableError if it is damaged."""
+    try:
+        if not text.startswith("{"):
+            return of_streamer(text)
+        if not is_positions(text):
+            raise ValueError("is of files, and its source is of type Kafka now: give the ingest another name")
+        return Positions.from_text(text)
+    except ValueError as error:
+        raise _damaged(ctx, ingest, time, error) from error
+
+
+def _damaged(ctx: TableContext, ingest: str, time: str, error: Exception) -> CorruptTableError:
+    return CorruptTableError(f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=time)

@@ -1,0 +1,140 @@
+"""Avro records, one a message: with the id of their schema in a registry before them, or all of one schema that is known.
+
+Facts: Confluent's framing is a zero byte, the id in four bytes, the greatest first, and the record.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import fastavro
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_table.codec.avro.decode import MalformedError, decode_flat
+from hudi_table.codec.avro.guard import parsed_schema
+from hudi_table.codec.avro.schema import avro_to_arrow
+from hudi_table.codec.avro.types import flat_fields
+from hudi_table.errors import CorruptTableError, InvalidDataError, UnsupportedTableError
+from hudi_table.model.bounded import Bounded
+from hudi_table.sources.formats.decoder import UndecodableError, first_bad
+
+_FRAME = 5
+SCHEMAS_MAX = 1000
+"""Schemas that a decoder keeps."""
+
+
+class _Reader:
+    """Records of one schema."""
+
+    def __init__(self, text: str) -> None:
+        self._schema = avro_to_arrow(text)
+        self._fields = flat_fields(text)
+        self._parsed: Any = parsed_schema(text) if self._fields is None else None
+
+    def read(self, messages: Sequence[bytes], skip: int) -> pa.Table:
+        """One row a message, whose first `skip` bytes are none of it. Raises MalformedError."""
+        if self._fields is None:
+            return self._by_row(messages, skip)
+        lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+        stops = np.cumsum(lengths)
+        buffer = pa.py_buffer(b"".join(messages))
+        return decode_flat(buffer, stops - lengths + skip, stops, self._fields, self._schema.names)
+
+    def _by_row(self, messages: Sequence[bytes], skip: int) -> pa.Table:
+        """Lists, maps and unions have no columnar decoder: fastavro's, which is compiled."""
+        try:
+            rows = [self._record(message[skip:]) for message in messages]
+            return pa.Table.from_pylist(rows, self._schema)
+        except (EOFError, ValueError, TypeError, IndexError, KeyError, pa.ArrowException) as error:
+            raise MalformedError(str(error) or "it ends too early") from error
+
+    def _record(self, data: bytes) -> Any:
+        source = io.BytesIO(data)
+        record = fastavro.schemaless_reader(source, self._parsed, None)
+        if source.tell() < len(data):
+            raise ValueError("bytes follow its end")
+        return record
+
+
+class AvroDecoder:
+    """Records of one schema, `text`."""
+
+    def __init__(self, text: str) -> None:
+        self._reader = _reader(text, "the schema file")
+
+    def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
+        """See `Decoder`."""
+        del known
+        return _read(self._reader, messages, 0)
+
+
+class RegistryDecoder:
+    """Records whose schemas a registry has: `schema_of` brings the text of an id, and raises InvalidDataError where there is none."""
+
+    def __init__(self, schema_of: Callable[[int], str]) -> None:
+        self._schema_of = schema_of
+        self._readers: Bounded[int, _Reader] = Bounded(SCHEMAS_MAX)
+
+    def decode(self, messages: Sequence[bytes], known: pa.Schema | None) -> pa.Table:
+        """See `Decoder`. Messages of several schemas are one table with the union of their columns."""
+        del known
+        ids = _ids(messages)
+        found, places = [], []
+        for each in np.unique(ids).tolist():
+            rows = np.flatnonzero(ids == each)
+            some = messages if len(rows) == len(messages) else [messages[row] for row in rows.tolist()]
+            try:
+                found.append(_read(self._of(each), some, _FRAME))
+            except UndecodableError as error:
+                raise UndecodableError(int(rows[error.place]), error.why) from None
+            except InvalidDataError as error:
+                raise UndecodableError(int(rows[0]), error.message) from error
+            places.append(rows)
+        if len(found) == 1:
+            return found[0]
+        try:
+            joined = pa.concat_tables(found, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise UndecodableError(int(places[-1][0]), f"its schema does not fit the others: {error}") from error
+        return joined.take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
+
+    def _of(self, number: int) -> _Reader:
+        known = self._readers.get(number)
+        if known is None:
+            known = self._readers[number] = _reader(self._schema_of(number), f"schema {number} of the registry")
+        return known
+
+
+def _reader(text: str, name: str) -> _Reader:
+    try:
+        return _Reader(text)
+    except (ValueError, KeyError, TypeError, CorruptTableError, UnsupportedTableError) as error:
+        raise InvalidDataError(f"{name} is no Avro schema of a record that can be stored: {error}") from error
+
+
+def _read(reader: _Reader, messages: Sequence[bytes], skip: int) -> pa.Table:
+    def fails(some: Sequence[bytes]) -> str:
+        try:
+            reader.read(some, skip)
+        except MalformedError as error:
+            return f"it is no record of its schema: {error}"
+        return ""
+
+    try:
+        return reader.read(messages, skip)
+    except MalformedError:
+        raise UndecodableError(*first_bad(messages, fails)) from None
+
+
+def _ids(messages: Sequence[bytes]) -> npt.NDArray[np.uint32]:
+    """The ids before the records. Raises UndecodableError for a message without one."""
+    heads = b"".join([message[:_FRAME].ljust(_FRAME, b"\xff") for message in messages])
+    frames = np.frombuffer(heads, np.uint8).reshape(-1, _FRAME)
+    bad = np.flatnonzero(frames[:, 0] != 0)
+    if len(bad):
+        raise UndecodableError(int(bad[0]), "it does not begin with a zero byte and the id of a schema")
+    return np.ascontiguousarray(frames[:, 1:]).view(">u4").reshape(-1).astype(np.uint32)

@@ -1,0 +1,128 @@
+"""What the brokers have of an ingest's topics: ids, partitions, and where each begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from hudi_table.errors import InvalidRequestError
+from hudi_table.model.job.positions import Extent, TopicExtent
+from hudi_table.sources.kafka.client import QUIET, TIMEOUT_SECONDS, Complaints, as_hudi, load_client, result, results
+from hudi_table.sources.kafka.settings import KafkaSettings, client_config
+
+Place = tuple[str, int]
+"""(topic, partition)."""
+
+
+class Brokers:
+    """Questions to a cluster. It holds connections, and ends them with itself."""
+
+    def __init__(self, settings: KafkaSettings, environment: Mapping[str, str]) -> None:
+        kafka = load_client()
+        from confluent_kafka.admin import AdminClient
+
+        self._settings = settings
+        self._complaints = Complaints()
+        config: dict[str, Any] = {**client_config(settings, environment).config, "error_cb": self._complaints}
+        try:
+            self._admin = AdminClient(config, logger=QUIET)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
+            raise unmade(error, settings) from error
+
+    def extent(self) -> Extent:
+        """What is there now. Raises InvalidRequestError for a topic that is not there, UnavailableError, AccessDeniedError."""
+        topics = self.topics()
+        described = self.described(topics)
+        cluster = self.cluster()
+        places = [(name, partition) for name, (_, partitions) in described.items() for partition in partitions]
+        begin, end, high = self._ends(places)
+
+        def of(name: str, found: Mapping[Place, int]) -> dict[int, int]:
+            return {partition: found[name, partition] for partition in described[name][1]}
+
+        return Extent(
+            cluster,
+            {
+                name: TopicExtent(number, of(name, begin), of(name, end), of(name, high))
+                for name, (number, _) in described.items()
+            },
+        )
+
+    def cluster(self) -> str:
+        """The cluster's id."""
+        found = result(
+            self._admin,
+            self._admin.describe_cluster(request_timeout=TIMEOUT_SECONDS),
+            self._settings.brokers,
+            self._complaints,
+        )
+        return str(found.cluster_id or "")
+
+    def topics(self) -> tuple[str, ...]:
+        """Those that are named, or that there are of the pattern."""
+        if self._settings.pattern is None:
+            return self._settings.topics
+        kafka = load_client()
+        try:
+            found = self._admin.list_topics(timeout=TIMEOUT_SECONDS)
+        except kafka.KafkaException as error:
+            self._admin.poll(0)
+            raise as_hudi(error.args[0], self._settings.brokers, self._complaints) from error
+        return tuple(sorted(name for name in found.topics if self._settings.matches(name)))
+
+    def described(self, topics: Collection[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Topic → (its id, its partitions)."""
+        if not topics:
+            return {}
+        kafka = load_client()
+        asked = self._admin.describe_topics(kafka.TopicCollection(list(topics)), request_timeout=TIMEOUT_SECONDS)
+        found = {}
+        for name, future in asked.items():
+            try:
+                one = result(self._admin, future, self._settings.brokers, self._complaints)
+            except InvalidRequestError as error:
+                raise InvalidRequestError(
+                    f"topic {name} does not exist at {self._settings.brokers}: create it, or correct kafka.topics"
+                ) from error
+            found[name] = (str(one.topic_id), tuple(sorted(each.id for each in one.partitions)))
+        return found
+
+    def at_time(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
+        """The first offset of each partition with that timestamp or a later one, -1 where there is none. It may be that of a control marker."""
+        return self._offsets(list(places), _specs().for_timestamp(millis))
+
+    def _ends(self, places: list[Place]) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
+        latest = _specs().latest()
+        # What is committed is asked for last: an end that was read before may lie behind the one that is told.
+        begin = self._offsets(places, _specs().earliest())
+        end = self._offsets(places, latest, committed=True)
+        return begin, end, self._offsets(places, latest)
+
+    def _offsets(self, places: list[Place], spec: Any, *, committed: bool = False) -> dict[Place, int]:
+        if not places:
+            return {}
+        kafka = load_client()
+        level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
+        asked = self._admin.list_offsets(
+            {kafka.TopicPartition(topic, partition): spec for topic, partition in places},
+            isolation_level=level,
+            request_timeout=TIMEOUT_SECONDS,
+        )
+        found = results(self._admin, asked, self._settings.brokers, self._complaints)
+        return {(place.topic, place.partition): each.offset for place, each in found.items()}
+
+
+def _specs() -> Any:
+    """The client's ways to ask for an offset."""
+    import confluent_kafka.admin as admin
+
+    return admin.OffsetSpec  # type: ignore[attr-defined]
+
+
+def unmade(error: Exception, settings: KafkaSettings) -> InvalidRequestError:
+    """The client takes its configuration or does not; what it says of it may quote a secret, so only its kind is told."""
+    del error
+    return InvalidRequestError(
+        f"the client refuses its configuration for {settings.brokers} ({settings.protocol}): look at the brokers' addresses, "
+        "kafka.security and the PEM texts of the Secret"
+    )

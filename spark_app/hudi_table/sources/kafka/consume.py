@@ -1,0 +1,184 @@
+"""Messages as the client hands them out, in batches, until a bound is reached; and the positions that were come to.
+
+Facts (librdkafka 2.16, `read_committed`): markers and aborted messages are passed over, so offsets have holes; the event of a partition's end tells its
+offset, which is the last stable one. A batch call yields at most so many messages and holds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_table.errors import DataLossError, UnavailableError
+from hudi_table.sources.kafka.brokers import Place, unmade
+from hudi_table.sources.kafka.client import QUIET, Complaints, as_hudi, load_client
+from hudi_table.sources.kafka.settings import KafkaSettings, consumer_config
+from hudi_table.table.store.clock import SystemClock
+
+CALL_ROWS_FIRST, CALL_ROWS_MAX = 10, 20_000
+CALL_SECONDS = 0.25
+SILENCE_SECONDS_MAX = 60.0
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Messages:
+    """What was read, in the order in which it came: of a partition in the order of its offsets. `places`: the number of each message's
+    (topic, partition) in `names`."""
+
+    names: list[Place]
+    values: list[bytes | None] = field(default_factory=list)
+    places: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    offsets: list[Offsets] = field(default_factory=list)
+    times: list[Offsets] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """When reading ends: at so many rows or bytes, at these positions, at a moment of the boot clock, or when told."""
+
+    rows: int
+    bytes: int
+    stops: Mapping[Place, int] | None = None
+    deadline: float | None = None
+    told: Callable[[], bool] = lambda: False
+
+
+class Consumer:
+    """A consumer that stands at positions of its own. It prefetches between two reads."""
+
+    def __init__(self, settings: KafkaSettings, environment: Mapping[str, str], clock: SystemClock) -> None:
+        kafka = load_client()
+        self._settings = settings
+        self._complaints = Complaints()
+        self._clock = clock
+        self._names: list[Place] = []
+        self._numbers: dict[Place, int] = {}
+        self._at: Offsets = np.zeros(0, np.int64)
+        self._row_bytes = 0.0
+        secrets = consumer_config(settings, environment)
+        try:
+            self._client = kafka.Consumer({**secrets.config, "error_cb": self._complaints}, logger=QUIET)
+        except (kafka.KafkaException, ValueError, TypeError) as error:
+            raise unmade(error, settings) from error
+
+    @property
+    def positions(self) -> dict[Place, int]:
+        """The next offset of each partition."""
+        return dict(zip(self._names, self._at.tolist(), strict=True))
+
+    def assign(self, positions: Mapping[Place, int]) -> None:
+        """Stand at these positions, and at no others."""
+        if positions == self.positions:
+            return
+        kafka = load_client()
+        self._names = sorted(positions)
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._at = np.array([positions[name] for name in self._names], np.int64)
+        self._client.assign([kafka.TopicPartition(topic, part, positions[topic, part]) for topic, part in self._names])
+
+    def read(self, until: Until) -> Messages:
+        """Read on. Raises DataLossError where the brokers no longer have what comes next, UnavailableError, AccessDeniedError."""
+        found = Messages(self._names)
+        heard = self._clock.boot_seconds()
+        stops = self._stops(until.stops)
+        while not self._is_done(found, until, stops):
+            got = self._client.consume(self._call_rows(found, until), self._call_seconds(until))
+            if got:
+                self._take(found, got)
+                heard = self._clock.boot_seconds()
+            elif self._complaints.denied:
+                raise as_hudi(self._complaints.worst, self._settings.brokers)
+            elif stops is not None and self._clock.boot_seconds() - heard > SILENCE_SECONDS_MAX:
+                raise self._silent()
+        return found
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def _stops(self, stops: Mapping[Place, int] | None) -> Offsets | None:
+        return None if stops is None else np.array([stops.get(name, 0) for name in self._names], np.int64)
+
+    def _is_done(self, found: Messages, until: Until, stops: Offsets | None) -> bool:
+        full = len(found.values) >= until.rows or found.size >= until.bytes
+        late = until.deadline is not None and self._clock.boot_seconds() >= until.deadline
+        return full or late or (stops is not None and bool((self._at >= stops).all())) or until.told()
+
+    def _call_rows(self, found: Messages, until: Until) -> int:
+        """As many as are wanted still, by the size of those before: what a call yields is held, whatever its size."""
+        left = until.rows - len(found.values)
+        if self._row_bytes:
+            fit = int((until.bytes - found.size) / self._row_bytes) + 1
+            return max(1, min(left, CALL_ROWS_MAX, fit))
+        return max(1, min(left, CALL_ROWS_FIRST))
+
+    def _call_seconds(self, until: Until) -> float:
+        if until.deadline is None:
+            return CALL_SECONDS
+        return max(0.01, min(CALL_SECONDS, until.deadline - self._clock.boot_seconds()))
+
+    def _take(self, found: Messages, got: list[Any]) -> None:
+        good = [message for message in got if message.error() is None]
+        if good:
+            self._add(found, good)
+        if len(good) < len(got):
+            for message in got:
+                if message.error() is not None:
+                    self._event(message)
+
+    def _add(self, found: Messages, good: list[Any]) -> None:
+        """Each attribute is a call of the client, a message at a time; what follows is columns."""
+        values = [message.value() for message in good]
+        partitions = [message.partition() for message in good]
+        topics = [message.topic() for message in good] if len({topic for topic, _ in self._names}) > 1 else None
+        only = self._names[0][0]
+        pairs = zip(topics, partitions, strict=True) if topics is not None else ((only, part) for part in partitions)
+        numbers = self._numbers
+        places = np.array([numbers[pair] for pair in pairs], np.int32)
+        offsets = np.array([message.offset() for message in good], np.int64)
+        np.maximum.at(self._at, places, offsets + 1)
+        size = sum([len(value) for value in values if value is not None])
+        found.values += values
+        found.places.append(places)
+        found.offsets.append(offsets)
+        found.times.append(np.array([message.timestamp()[1] for message in good], np.int64))
+        wanted = self._settings
+        if "key" in wanted.metadata or wanted.tombstones == "Delete":
+            keys = [message.key() for message in good]
+            size += sum([len(key) for key in keys if key is not None])
+            found.keys += keys
+        if "headers" in wanted.metadata:
+            found.headers += [message.headers() for message in good]
+        found.size += size
+        self._row_bytes = max(1.0, size / len(good))
+
+    def _event(self, message: Any) -> None:
+        error = message.error()
+        name = error.name()
+        if name == "_PARTITION_EOF":
+            number = self._numbers.get((message.topic(), message.partition()))
+            if number is not None:
+                self._at[number] = max(self._at[number], message.offset())
+            return
+        if name in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            raise DataLossError(
+                f"partition {message.partition()} of topic {message.topic()} has no more what comes next: {error.str()}"
+            )
+        found = as_hudi(error, self._settings.brokers, self._complaints)
+        # The client goes on by itself where a broker is away; silence is bounded by who waits.
+        if not isinstance(found, UnavailableError):
+            raise found
+
+    def _silent(self) -> Exception:
+        worst = self._complaints.worst
+        if worst is not None:
+            return as_hudi(worst, self._settings.brokers, self._complaints)
+        return UnavailableError(f"the brokers at {self._settings.brokers} sent nothing for {SILENCE_SECONDS_MAX:.0f} s")

@@ -1,0 +1,157 @@
+"""`Kafka`: what the topics have, from the positions that the table's commits hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_table.errors import DataLossError, InvalidRequestError
+from hudi_table.model.job.positions import (
+    Extent,
+    Positions,
+    TopicPositions,
+    known_of,
+    lost,
+    words_of,
+)
+from hudi_table.sources.base import Rows
+from hudi_table.sources.kafka.brokers import Brokers, Place
+from hudi_table.sources.kafka.consume import Consumer, Messages, Until
+from hudi_table.sources.kafka.rows import Decoding
+from hudi_table.sources.kafka.settings import KafkaSettings
+from hudi_table.table.store.clock import SystemClock
+
+_REMEDY = "give onDataLoss: Continue to go on without them, or set another checkpoint (hudictl checkpoint set)"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaBatch:
+    """Messages from `start` on, as far as `until` says."""
+
+    source: KafkaSource
+    start: Positions
+    until: Until
+
+    @property
+    def name(self) -> str:
+        """Of where it begins."""
+        return self.start.batch
+
+    def read(self, known: pa.Schema | None) -> Rows[Positions]:
+        """Their rows, and the positions that were come to."""
+        messages = self.source.consumer.read(self.until)
+        self.source.confirm(self.start)
+        table = self.source.decoding.rows(messages, known)
+        return Rows(table.schema, table.to_reader(), self._reached(messages), len(table))
+
+    def _reached(self, messages: Messages) -> Positions:
+        at = self.source.consumer.positions
+        topics = dict(self.start.topics)
+        for name, topic in self.start.topics.items():
+            topics[name] = replace(topic, offsets={p: max(o, at.get((name, p), o)) for p, o in topic.offsets.items()})
+        newest = max([int(np.max(times)) for times in messages.times if len(times)], default=-1)
+        return Positions(self.start.cluster, topics, self.source.attempt, max(newest, self.start.newest))
+
+
+@dataclass(slots=True)
+class KafkaSource:
+    """The topics of an ingest, as its attempt `attempt` sees them. Ended by `close`."""
+
+    settings: KafkaSettings
+    environment: Mapping[str, str] = field(repr=False)
+    decoding: Decoding
+    attempt: str
+    clock: SystemClock = field(default_factory=SystemClock)
+    _brokers: Brokers | None = None
+    _consumer: Consumer | None = None
+
+    @property
+    def brokers(self) -> Brokers:
+        """The cluster, asked when it is needed first."""
+        if self._brokers is None:
+            self._brokers = Brokers(self.settings, self.environment)
+        return self._brokers
+
+    @property
+    def consumer(self) -> Consumer:
+        """The one consumer."""
+        if self._consumer is None:
+            self._consumer = Consumer(self.settings, self.environment, self.clock)
+        return self._consumer
+
+    def discover(self) -> Extent:
+        """What the brokers have now."""
+        return self.brokers.extent()
+
+    def plan(self, found: Extent, before: Positions | None) -> KafkaBatch | None:
+        """All that is there, within `maxRows` and `maxBytes`; None where everything is read.
+
+        Raises DataLossError where the brokers no longer have what comes next, unless `onDataLoss` is Continue.
+        """
+        start = self.start(found, before)
+        stops = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
+        if all(start.topics[topic].offsets[partition] >= end for (topic, partition), end in stops.items()):
+            return None
+        return self.batch(start, Until(self.settings.max_rows, self.settings.max_bytes, stops))
+
+    def batch(self, start: Positions, until: Until) -> KafkaBatch:
+        """What is read from these positions on."""
+        self.consumer.assign(
+            {(t, p): offset for t, topic in start.topics.items() for p, offset in topic.offsets.items()}
+        )
+        return KafkaBatch(self, start, until)
+
+    def start(self, found: Extent, before: Positions | None) -> Positions:
+        """Where to read on: at the positions before; at the beginning of partitions and topics that came since; at first where `startFrom` says."""
+        losses = lost(found, before if before is not None else self.settings.offsets)
+        if losses and not self.settings.continues:
+            raise DataLossError(f"{words_of(losses)}; {_REMEDY}")
+        first = before is None
+        begins = self._first(found) if first else {}
+        topics = {}
+        for name, there in found.topics.items():
+            held = known_of(found, before, name)
+            offsets = {}
+            for partition, begin in there.begin.items():
+                at = held.offsets.get(partition, begin) if held is not None else begins.get((name, partition), begin)
+                high = max(there.high.get(partition, 0), there.end[partition])
+                # Beyond its end it was cut back: what is there now is read from the beginning.
+                offsets[partition] = begin if not begin <= at <= high else at
+            topics[name] = TopicPositions(there.id, offsets)
+        return Positions(found.cluster, topics, self.attempt, before.newest if before is not None else -1)
+
+    def confirm(self, start: Positions) -> None:
+        """Raise DataLossError if a topic was made again since it was planned: what was read may be of the other one."""
+        for name, (number, _) in self.brokers.described(list(start.topics)).items():
+            if start.topics[name].id != number:
+                raise DataLossError(
+                    f"topic {name} was deleted and made again while it was read: its id was {start.topics[name].id} and is {number}; {_REMEDY}"
+                )
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer, self._brokers = None, None
+
+    def _first(self, found: Extent) -> dict[Place, int]:
+        ends = {(t, p): end for t, topic in found.topics.items() for p, end in topic.end.items()}
+        settings = self.settings
+        if settings.position == "Latest":
+            return ends
+        if settings.position == "Timestamp":
+            at = self.brokers.at_time(ends, settings.timestamp)
+            return {place: offset if offset >= 0 else ends[place] for place, offset in at.items()}
+        if settings.position == "Offsets" and settings.offsets is not None:
+            unknown = [name for name in settings.offsets.topics if name not in found.topics]
+            if unknown:
+                raise InvalidRequestError(
+                    f"kafka.startFrom.offsets names topic {unknown[0]}, which is none of the source's"
+                )
+            return {
+                (t, p): offset for t, topic in settings.offsets.topics.items() for p, offset in topic.offsets.items()
+            }
+        return {}

@@ -1,0 +1,155 @@
+"""A `Continuous` driver on a real broker: it follows the topic, ends when it is told to, and what it is killed amid is once in the table."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_table.errors import HudiError
+from tests.support.feeds import Feed, row
+from tests.support.kafka import Broker, running_broker
+from tests.support.scale import scaled
+
+FOLLOWING = {"mode": "Continuous", "commitIntervalSeconds": 0.3}
+LOGS = {"type": "MergeOnRead", "options": {"hoodie.clean.automatic": "true"}}
+SECONDS_MAX = 60.0
+
+
+def wait_for(found: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + SECONDS_MAX
+    while not found():
+        assert time.monotonic() < until, what
+        time.sleep(0.05)
+
+
+def count(feed: Feed) -> int:
+    try:
+        return len(feed.rows("id"))
+    except (HudiError, FileNotFoundError):
+        return 0
+
+
+def end(driver: subprocess.Popen[bytes]) -> float:
+    """Tell it to end; the seconds that it took."""
+    began = time.monotonic()
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(30) == 0
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def feed(broker: Broker, tmp_path: Path) -> Feed:
+    return Feed(tmp_path, broker, broker.topic(), dict(LOGS), dict(FOLLOWING))
+
+
+def test_it_follows_and_ends_when_told(feed: Feed) -> None:
+    driver = feed.start()
+    for number in range(3):
+        feed.broker.produce(feed.topic, [row(i) for i in range(10 * number, 10 * number + 10)])
+        wait_for(lambda wanted=10 * number + 10: count(feed) == wanted, feed.log())  # type: ignore[misc]
+    assert end(driver) < 30
+    done = feed.result()
+    assert (done.outcome, done.figures["messagesRead"]) == ("Succeeded", 30)
+    assert done.figures["commits"] >= 3
+
+
+def test_what_was_read_when_it_is_told_to_end_is_committed(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [row(i) for i in range(100)])
+    driver = feed.start(work={"commitIntervalSeconds": 600})
+    wait_for(lambda: "the job begins" in feed.log(), "no begin")
+    time.sleep(3)
+    assert count(feed) == 0
+    assert end(driver) < 30
+    assert (count(feed), feed.result().outcome) == (100, "Succeeded"), feed.log()
+
+
+def test_it_begins_at_the_end_and_keeps_that_place_while_nothing_comes(feed: Feed) -> None:
+    feed.broker.produce(feed.topic, [row(1)])
+    driver = feed.start(startFrom={"position": "Latest"})
+    time.sleep(4)
+    feed.broker.produce(feed.topic, [row(2)])
+    wait_for(lambda: count(feed) == 1, feed.log())
+    end(driver)
+    assert [each["n"] for each in feed.rows()] == [2]
+
+
+def test_two_drivers_of_one_ingest_do_not_double_a_row(feed: Feed) -> None:
+    feed.work["operation"] = "Insert"
+    drivers = [feed.start(), feed.start()]
+    for number in range(scaled(10)):
+        feed.broker.produce(feed.topic, [row(i) for i in range(50 * number, 50 * number + 50)])
+        time.sleep(0.2)
+    total = 50 * scaled(10)
+    wait_for(lambda: count(feed) >= total, feed.log())
+    for driver in drivers:
+        end(driver)
+    assert sorted(each["n"] for each in feed.rows()) == list(range(total))
+
+
+def test_retention_that_passes_by_a_running_driver_stops_it(broker: Broker, tmp_path: Path) -> None:
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1), dict(LOGS), dict(FOLLOWING))
+    broker.produce(feed.topic, [row(i) for i in range(5)])
+    driver = feed.start()
+    wait_for(lambda: count(feed) == 5, feed.log())
+    driver.send_signal(signal.SIGSTOP)
+    broker.produce(feed.topic, [row(i) for i in range(5, 3000)])
+    broker.forget(feed.topic, 0, 2990)
+    driver.send_signal(signal.SIGCONT)
+    # What it had fetched already it may still take.
+    wait_for(lambda: driver.poll() is not None or count(feed) == 3000, feed.log())
+    if driver.poll() is None:
+        end(driver)
+        return
+    assert feed.result().error_class == "DataLoss", feed.log()
+    assert "messages are lost" in feed.result().message
+
+
+def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
+    feed: Feed, figure: Callable[[int, str], None]
+) -> None:
+    """Rows are inserted without a look for their keys: one that is taken twice is there twice."""
+    feed.work["operation"] = "Insert"
+    draw = random.Random(18)
+    kills, sent = scaled(4), 0
+    for _ in range(kills):
+        driver = feed.start()
+        feed.broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
+        sent += 40
+        # From before its imports to amid a commit.
+        time.sleep(draw.uniform(0.5, 2.5))
+        driver.kill()
+        driver.wait()
+    driver = feed.start()
+    wait_for(lambda: count(feed) >= sent, feed.log())
+    end(driver)
+    assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
+    figure(kills, "kills of a continuous driver")
+
+
+def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
+    tmp_path: Path, figure: Callable[[int, str], None]
+) -> None:
+    draw = random.Random(19)
+    kills, sent = scaled(1), 0
+    with running_broker() as broker:
+        feed = Feed(tmp_path, broker, broker.topic(), dict(LOGS), {**FOLLOWING, "operation": "Insert"})
+        driver = feed.start()
+        for _ in range(kills):
+            broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
+            sent += 40
+            time.sleep(draw.uniform(0.0, 2.0))
+            broker.kill()
+            time.sleep(draw.uniform(0.0, 1.0))
+            broker.start()
+        broker.produce(feed.topic, [row(i) for i in range(sent, sent + 40)])
+        sent += 40
+        wait_for(lambda: count(feed) >= sent, feed.log())
+        end(driver)
+        assert sorted(each["n"] for each in feed.rows()) == list(range(sent))
+    figure(kills, "kills of a broker")

@@ -1,0 +1,102 @@
+"""An ingest from Kafka in a folder of its own, run in this process or in one of its own, and what its table holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_spark.jobs.__main__ import main
+from hudi_table.api import HudiTable, open_table
+from hudi_table.model.job.jobspec import JobResult, JobSpec
+from tests.support.kafka import Broker
+
+
+def row(number: int, **more: Any) -> bytes:
+    """A JSON message."""
+    return json.dumps({"id": f"k{number}", "n": number, **more}).encode()
+
+
+@dataclass
+class Feed:
+    """One ingest of one topic, or of what `kafka` says instead. `table` and `work` are laid over the defaults."""
+
+    folder: Path
+    broker: Broker
+    topic: str
+    table: dict[str, Any] = field(default_factory=dict)
+    work: dict[str, Any] = field(default_factory=dict)
+    form: str = "json"
+    runs: int = 0
+
+    @property
+    def location(self) -> Path:
+        return self.folder / "lake" / "orders"
+
+    def spec(self, attempt: str, progress: str = "", work: dict[str, Any] | None = None, **kafka: Any) -> JobSpec:
+        source = {"brokers": self.broker.address, "topics": [self.topic], **kafka}
+        if "topicPattern" in kafka:
+            del source["topics"]
+        table = {
+            "name": "orders",
+            "location": f"file://{self.location}",
+            "type": "CopyOnWrite",
+            "recordKey": ["id"],
+            "index": {"type": "Bucket", "buckets": 2},
+            **self.table,
+        }
+        asked = {
+            "type": "Ingest",
+            "name": "feed",
+            "operation": "Upsert",
+            "source": {"type": "Kafka", "format": self.form, "kafka": source},
+            **self.work,
+            **(work or {}),
+        }
+        return JobSpec(attempt=attempt, table=table, work=asked, engine="Local", progress=progress)
+
+    def files(self, spec: JobSpec) -> tuple[Path, Path]:
+        place = self.folder / spec.attempt
+        place.mkdir()
+        (place / "spec.json").write_text(spec.to_json())
+        return place / "spec.json", place / "result.json"
+
+    def run(self, work: dict[str, Any] | None = None, **kafka: Any) -> JobResult:
+        """An attempt in this process."""
+        self.runs += 1
+        asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
+        main([str(asked), str(answer)])
+        return JobResult.from_json(answer.read_text())
+
+    def start(self, work: dict[str, Any] | None = None, **kafka: Any) -> subprocess.Popen[bytes]:
+        """An attempt in a process of its own."""
+        self.runs += 1
+        asked, answer = self.files(self.spec(f"run-{self.runs}", work=work, **kafka))
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        with (asked.parent / "log").open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "hudi_spark.jobs", str(asked), str(answer)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+            )  # fmt: skip
+
+    def result(self) -> JobResult:
+        """Of the newest attempt."""
+        return JobResult.from_json((self.folder / f"run-{self.runs}" / "result.json").read_text())
+
+    def log(self) -> str:
+        """Of the newest attempt."""
+        return (self.folder / f"run-{self.runs}" / "log").read_text()
+
+    def open(self) -> HudiTable:
+        return open_table(f"file://{self.location}")
+
+    def rows(self, *columns: str) -> list[dict[str, Any]]:
+        """What the table shows, by `id`."""
+        table: pa.Table = self.open().scan(columns=list(columns) or ["id", "n"]).to_arrow()
+        return sorted(table.to_pylist(), key=lambda each: str(each.get("id")))

@@ -1,0 +1,228 @@
+"""A Kafka broker on this machine, in KRaft mode, one node: started, killed, started again, on loopback.
+
+Its jars are pinned in requirements/kafka.sha256 and fetched by `make setup-kafka`; Scala's library is that of pyspark. A second listener asks for TLS and
+a password (SASL PLAIN). Topics have few partitions, and what a cluster does to survive machines is off.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.support.https import HOST, certificate_of
+
+ROOT = Path(__file__).resolve().parents[2]
+JARS = ROOT / ".cache" / "kafka" / "jars"
+USER, PASSWORD = "hudi", "se-cret-of-the-broker"
+_START_SECONDS_MAX = 120
+_SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAIN://127.0.0.1:{plain},SECURE://127.0.0.1:{secure}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAIN
+listener.security.protocol.map=PLAIN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
+listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+user_{user}="{password}";
+listener.name.secure.ssl.keystore.type=PEM
+listener.name.secure.ssl.keystore.location={folder}/keystore.pem
+log.dirs={folder}/data
+num.partitions=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+log.retention.check.interval.ms=500
+log.cleaner.backoff.ms=500
+log.initial.task.delay.ms=500
+log.segment.delete.delay.ms=100
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=300
+"""
+
+
+@dataclass
+class Broker:
+    """One broker with a folder of its own."""
+
+    folder: Path
+    plain: int
+    secure: int
+    controller: int
+    certificate: bytes = b""
+    process: subprocess.Popen[bytes] | None = None
+    _admin: Any = field(default=None, repr=False)
+
+    @property
+    def address(self) -> str:
+        """Where clients without a password go."""
+        return f"{HOST}:{self.plain}"
+
+    @property
+    def secure_address(self) -> str:
+        """Where TLS and a password are asked for."""
+        return f"{HOST}:{self.secure}"
+
+    def make(self) -> None:
+        """The broker's files."""
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.certificate = certificate_of(key)
+        pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        (self.folder / "keystore.pem").write_bytes(pem + self.certificate)
+        settings = _SETTINGS.format(
+            plain=self.plain, secure=self.secure, controller=self.controller, folder=self.folder,
+            user=USER, password=PASSWORD,
+        )  # fmt: skip
+        (self.folder / "server.properties").write_text(settings)
+        number = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")
+        arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
+        done = subprocess.run([*_java(), *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        if done.returncode:
+            raise RuntimeError(f"Kafka's storage was not formatted: {done.stdout}{done.stderr}")
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        log = self.folder / "log"
+        begins = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*_java(), "kafka.Kafka", str(self.folder / "server.properties")],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder, start_new_session=True,
+            )  # fmt: skip
+        until = time.monotonic() + _START_SECONDS_MAX
+        while b"Kafka Server started" not in log.read_bytes()[begins:]:
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"Kafka did not start: {log.read_text()[-3000:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it at once, as a machine that goes away does."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    @property
+    def admin(self) -> Any:
+        """A client that makes and deletes topics."""
+        from confluent_kafka.admin import AdminClient
+
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.address})
+        return self._admin
+
+    def topic(self, name: str | None = None, partitions: int = 2, **config: str) -> str:
+        """A new topic; its name."""
+        from confluent_kafka.admin import NewTopic
+
+        name = name or f"t-{uuid.uuid4().hex[:12]}"
+        made = self.admin.create_topics([NewTopic(name, partitions, 1, config=config)])
+        made[name].result(30)
+        return name
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        self.admin.delete_topics([topic])[topic].result(30)
+        until = time.monotonic() + 30
+        while topic in self.admin.list_topics(timeout=10).topics and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Make a topic have so many."""
+        from confluent_kafka.admin import NewPartitions
+
+        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(30)
+
+    def forget(self, topic: str, partition: int, before: int) -> None:
+        """Delete what lies before an offset, as retention does."""
+        import confluent_kafka as kafka
+
+        place = kafka.TopicPartition(topic, partition, before)
+        for future in self.admin.delete_records([place]).values():
+            future.result(30)
+
+    def producer(self, **config: Any) -> Any:
+        """A producer."""
+        import confluent_kafka as kafka
+
+        return kafka.Producer({"bootstrap.servers": self.address, "linger.ms": 5, **config})
+
+    def produce(
+        self,
+        topic: str,
+        messages: Sequence[bytes | tuple[Any, bytes | None] | None],
+        partition: int | None = None,
+        headers: Any = None,
+    ) -> None:
+        """Send values, or (key, value) pairs; round the partitions by key, or to one."""
+        producer = self.producer()
+        more: Mapping[str, Any] = {} if partition is None else {"partition": partition}
+        for message in messages:
+            key, value = message if isinstance(message, tuple) else (None, message)
+            while True:
+                try:
+                    producer.produce(topic, value, key, headers=headers, **more)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        left = producer.flush(60)
+        assert left == 0, f"{left} messages were not sent"
+
+
+@contextlib.contextmanager
+def running_broker() -> Iterator[Broker]:
+    """A broker, gone at the end."""
+    if not JARS.is_dir():
+        pytest.fail("Kafka's jars are not there: make setup-kafka")
+    with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
+        broker = Broker(Path(folder), *_free_ports(3))
+        broker.make()
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.kill()
+
+
+def _java() -> list[str]:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    scala = Path(pyspark.__file__).parent / "jars" / "scala-library-*.jar"
+    (library,) = scala.parent.glob(scala.name)
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"]
+    return [java, *options, "-cp", f"{JARS}/*{os.pathsep}{library}"]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as probes:
+        found = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in found:
+            probe.bind((HOST, 0))
+        return [int(probe.getsockname()[1]) for probe in found]
