@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ExpiredError, HudiError, InvalidDataError, ObjectNotFoundError
 from hudi_table.model.timeline.instants import comparable_time
 from hudi_table.read.filter.predicates import Bound
+from hudi_table.read.footer_stats import ranges
 from hudi_table.read.plan import ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning.partitions import matching_row_groups
@@ -214,15 +216,30 @@ def _with_others(
 def _merged(ctx: TableContext, plan: ScanPlan, item: FileSlice) -> Iterator[pa.RecordBatch]:
     """Rows of a slice with logs. Row groups of its base are not pruned: logs may have changed what their statistics say."""
     # The codecs of logs are many modules, which a table without logs does not need.
-    from hudi_table.table.rows.log_merge import merged_rows
+    from hudi_table.table.rows.log_merge import Asked, merged_rows
 
     assert plan.visible is not None
     extra = [field for field in plan.merging if field.name not in plan.reads.names]
     schema = pa.schema([*plan.reads, *extra])
-    base = (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, schema, prune=False))
+
+    def base(wanted: pa.Schema) -> Iterator[pa.Table]:
+        return (pa.Table.from_batches([batch]) for batch in _of_base(ctx, plan, item.base, wanted, prune=False))
+
+    asked = Asked(plan.reads, partial(_largest, ctx, plan, item.base), base)
     blocks = slice_blocks(ctx.storage, item.logs, plan.visible)
-    for table in merged_rows(ctx.storage, base, blocks, schema, plan.merge, memory_bytes=plan.merge_bytes):
+    for table in merged_rows(
+        ctx.storage, base(schema), blocks, schema, plan.merge, memory_bytes=plan.merge_bytes, asked=asked
+    ):
         yield from table.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _largest(ctx: TableContext, plan: ScanPlan, file: BaseFile | None, name: str) -> Any:
+    """A value that no value of the column is above, by the statistics of the file; None if they do not tell."""
+    if file is None or plan.history is not None:
+        return None
+    with ctx.storage.open_read(file.path) as source:
+        metadata = read_footer(source, path=file.path).metadata
+    return None if metadata is None else ranges(metadata, {name})[1].get(name)
 
 
 def _of_base(

@@ -26,7 +26,7 @@ def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Sche
             return None, {}, {}
         footer = read_footer(ctx.storage.open_read(item.base.path), path=item.base.path)
         assert footer.metadata is not None
-        return footer.metadata.num_rows, *_ranges(footer.metadata, {field.name for field in fields})
+        return footer.metadata.num_rows, *ranges(footer.metadata, {field.name for field in fields})
 
     stats = LocalEngine(_AT_ONCE).map(read, list(slices))
     kind = pa.struct([field.with_nullable(True) for field in fields])
@@ -37,7 +37,7 @@ def with_footers(ctx: TableContext, slices: Sequence[FileSlice], schema: pa.Sche
     )
 
 
-def _ranges(metadata: Any, names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def ranges(metadata: Any, names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Smallest and largest value of each column of which every row group has them; NaN bounds nothing."""
     low: dict[str, list[Any]] = {}
     high: dict[str, list[Any]] = {}

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_table.codec.log.blocks import LogBlock
 from hudi_table.model.names import RECORD_KEY
@@ -31,6 +34,7 @@ from hudi_table.table.rows.merge import (
     Mask,
     MergeCounts,
     Merger,
+    MergeRule,
     Rows,
     dense_ranks,
     flags,
@@ -47,6 +51,16 @@ the blocks that are being decoded."""
 _ABSENT = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader asks of a slice: the columns of `schema` alone. `largest` gives a value that no value of a column of the base is above, where
+    the file tells one, and `base` the rows of the base with the columns that it is given."""
+
+    schema: pa.Schema
+    largest: Callable[[str], Any]
+    base: Callable[[pa.Schema], Iterable[pa.Table]]
+
+
 def merged_rows(
     storage: Storage,
     base: Iterable[pa.Table],
@@ -56,20 +70,27 @@ def merged_rows(
     *,
     memory_bytes: int = MERGE_BYTES,
     counts: MergeCounts | None = None,
+    asked: Asked | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a slice: tables of `schema`, those of the base first, in their order, then what the logs insert.
 
     `base` are tables of `schema`, which holds `_hoodie_record_key` and what `how` needs. Logs of more than the memory are
     merged in parts by key, by way of disk, and the rows follow each other part by part. A block is decoded whole.
-    What was done is added to `counts`.
+    What was done is added to `counts`. `asked`: these columns are given, and `base` is what it tells.
     """
+    out = schema if asked is None or how.rule.function is not None else asked.schema
     held = _Held(entry_tables(storage, blocks, schema, how), schema, how, max(1, memory_bytes // _SHARES))
     if held.take_in():
         entries = held.folded()
         if len(entries) == 0:
-            yield from base
+            yield from base if asked is None else asked.base(out)
             return
-        merger = Merger(entries, schema, how.rule)
+        rule = how.rule
+        if asked is not None and out is not schema and _is_newer(entries, rule, asked):
+            # So the base need not tell its ordering values.
+            rule = replace(rule, ordering=None)
+            base = asked.base(_without(schema, {how.rule.ordering} - set(out.names)))
+        merger = Merger(entries, out, rule)
         for table in _grouped(base, len(entries) // 2, held.limit):
             yield merger.apply(table)
         yield merger.rest()
@@ -78,12 +99,34 @@ def merged_rows(
         return
 
     def start(part: pa.Table) -> Merger:
-        return Merger(folded([part], schema, how), schema, how.rule)
+        return Merger(folded([part], schema, how), out, how.rule)
 
     for table, done in merge_in_parts(base, held.drain(), start, parts=held.parts, max_bytes=held.limit):
         yield table
         if counts is not None and done is not None:
             counts.add(done)
+
+
+def _is_newer(entries: pa.Table, rule: MergeRule, asked: Asked) -> bool:
+    """Whether no row of the base can be newer than an entry: by whole numbers and times alone, of which statistics tell the very values."""
+    if rule.ordering is None or rule.then_by or rule.ordering in asked.schema.names:
+        return False
+    kind = entries.schema.field(rule.ordering).type
+    if not (pt.is_integer(kind) or pt.is_date(kind) or pt.is_timestamp(kind)):
+        return False
+    largest = asked.largest(rule.ordering)
+    smallest = pc.min(entries.column(rule.ordering))
+    try:
+        return largest is not None and (
+            not smallest.is_valid or bool(pc.greater_equal(smallest, pa.scalar(largest, kind)).as_py())
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
+        # The file holds it as another type.
+        return False
+
+
+def _without(schema: pa.Schema, names: set[str | None]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in names])
 
 
 def folded_entries(

@@ -7,7 +7,7 @@ nobody looks again at a file that an instant which has completed has written; a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_table.model.names import HOODIE, PARTITION_METADATA, instant_of_token, join, parse_base_file, parse_log_file
@@ -90,17 +90,19 @@ def _with_more_logs(seen: SeenFolder, hidden: Hidden, visible: Visible) -> Known
     ):
         return None
     new = {name: size for name, size in seen.sizes.items() if name not in was_open}
+    logs = [(name, parse_log_file(name)) for name in new]
     groups = list(known.groups)
-    for name, size in sorted(new.items()):
-        log = parse_log_file(name)
-        if log is None or log.cdc or (seen.partition, log.file_id) in hidden or log.file_id not in known.places:
+    for name, log in sorted(
+        logs, key=lambda item: (0, "") if item[1] is None else (item[1].version, item[1].token or "")
+    ):
+        if log is None or log.cdc or log.file_id not in known.places:
             return None
         place = known.places[log.file_id]
-        extended = _extended(groups[place], LogFile(join(seen.partition, name), size, log))
+        extended = _extended(groups[place], LogFile(join(seen.partition, name), new[name], log))
         if extended is None:
             return None
         groups[place] = extended
-    settled = known.settled | _settled(seen.sizes, visible)
+    settled = known.settled | _settled(seen.sizes, groups, known.places, visible)
     return replace(known, sizes={**known.sizes, **new}, settled=settled, groups=tuple(groups))
 
 
@@ -121,7 +123,7 @@ def _made_anew(seen: SeenFolder, timeline: Timeline, hidden: Hidden, visible: Vi
     groups = tuple(groups_of(files, timeline, None, hidden).get(seen.partition, ()))
     places = {group.file_id: place for place, group in enumerate(groups)}
     undecided = frozenset(_undecided(sizes, visible))
-    settled = _settled(sizes, visible)
+    settled = _settled(sizes, groups, places, visible)
     return KnownFolder(sizes, settled, groups, places, hidden, undecided)
 
 
@@ -134,13 +136,42 @@ def _undecided(names: Iterable[str], visible: Visible) -> Iterable[str]:
             yield instant
 
 
-def _settled(sizes: Mapping[str, int], visible: Visible) -> frozenset[str]:
-    """The names of files whose writer has completed, as the name tells it."""
-    return frozenset(name for name in sizes if (writer := _writer(name)) is not None and visible(writer))
+def _by_group(names: Iterable[str]) -> dict[str, set[str]]:
+    """Names of data files by their file ids."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        parsed = parse_base_file(name) or parse_log_file(name)
+        if parsed is not None:
+            found.setdefault(parsed.file_id, set()).add(name)
+    return found
 
 
-def _writer(name: str) -> str | None:
-    base, log = parse_base_file(name), parse_log_file(name)
-    if base is not None:
-        return base.instant
-    return None if log is None else instant_of_token(log.token)
+def _settled(
+    names: Iterable[str], groups: Sequence[FileGroup], places: Mapping[str, int], visible: Visible
+) -> frozenset[str]:
+    """Those of the names whose file is written no more, because its writer has completed."""
+    found: set[str] = set()
+    for file_id, left in _by_group(names).items():
+        for item in reversed(groups[places[file_id]].slices) if file_id in places else ():
+            if item.base is not None and item.base.name in left:
+                left.remove(item.base.name)
+                found.add(item.base.name)
+            # What is looked for is mostly at the end.
+            for number in range(len(item.logs) - 1, -1, -1) if left else ():
+                name = item.logs[number].path.rpartition("/")[2]
+                if name in left:
+                    left.remove(name)
+                    if _tells_its_end(item.logs, number, visible):
+                        found.add(name)
+                    if not left:
+                        break
+    return frozenset(found)
+
+
+def _tells_its_end(logs: Sequence[LogFile], number: int, visible: Visible) -> bool:
+    """Whether the token of a log names a writer that has completed. Hudi 1.1.1 gives a log the token of the log before it, which does not
+    tell its writer; a writer of ours has one log in a group."""
+    token = logs[number].name.token
+    writer = instant_of_token(token)
+    copied = number > 0 and logs[number - 1].name.token == token
+    return writer is not None and not copied and visible(writer)

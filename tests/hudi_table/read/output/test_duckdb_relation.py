@@ -102,6 +102,22 @@ def test_slices_with_logs_are_merged_beside_files_that_duckdb_reads(
     assert relation.filter("city = 'sf'").aggregate("count(*)").fetchall() == [(20,)]
 
 
+def test_columns_and_conditions_reach_the_files_and_the_merge(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
+    table = made(tmp_path / "t", type="MergeOnRead")
+    query = "explain select sum(n) from relation where id = 'k1' and ratio < 3"
+    conditions = ["id = 'k1'", "ratio < 3.0"], ["\"id\" = 'k1'", '"ratio" < 3.0']
+    for readers in (["READ_PARQUET"], ["READ_PARQUET", "ARROW_SCAN"]):
+        plan = str(table.scan().to_duckdb(connection).query("relation", query).fetchall()[0][1])
+        for reader, wanted in zip(readers, conditions, strict=False):
+            assert plan.count(reader) == 1
+            assert all(condition in plan for condition in wanted), plan
+        # The columns of the conditions are read for them alone.
+        assert plan.count("Projections: n") == 1 + len(readers)
+        table.upsert(ROWS.slice(0, 1))
+
+
 def test_files_of_an_older_schema_have_the_columns_of_today(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:

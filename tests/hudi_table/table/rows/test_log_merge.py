@@ -18,7 +18,7 @@ from hudi_table.codec.avro.schema import arrow_to_avro
 from hudi_table.codec.log.blocks import LogBlock, scan_blocks
 from hudi_table.codec.log.rows import avro_block, delete_block, parquet_block
 from hudi_table.model.names import RECORD_KEY
-from hudi_table.table.rows.log_merge import folded_entries, merged_rows
+from hudi_table.table.rows.log_merge import Asked, folded_entries, merged_rows
 from hudi_table.table.rows.merge import ALWAYS_DELETE
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
@@ -84,6 +84,49 @@ def test_a_merge_of_logs_agrees_with_a_dictionary_in_any_memory(
             expected[key] = entry
     assert {row[0]: row[1:] for row in merged} == expected
     assert len(merged) == len(expected)
+
+
+ASKED = pa.schema([SCHEMA.field("name")])
+
+
+@given(
+    base=st.dictionaries(KEYS, st.integers(1, 4), min_size=1),
+    blocks=BLOCKS,
+    event=st.booleans(),
+    memory=BUDGETS,
+    tells=st.booleans(),
+)
+def test_a_reader_that_asks_for_some_columns_gets_those_of_the_merge(
+    base: dict[str, int], blocks: list[tuple[str, list[Entry]]], event: bool, memory: int, tells: bool
+) -> None:
+    storage, how = memory_storage(), SliceMerge("ts", event)
+    stored, logs = rows(list(base.items()), "base"), logged(storage, blocks)
+
+    def read(columns: pa.Schema) -> list[pa.Table]:
+        return [stored.select(columns.names)]
+
+    asked = Asked(ASKED, lambda _: max(base.values()) if tells else None, read)
+    found = merged_rows(storage, read(SCHEMA), logs, SCHEMA, how, memory_bytes=memory, asked=asked)
+    whole = merged_rows(storage, [stored], logs, SCHEMA, how, memory_bytes=memory)
+    assert [name for table in found for name in table.select(["name"]).to_pydict()["name"]] == [
+        name for table in whole for name in table.to_pydict()["name"]
+    ]
+
+
+def test_ordering_values_are_read_unless_every_entry_is_newer() -> None:
+    storage, read = memory_storage(), []
+    logs = logged(storage, [("avro", [("a", 5), ("c", 7)])])
+
+    def base(columns: pa.Schema) -> list[pa.Table]:
+        read.append(columns.names)
+        return [rows([("a", 4), ("b", 5)], "base").select(columns.names)]
+
+    for largest, names in ((5, [RECORD_KEY, "name"]), (6, SCHEMA.names), (None, SCHEMA.names)):
+        read.clear()
+        asked = Asked(ASKED, lambda _, largest=largest: largest, base)  # type: ignore[misc]
+        found = merged_rows(storage, base(SCHEMA), logs, SCHEMA, SliceMerge("ts", True), asked=asked)
+        assert [table.schema.names for table in found] == [["name"], ["name"]]
+        assert read[-1] == names
 
 
 @given(blocks=BLOCKS, memory=BUDGETS)

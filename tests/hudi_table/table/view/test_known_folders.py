@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
+from hudi_table.model.bounded import Bounded
+from hudi_table.model.names import parse_log_file
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin, begin_plan
 from hudi_table.table.store.local import LocalStorage
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.view import known_folders
 from hudi_table.table.view.file_groups import FileGroup
 from hudi_table.table.view.file_system_view import FileSystemView
 
@@ -127,12 +128,15 @@ def test_files_that_go_and_files_that_others_add_are_seen(table: HudiTable) -> N
     first = log_names(agrees(ctx))[0]
     storage.delete(first)
     assert first not in log_names(agrees(ctx))
-    # Another engine's log, whose name does not tell its writer, before the last one; it grows.
-    other = log_names(agrees(ctx))[-1].rpartition(".log.")[0] + ".log.1_0-7-9"
-    for data in (b"#", b"##"):
-        storage.put(other, data)
-        groups = agrees(ctx)
-        assert [log.size for group in groups["x"] for log in group.latest.logs if log.path == other] == [len(data)]
+    # Another engine's logs, whose names do not tell their writer, before the last one and, with its token, behind it; they grow.
+    last = log_names(agrees(ctx))[-1]
+    group, _, rest = last.rpartition(".log.")
+    version, _, token = rest.partition("_")
+    for other in (f"{group}.log.1_0-7-9", f"{group}.log.{int(version) + 1}_{token}"):
+        for data in (b"#", b"##", b"###"):
+            storage.put(other, data)
+            groups = agrees(ctx)
+            assert [log.size for found in groups["x"] for log in found.latest.logs if log.path == other] == [len(data)]
 
 
 def test_of_what_has_completed_nothing_is_parsed_and_nobody_looks_at_a_file_twice(
@@ -140,13 +144,12 @@ def test_of_what_has_completed_nothing_is_parsed_and_nobody_looks_at_a_file_twic
 ) -> None:
     ctx = open_table(table.context.base_path).context
     parsed: list[str] = []
-    parse = known_folders.parse_log_file
 
     def counting(name: str) -> object:
         parsed.append(name)
-        return parse(name)
+        return parse_log_file(name)
 
-    monkeypatch.setattr(known_folders, "parse_log_file", counting)
+    monkeypatch.setattr("hudi_table.table.view.known_folders.parse_log_file", counting)
     counts, looked_at = [], []
     for _ in range(12):
         table.upsert(ROWS)
@@ -163,4 +166,6 @@ def test_of_what_has_completed_nothing_is_parsed_and_nobody_looks_at_a_file_twic
 
 def test_what_is_kept_of_folders_is_bounded(table: HudiTable) -> None:
     shown(table.context)
-    assert 0 < table.context.folders.total == sum(len(folder.sizes) for folder in table.context.folders.values())
+    folders = table.context.folders
+    assert isinstance(folders, Bounded)
+    assert 0 < folders.total == sum(len(folder.sizes) for folder in folders.values())
