@@ -31,7 +31,11 @@ ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 
 
 def plans(store: Storage) -> list[str]:
-    return [name for name in load_timeline(opened(store).context).files if name.endswith((".replacecommit.requested", ".clustering.requested"))]
+    return [
+        name
+        for name in load_timeline(opened(store).context).files
+        if name.endswith((".replacecommit.requested", ".clustering.requested"))
+    ]
 
 
 def schedule(table: HudiTable) -> None:
