@@ -37,7 +37,17 @@ CREDENTIAL_VARIABLES = (
 in PostgreSQL, and what Kafka and a schema registry ask for."""
 
 
-TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")
+TABLE_FIELDS = (
+    "location",
+    "type",
+    "recordKey",
+    "partitionBy",
+    "paths",
+    "orderingFields",
+    "mergeMode",
+    "tableVersion",
+    "index",
+)
 """Fields of a HudiTable that say what the table is."""
 
 
