@@ -115,19 +115,27 @@ class TestWriter:
         assert held(path) == {("a", "x", 1), ("b", "y", 1), ("c", "y", 2)}
         assert operations(path) == ["INSERT", "INSERT"]
 
-    @pytest.mark.parametrize("name", ["v8_mor_compact", "v9_replace"])
-    @pytest.mark.parametrize(
-        "operation",
-        ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"],
-    )
-    def test_a_table_of_a_version_that_is_not_written_is_refused_before_a_row_is_staged(
-        self, name: str, operation: str, tmp_path: Path
+    @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+    @pytest.mark.parametrize("version", ["8", "9"])
+    def test_an_option_makes_a_table_of_a_later_version(self, version: str, kind: str, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        given = BUCKETS | {"hoodie.write.table.version": version, "hoodie.datasource.write.table.type": kind}
+        write(path, ("a", "x", 1), ("b", "y", 1), operation="insert", given=given)
+        write(path, ("a", "x", 2), ("c", "y", 2), given=given)
+        write(path, ("b", "y", 3), operation="delete", given=given)
+        assert held(path) == {("a", "x", 2), ("c", "y", 2)}
+        assert open_table(path).context.config.version == int(version)
+        logs = list(path.rglob(".*.log.1_*"))
+        assert bool(logs) is (kind == "MERGE_ON_READ")
+
+    @pytest.mark.parametrize("name", ["v9_partial_mode", "v9_multi_order"])
+    def test_a_table_that_merges_in_a_way_that_is_not_written_is_refused_before_a_row_is_staged(
+        self, name: str, tmp_path: Path
     ) -> None:
         path = golden.unpack(name, tmp_path).base
         before = sorted(str(found) for found in path.rglob("*"))
-        for overwrite in (False,) if operation.startswith("delete") else (False, True):
-            with pytest.raises(UnsupportedTableError, match="which this release reads and does not write"):
-                write(path, ("k000", "sf", 1), operation=operation, overwrite=overwrite)
+        with pytest.raises(UnsupportedTableError, match=r"by more than|several ordering fields"):
+            write(path, ("k000", "sf", 1), given={"hoodie.table.name": name[3:]})
         assert sorted(str(found) for found in path.rglob("*")) == before
 
     def test_the_four_modes(self, tmp_path: Path) -> None:

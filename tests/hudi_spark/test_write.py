@@ -86,6 +86,29 @@ def test_insert_upsert_and_delete_agree_with_a_dictionary(spark, tmp_path, index
     assert rows_of(table) == set(model.values())
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "index"),
+    [(9, "MergeOnRead", "bucket"), (8, "MergeOnRead", "simple"), (9, "CopyOnWrite", "bloom")],
+)
+def test_tasks_write_tables_of_later_versions(spark, tmp_path, version, kind, index):
+    path = str(tmp_path / "t")
+    table = create_table(
+        path, SCHEMA, record_key="id", partition_by="city", index=INDEXES[index], ordering_fields="ts", type=kind, version=version,
+    )  # fmt: skip
+    model = {f"k{n:03d}": (f"k{n:03d}", f"c{n % 3}", n) for n in range(60)}
+    hudi_spark.write(frame(spark, *model.values()), path, "insert")
+    changes = [(f"k{n:03d}", f"c{n % 3}", 1000 + n) for n in range(0, 60, 7)]
+    written = hudi_spark.write(frame(spark, *changes, ("k001", "c1", -5), ("n1", "c0", 1)), path, "upsert").instant
+    model |= {row[0]: row for row in [*changes, ("n1", "c0", 1)]}
+    gone = [model.pop(f"k{n:03d}") for n in range(0, 60, 10)]
+    hudi_spark.write(frame(spark, *gone), path, "delete")
+    assert rows_of(table) == set(model.values())
+    logs = [name for name in (found.name for found in Path(path).rglob(".*.log.*")) if f"_{written}.log.1_" in name]
+    assert bool(logs) is (kind == "MergeOnRead")
+    commits = load_timeline(table.context).commits
+    assert [i.completion for i in commits] == sorted({i.completion for i in commits if i.completion > i.time})
+
+
 @pytest.mark.parametrize("index", [pytest.param("bucket", marks=LONG), "simple", "global"])
 def test_an_insert_drops_rows_of_stored_keys_or_fails(spark, tmp_path, index):
     path = str(tmp_path / "t")

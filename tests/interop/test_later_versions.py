@@ -14,7 +14,9 @@ from tests.interop import ours
 from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_matrix import OPERATIONS
+from tests.support import golden
 from tests.support.hudi_oracle import HudiOracle
+from tests.support.later import CONTINUED, continued, expected_after, index_options, keyed
 from tests.support.rows import META, assert_same_rows
 
 pytestmark = [pytest.mark.interop]
@@ -117,3 +119,29 @@ def test_hudi_reads_compacts_and_writes_on_our_merge_on_read_table(
     model.apply("upsert", data)
     ours.assert_all_read(base, oracle, model.rows())
     assert open_table(base).context.config.version == version
+
+
+@pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
+@pytest.mark.parametrize("name", CONTINUED)
+def test_hudi_reads_and_writes_on_its_own_table_that_we_have_continued(hudis: Hudis, tmp_path: Path, name: str) -> None:
+    base, oracle = golden.unpack(name, tmp_path).base, hudis[ORACLE]
+    expected = expected_after(base)
+    continued(base)
+    config = open_table(base).context.config
+    mine = ours.read(base, meta=True)
+    assert keyed(mine.drop_columns(list(META)), config) == expected
+    assert_same_rows(oracle.read(base), mine, columns=mine.column_names, of=repr(oracle))
+    again = mine.slice(0, 1).drop_columns(list(META))
+    again = again.set_column(again.schema.get_field_index("name"), "name", pa.array(["theirs"]))
+    told = {
+        "hoodie.table.name": config.name,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.write.table.version": str(config.version),
+        "hoodie.write.auto.upgrade": "false",
+    }
+    # 1.0.2 wrote the plain value of the one key field, 1.1.1 does only if it is told.
+    raw = {"hoodie.write.complex.keygen.new.encoding": "true", "hoodie.write.complex.keygen.validation.enable": "false"}
+    oracle.write(base, again, told | index_options(name) | (raw if name == "v8_ckey1" else {}))
+    found = ours.read(base, meta=True)
+    assert keyed(found.drop_columns(list(META)), config) == expected | keyed(again, config)
+    assert_same_rows(oracle.read(base), found, columns=found.column_names, of=repr(oracle))

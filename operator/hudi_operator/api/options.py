@@ -12,7 +12,8 @@ from hudi_table.model.options.known import aliases, check_options, explicit_opti
 from hudi_table.model.options.values import shown
 from hudi_table.model.options.write_options import OPERATION
 from hudi_table.model.table.index_properties import INDEX_TYPE, names_in
-from hudi_table.model.table.properties import MERGE_MODE, MERGE_NAMES
+from hudi_table.model.table.properties import MERGE_NAMES
+from hudi_table.model.table.version_properties import MERGE_MODE, VERSION
 
 
 def option_errors(document: Mapping[str, Any]) -> tuple[FieldError, ...]:
@@ -43,6 +44,8 @@ def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
         fields[INDEX_TYPE] = ("spec.index.type", spec.index.type.hudi_name)
     if spec.merge_mode is not None:
         fields[MERGE_MODE] = ("spec.mergeMode", MERGE_NAMES[spec.merge_mode])
+    if spec.table_version is not None:
+        fields[VERSION] = ("spec.tableVersion", str(spec.table_version))
     pairs = [(key, field, have) for key, (field, have) in fields.items()]
     pairs += [(OPERATION, f"spec.ingest[{n}].operation", item.operation.value) for n, item in enumerate(spec.ingest)]
     found = []

@@ -22,6 +22,7 @@ from hudi_operator.api.fields.spark import SparkSpec
 from hudi_operator.api.locations import overlap
 from hudi_operator.api.schema import Rule, prop
 from hudi_table.model.table.config import MergeMode, PartitionType, TableType
+from hudi_table.model.table.layouts import VERSIONS
 
 
 class IngestOperation(StrEnum):
@@ -218,6 +219,12 @@ class HudiTableSpec:
             lambda t: t.merge_mode is not MergeMode.EVENT_TIME or bool(t.ordering_fields),
         ),
         Rule(
+            f"!has(self.tableVersion) || self.tableVersion in {list(VERSIONS)}",
+            f"tableVersion is one of {', '.join(map(str, VERSIONS))}",
+            "tableVersion",
+            lambda t: t.table_version is None or t.table_version in VERSIONS,
+        ),
+        Rule(
             "!has(self.index) || self.index.hashFields.all(f, f in self.recordKey)",
             "index.hashFields must be fields of recordKey",
             "index",
@@ -271,6 +278,9 @@ class HudiTableSpec:
         (),
         max_items=1,
         item_max_length=COLUMN_LENGTH_MAX,
+    )
+    table_version: int | None = prop(
+        "Hudi's table version, 6, 8 or 9; absent: what the table has, 6 for a new one", None, minimum=6, maximum=9
     )
     merge_mode: MergeMode | None = prop("which row wins; absent: EventTime with orderingFields, else CommitTime", None)
     index: TableIndexSpec | None = prop("absent: what the table stores; Simple for a new table", None)

@@ -34,7 +34,17 @@ CREDENTIAL_VARIABLES = (
 in PostgreSQL."""
 
 
-TABLE_FIELDS = ("location", "type", "recordKey", "partitionBy", "paths", "orderingFields", "mergeMode", "index")
+TABLE_FIELDS = (
+    "location",
+    "type",
+    "recordKey",
+    "partitionBy",
+    "paths",
+    "orderingFields",
+    "mergeMode",
+    "tableVersion",
+    "index",
+)
 """Fields of a HudiTable that say what the table is."""
 
 

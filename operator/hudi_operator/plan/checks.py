@@ -85,6 +85,8 @@ def contradictions_of(spec: HudiTableSpec, config: TableConfig) -> tuple[FieldEr
     found = [_contradiction(name, wanted, there) for name, wanted, there in pairs if wanted != there]
     if spec.merge_mode is not None and spec.merge_mode is not config.merge_mode:
         found.append(_contradiction("mergeMode", spec.merge_mode.value, config.merge_mode.value))
+    if spec.table_version is not None and spec.table_version != config.version:
+        found.append(_contradiction("tableVersion", spec.table_version, config.version))
     return (*found, *_index_contradictions(spec, config))
 
 

@@ -116,7 +116,6 @@ class Observer:
             if files or any(folder.rstrip("/") != HOODIE for folder in folders):
                 raise InvalidRequestError(error.message, base_path=error.base_path) from error
             return None
-        context.refuse_writing()
         context.bodies, context.entries = Shelf(self._bodies, owner), Shelf(self._entries, owner)
         return context
 

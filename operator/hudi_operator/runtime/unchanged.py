@@ -12,13 +12,13 @@ from typing import Any
 
 from hudi_table.errors import ObjectNotFoundError
 from hudi_table.model.names import HOODIE
-from hudi_table.model.table.layouts import READ_VERSIONS, layout_of
+from hudi_table.model.table.layouts import VERSIONS, layout_of
 from hudi_table.table.store.ports import Clock, Names, ObjectInfo, Objects, Storage
 
 SECONDS_MAX = 600.0
 """So long after it was read anew a table is read anew again."""
 _FACT_BYTES = 256
-_INNER = frozenset({layout_of(version).timeline_folder for version in READ_VERSIONS} - {HOODIE})
+_INNER = frozenset({layout_of(version).timeline_folder for version in VERSIONS} - {HOODIE})
 Listing = tuple[Names, Objects]
 Listings = dict[str, Listing]
 

@@ -87,6 +87,7 @@ def make_table(spec: JobSpec, schema: pa.Schema) -> HudiTable:
         ordering_fields=list(table.get("orderingFields", ())),
         type=table.get("type", "CopyOnWrite"),
         merge_mode=table.get("mergeMode"),
+        version=table.get("tableVersion"),
         index=table.get("index"),
         name=str(table["name"]),
         hive_style=bool(paths.get("hiveStyle", False)),

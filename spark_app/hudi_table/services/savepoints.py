@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 from hudi_table.errors import ExpiredError, InvalidRequestError, ObjectNotFoundError
@@ -28,6 +29,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists, with_relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -174,7 +176,7 @@ def _files(ctx: TableContext, timeline: Timeline, instant: str) -> dict[str, tup
     files: dict[str, list[str]] = {}
     replaced = replaced_at(ctx, timeline.until(instant))
     counted = CountedLogs(ctx.storage, timeline, instant)
-    for group in stored_groups(ctx, list_data_files(ctx.storage), timeline, replaced):
+    for group in stored_groups(list_data_files(ctx.storage), timeline, replaced, partial(archived_completions, ctx)):
         for found in _current(group, instant):
             files.setdefault(group.partition, []).extend(_kept(found, counted))
     return {partition: tuple(names) for partition, names in sorted(files.items())}

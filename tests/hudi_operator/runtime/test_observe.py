@@ -253,21 +253,11 @@ def test_what_cannot_change_is_read_once(tmp_path: Path) -> None:
     assert seen(tmp_path / "lake", observer) == first
 
 
-@pytest.mark.parametrize("name", ["bktcow", "nopart", "tskg"])
+@pytest.mark.parametrize("name", ["bktcow", "nopart", "tskg", "v8_cow_hive", "v9_rli_part"])
 def test_tables_that_hudi_wrote_are_seen(tmp_path: Path, name: str) -> None:
     table = golden.unpack(name, tmp_path)
     found = seen(table.base)
     assert records_of(found) == table.rows().num_rows
-
-
-@pytest.mark.parametrize("name", ["v8_mor_compact", "v9_replace"])
-def test_a_table_of_a_version_that_is_not_written_is_a_problem_with_a_name(tmp_path: Path, name: str) -> None:
-    base = golden.unpack(name, tmp_path).base
-    observer = Observer(TestClock())
-    for _ in range(2):
-        found = look(base, observer)
-        assert isinstance(found, Problem)
-        assert "which this release reads and does not write" in str(found)
 
 
 def test_local_paths_get_no_options_of_stores() -> None:

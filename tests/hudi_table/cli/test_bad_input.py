@@ -89,7 +89,7 @@ def test_a_table_of_another_version(version: str, base: Path, capsys: pytest.Cap
     check(
         base,
         UnsupportedTableError,
-        f"'flights' has table version {version}; this release reads versions 6, 8 and 9",
+        f"'flights' has table version {version}; this release reads and writes versions 6, 8 and 9",
         capsys,
     )
 

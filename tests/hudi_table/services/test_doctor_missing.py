@@ -18,7 +18,6 @@ from hudi_table.model.timeline.instants import Action, State
 from hudi_table.services.archiving.records import entry_of
 from hudi_table.table.timeline.active import body, load_timeline
 from hudi_table.table.timeline.archived import archive_path
-from hudi_table.table.timeline.layout import timeline_path
 from tests.support.damaged import base_of, found, logged, written
 from tests.support.written import rows, slices
 
@@ -56,7 +55,7 @@ def test_a_superseded_file_that_was_cleaned_is_no_finding_even_if_the_clean_is_a
     entry = entry_of(table.context, load_timeline(table.context), cleaned, lambda _: body(table.context, cleaned))
     table.context.storage.put(archive_path(table.context, 1), encode_entries([entry]))
     for state in State:
-        table.context.storage.delete(timeline_path(cleaned.with_state(state).file_name))
+        table.context.storage.delete(table.context.layout.timeline_path(cleaned.with_state(state).file_name))
     assert found(table, Check.MISSING_FILE) == []
     table.context.storage.delete(archive_path(table.context, 1))
     assert found(table, Check.MISSING_FILE) != []

@@ -53,4 +53,10 @@ IDENTITY = (
         "mergeMode",
         None,
     ),
+    Rule(
+        "!has(oldSelf.tableVersion) || !has(self.tableVersion) || self.tableVersion == oldSelf.tableVersion",
+        "tableVersion cannot change: the table's files are named and laid out by it; make a new table",
+        "tableVersion",
+        None,
+    ),
 )

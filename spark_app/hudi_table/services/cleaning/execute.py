@@ -37,6 +37,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Engine, ObjectInfo
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import body, load_timeline
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
@@ -117,7 +118,7 @@ def _needed(
     undone = any(i.action in _UNDOING and comparable_time(i.time) > comparable_time(instant) for i in timeline.instants)
     rule = rule_of(ctx, timeline, "", 1)
     needed: set[_File] = set()
-    for group in stored_groups(ctx, files, timeline, replaced_at(ctx, timeline)):
+    for group in stored_groups(files, timeline, replaced_at(ctx, timeline), partial(archived_completions, ctx)):
         for found in group.slices:
             if rule.needed(group, found) or (undone and _is_newest(group, found)):
                 needed |= {(group.partition, name) for name in found.names}

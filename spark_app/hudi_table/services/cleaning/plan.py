@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_table.errors import InvalidRequestError, WriteConflictError
 from hudi_table.model.counts import counted
@@ -31,6 +32,7 @@ from hudi_table.table.commit.recovery import recover_failed_writes
 from hudi_table.table.rows.staged import sweep_staged
 from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.active import commit_metadata
+from hudi_table.table.timeline.archived import archived_completions
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_now
 from hudi_table.table.timeline.timeline import Timeline
@@ -183,7 +185,7 @@ def _files_text(count: int) -> str:
 
 
 def _sweep(ctx: TableContext, timeline: Timeline, rule: Rule, files: list[ObjectInfo]) -> _Swept:
-    groups = stored_groups(ctx, files, timeline, replaced_at(ctx, timeline))
+    groups = stored_groups(files, timeline, replaced_at(ctx, timeline), partial(archived_completions, ctx))
     going = {
         (partition, name)
         for plan in pending_cleans(ctx, timeline).values()

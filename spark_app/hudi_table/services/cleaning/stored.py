@@ -7,15 +7,12 @@ instant that wrote it, and lies where readers find it (`table/view/file_groups.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from hudi_table.model.names import parse_base_file, parse_log_file
 from hudi_table.model.timeline.instants import Action, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
-from hudi_table.table.timeline.archived import archived_completions
-from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.file_groups import groups_of
 
@@ -54,12 +51,16 @@ class StoredGroup:
 
 
 def stored_groups(
-    ctx: TableContext, files: Iterable[ObjectInfo], timeline: Timeline, replaced: Mapping[tuple[str, str], str]
+    files: Iterable[ObjectInfo],
+    timeline: Timeline,
+    replaced: Mapping[tuple[str, str], str],
+    archived: Callable[[], Mapping[str, str]] = dict,
 ) -> list[StoredGroup]:
-    """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it."""
+    """The groups of listed files, sorted by partition and file id. `replaced`: (partition, file id) → the instant that hid it; `archived` knows
+    when each archived instant completed."""
     slices_of: dict[tuple[str, str], dict[str, list[ObjectInfo]]] = {}
     files = list(files)
-    placed = _placed(ctx, files, timeline)
+    placed = _placed(files, timeline, archived)
     for info in files:
         partition, _, name = info.path.rpartition("/")
         base, log = parse_base_file(name), parse_log_file(name)
@@ -81,10 +82,12 @@ def stored_groups(
     return groups
 
 
-def _placed(ctx: TableContext, files: Iterable[ObjectInfo], timeline: Timeline) -> dict[str, str]:
+def _placed(
+    files: Iterable[ObjectInfo], timeline: Timeline, archived: Callable[[], Mapping[str, str]]
+) -> dict[str, str]:
     """The slices of logs whose names do not tell them, by path: of those that readers see."""
-    if not ctx.layout.logs_tell_writers:
+    if not timeline.layout.logs_tell_writers:
         return {}
-    found = groups_of(files, timeline, archived=partial(archived_completions, ctx))
+    found = groups_of(files, timeline, archived=archived)
     slices = (item for groups in found.values() for group in groups for item in group.slices)
     return {log.path: item.instant for item in slices for log in item.logs}

@@ -1,0 +1,31 @@
+"""Tables of versions 8 and 9 that Apache Hudi wrote, continued by us: an upsert, a delete, a compaction or clustering, and a clean.
+
+What Hudi makes of the same tables afterwards: `tests/interop/test_later_versions.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudi_table.api import open_table
+from hudi_table.model.service.findings import Severity
+from tests.support import golden
+from tests.support.later import CONTINUED, continued, expected_after, keyed
+
+
+@pytest.mark.filterwarnings("ignore::hudi_table.metadata.lifecycle.MetadataDroppedWarning")
+@pytest.mark.parametrize("name", CONTINUED)
+def test_a_table_of_hudi_goes_on(name: str, tmp_path: Path) -> None:
+    base = golden.unpack(name, tmp_path).base
+    before = keyed(open_table(base).scan().to_arrow(), open_table(base).context.config)
+    expected = expected_after(base)
+    continued(base)
+    table = open_table(base)
+    assert keyed(table.scan().to_arrow(), table.context.config) == expected
+    assert before != expected
+    assert not [row for row in table.files().to_pylist() if row["latest"] and row["log_files"]]
+    assert not table.context.config.metadata_partitions
+    errors = [finding for finding in table.doctor() if finding.severity is Severity.ERROR]
+    assert not errors

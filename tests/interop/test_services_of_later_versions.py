@@ -1,0 +1,251 @@
+"""Services of ours on tables of versions 8 and 9, and plans that one engine makes and the other executes: after each step we, hudi-rs and
+Hudi 1.1.1 read the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_table.api import HudiTable, create_table, open_table, write_hudi
+from hudi_table.model.table.cdc import CDC_ENABLED
+from hudi_table.table.timeline.active import load_timeline
+from tests.interop import ours
+from tests.interop.conftest import Hudis
+from tests.interop.model import Model, rows
+from tests.interop.test_change_data import HISTORY, SCHEMA, by_hudi, by_us
+from tests.interop.test_later_versions import INDEX_OPTIONS, LOGS, ORACLE, upsert
+from tests.support.hudi_oracle import HudiOracle
+from tests.support.rows import META, assert_same_rows
+
+pytestmark = [pytest.mark.interop]
+
+VERSIONS = pytest.mark.parametrize("version", [8, 9])
+NO_METADATA = {"hoodie.metadata.enable": "false"}
+SMALL = {"hoodie.clean.commits.retained": "1"}
+
+
+class Life:
+    """A table of ours, what it holds, and Hudi beside it."""
+
+    def __init__(self, base: Path, oracle: HudiOracle, version: int, index: str, kind: str) -> None:
+        self.base, self.oracle, self.version, self.index = base, oracle, version, index
+        self.model, self.steps = Model(partitioned=True), 0
+        ours.create(base, index=index, partitioned=True, version=version, type=kind)
+
+    @property
+    def table(self) -> HudiTable:
+        return open_table(self.base)
+
+    def write(self, operation: str, numbers: object, *, by_them: bool = False) -> str:
+        self.steps += 1
+        data = rows(numbers, self.steps)  # type: ignore[arg-type]
+        if by_them:
+            logs = LOGS if self.table.context.config.type.value == "MergeOnRead" else {}
+            upsert(self.oracle, self.base, data, self.version, self.index, **NO_METADATA, **logs)
+        else:
+            ours.write(self.base, operation, data)
+        self.model.apply(operation, data)
+        self.check()
+        newest = load_timeline(self.table.context).last_commit
+        assert newest is not None
+        return newest.time
+
+    def check(self) -> None:
+        ours.assert_all_read(self.base, self.oracle, self.model.rows())
+
+
+@VERSIONS
+def test_services_on_logs(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "simple", "MergeOnRead")
+    life.write("insert", range(20))
+    life.write("upsert", range(5, 15))
+    plan = life.table.schedule_compaction(force=True)
+    assert plan is not None
+    life.check()
+    life.write("upsert", range(10, 25))
+    life.write("upsert", range(3, 7), by_them=True)
+    life.table.run_compaction(plan.instant)
+    life.check()
+    life.write("delete", range(3))
+    for _ in range(2):
+        life.write("upsert", range(4, 12))
+    assert life.table.compact_logs(force=True)
+    life.check()
+    life.write("upsert", range(8, 10))
+    savepoint = life.table.savepoint().instant
+    kept = life.model.copy()
+    life.check()
+    taken = life.write("upsert", range(30))
+    before = load_timeline(life.table.context)
+    life.table.rollback(taken, writers_stopped=True)
+    life.model = kept.copy()
+    life.check()
+    life.write("upsert", range(25))
+    life.table.restore(savepoint, writers_stopped=True)
+    life.model = kept.copy()
+    life.check()
+    assert life.table.cluster(force=True)
+    life.check()
+    life.table.delete_savepoint(savepoint, writers_stopped=True)
+    life.write("upsert", range(6), by_them=True)
+    life.write("insert_overwrite", range(0, 30, 3))
+    assert life.table.clean(SMALL, force=True)
+    life.check()
+    life.write("upsert", range(12), by_them=True)
+    assert len(load_timeline(life.table.context).commits) > 5
+    assert before.commits
+
+
+@VERSIONS
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_what_changed_since_a_completion_is_told_alike(hudis: Hudis, tmp_path: Path, version: int, kind: str) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "bucket", kind)
+    life.write("insert", range(20))
+    life.write("upsert", range(5, 15))
+    since = load_timeline(life.table.context).commits[-1].completion
+    life.write("upsert", range(10, 25))
+    life.write("upsert", range(22, 30), by_them=True)
+    told = {"hoodie__datasource__query__type": "incremental", "hoodie__datasource__read__begin__instanttime": since}
+    mine = life.table.scan(query="incremental", since=since, meta=True).to_arrow()
+    assert len(mine) == 20
+    assert_same_rows(life.oracle.read(life.base, **told), mine, columns=["id", *META], of="Hudi, incremental")
+    moment = load_timeline(life.table.context).commits[1].time
+    past = life.table.scan(as_of=moment, meta=True).to_arrow()
+    found = life.oracle.read(life.base, as__of__instant=moment)
+    assert_same_rows(found, past, columns=["id", *META], of="Hudi, time travel")
+
+
+@VERSIONS
+def test_hudi_executes_our_plan_of_a_compaction_and_we_execute_its(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "bucket", "MergeOnRead")
+    life.write("insert", range(20))
+    life.write("upsert", range(5, 15))
+    plan = life.table.schedule_compaction(force=True)
+    assert plan is not None
+    life.write("upsert", range(12, 18))
+    options = f"hoodie.metadata.enable=false,hoodie.write.table.version={version},hoodie.write.auto.upgrade=false"
+    life.oracle.sql(
+        f"CALL run_compaction(op => 'run', path => '{life.base}', timestamp => {plan.instant}, options => '{options}')"
+    )
+    life.check()
+    assert not load_timeline(life.table.context).pending
+    life.write("upsert", range(3, 6))
+    told = f"{options},hoodie.compact.inline.max.delta.commits=1"
+    life.oracle.sql(f"CALL run_compaction(op => 'schedule', path => '{life.base}', options => '{told}')")
+    (theirs,) = [i.time for i in load_timeline(life.table.context).pending]
+    life.write("upsert", range(4, 8))
+    life.table.run_compaction(theirs)
+    life.check()
+    life.write("upsert", range(2, 22), by_them=True)
+
+
+@VERSIONS
+def test_hudi_executes_our_plan_of_a_clustering_and_we_execute_its(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "simple", "CopyOnWrite")
+    life.write("insert", range(20))
+    plan = life.table.schedule_clustering({"hoodie.clustering.plan.strategy.sort.columns": "seen"}, force=True)
+    assert plan is not None
+    life.check()
+    options = f"hoodie.metadata.enable=false,hoodie.write.table.version={version},hoodie.write.auto.upgrade=false"
+    told = f"{options},hoodie.datasource.write.row.writer.enable=false"
+    life.oracle.sql(f"CALL run_clustering(path => '{life.base}', op => 'execute', options => '{told}')")
+    life.check()
+    assert not load_timeline(life.table.context).pending
+    life.write("upsert", range(10, 25))
+    life.oracle.sql(
+        f"CALL run_clustering(path => '{life.base}', op => 'schedule', order => 'seen', options => '{options}')"
+    )
+    (theirs,) = life.table.pending_clusterings()
+    life.table.run_clustering(theirs)
+    life.check()
+    life.write("upsert", range(2, 22), by_them=True)
+
+
+@VERSIONS
+def test_rings_are_split_by_us_and_written_on_by_hudi(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "consistent", "MergeOnRead")
+    life.write("upsert", range(30))
+    life.write("upsert", range(10, 20))
+    before = {row["file_id"] for row in life.table.files().to_pylist() if row["latest"]}
+    split = {"hoodie.parquet.max.file.size": "1000", "hoodie.bucket.index.merge.threshold": "0"}
+    assert life.table.cluster(split, force=True)
+    assert before != {row["file_id"] for row in life.table.files().to_pylist() if row["latest"]}
+    life.check()
+    life.write("upsert", range(5, 40), by_them=True)
+    life.write("upsert", range(5, 45))
+    life.write("delete", range(0, 40, 3))
+
+
+INDEX_OPTIONS["consistent"] = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "3",
+    "hoodie.bucket.index.min.num.buckets": "2",
+    "hoodie.bucket.index.max.num.buckets": "8",
+    "hoodie.bucket.index.hash.field": "id",
+}
+
+
+@VERSIONS
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_hudi_tells_the_changes_that_we_logged(hudis: Hudis, tmp_path: Path, version: int, kind: str) -> None:
+    base = tmp_path / "table"
+    create_table(
+        base, SCHEMA, record_key="id", partition_by="city", ordering_fields="ts", index="Simple", type=kind, version=version,
+        options={CDC_ENABLED: "true"},
+    )  # fmt: skip
+    for operation, data in HISTORY:
+        if operation == "delete_partition":
+            write_hudi(base, None, operation=operation, partitions=sorted(set(data["city"].to_pylist())))
+        else:
+            write_hudi(base, data, operation=operation)
+    mine = by_us(base)
+    assert {op for op, *_ in mine} == {"i", "u", "d"}
+    assert by_hudi(hudis[ORACLE], base) == mine
+
+
+@VERSIONS
+def test_a_failed_write_of_either_is_taken_back_by_the_other(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    from hudi_table.metadata.port import open_context
+    from hudi_table.model.timeline.instants import Action
+    from hudi_table.table.commit.transaction import begin
+    from hudi_table.table.store.opening import open_storage
+
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "bucket", "MergeOnRead")
+    life.write("insert", range(20))
+    dead = begin(open_context(open_storage(str(life.base))), Action.DELTA_COMMIT)
+    dead.inflight()
+    (log, *_) = [path for path in life.base.rglob("*.parquet")]
+    name = f".{log.name.split('_')[0]}_{dead.time}.log.1_0-1-2"
+    with dead.right.create_file(log.parent.name, name, dead.ctx.layout.log_marker) as sink:
+        sink.write(b"half of a log")
+    life.check()
+    life.write("upsert", range(3, 9), by_them=True)
+    assert not (log.parent / name).exists()
+    assert not load_timeline(life.table.context).pending
+    life.write("upsert", range(4, 12))
+
+
+def test_rows_of_one_key_in_one_write(hudis: Hudis, tmp_path: Path) -> None:
+    """By commit time the last row of a batch wins, as with Hudi 1.1.1; by event time the one with the larger ordering value."""
+    schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("name", pa.string()), ("ts", pa.int64())])
+    data = pa.table({"id": ["a", "a", "b", "b"], "city": ["x"] * 4, "name": ["1", "2", "3", "4"], "ts": [9, 1, 1, 9]}, schema=schema)  # fmt: skip
+    for mode, hudi_mode in (("CommitTime", "COMMIT_TIME_ORDERING"), ("EventTime", "EVENT_TIME_ORDERING")):
+        base, theirs = tmp_path / mode, tmp_path / f"{mode}-hudi"
+        create_table(
+            base, schema, record_key="id", partition_by="city", ordering_fields="ts", merge_mode=mode, version=9
+        )
+        write_hudi(base, data)
+        hudis[ORACLE].write(
+            theirs, data,
+            {
+                "hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city",
+                "hoodie.table.ordering.fields": "ts", "hoodie.write.record.merge.mode": hudi_mode, "hoodie.datasource.write.operation": "upsert",
+                "hoodie.write.table.version": "9",
+            } | NO_METADATA,
+            mode="overwrite",
+        )  # fmt: skip
+        mine = open_table(base).scan().to_arrow()
+        assert_same_rows(hudis[ORACLE].read(theirs), mine, columns=schema.names, of=f"Hudi, {mode}")
