@@ -125,7 +125,8 @@ def test_a_write_between_any_two_calls_is_refused_by_name_or_counts(
     upgrade(target)(counting)
     counted = refused = 0
     for number in range(1, counting.calls + 1, 1 if scale() > 1 else 3):
-        store, written = copied(start), set()
+        store = copied(start)
+        written: set[tuple[str, str, int]] = set()
         early = opened(store)
 
         def write(

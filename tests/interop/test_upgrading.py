@@ -52,7 +52,7 @@ def test_hudi_reads_and_writes_on_what_we_upgraded_and_what_we_downgraded_again(
     ours.assert_all_read(base, later, model.rows())
     logs = {**LOGS, **COMPACTING} if kind == "MergeOnRead" else {}
     for number in range(20, 24):
-        upsert(later, base, data := rows(range(number, number + 5), number), target, index, **KEEP, **logs)
+        upsert(later, base, data := rows(range(number, number + 5), number), target, index, **(KEEP | logs))
         model.apply("upsert", data)
     ours.assert_all_read(base, later, model.rows())
     with warnings.catch_warnings(action="ignore"):

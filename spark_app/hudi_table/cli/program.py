@@ -115,7 +115,7 @@ def _run(arguments: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else exits.USAGE
     parsed.parser = parser
     verb_name = NOUNS.get(parsed.verb, parsed.verb)
-    folder = "services" if verb_name in SERVICE_VERBS else "queries"
+    folder = SERVICE_VERBS[verb_name].folder if verb_name in SERVICE_VERBS else "queries"
     name = f"hudi_table.cli.{folder}.{verb_name}"
     run: Callable[[argparse.Namespace], int] = import_module(name).run
     return run(parsed)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class ServiceVerb:
     """`help` is one line; `arguments` are added to the verb's parser beside those of every verb; `nouns` are the services that it runs, as in
-    `table.services`."""
+    `table.services`; `folder` is that of its module."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], None]
     nouns: tuple[str, ...] = ()
+    folder: str = "services"
 
     def aliases(self, verb: str) -> list[str]:
         """What the verb is called by its nouns: hudictl takes them, too."""
@@ -168,8 +169,8 @@ SERVICE_VERBS: Mapping[str, ServiceVerb] = {
     "savepoint": ServiceVerb("shows, makes and drops commits that are kept from cleaning", _savepoint, ("savepoint",)),
     "rollback": ServiceVerb("takes its newest write back", _rollback, ("rollback",)),
     "restore": ServiceVerb("goes back to a savepoint", _restore, ("restore",)),
-    "upgrade": ServiceVerb("brings it to a later table version", _upgrade),
-    "downgrade": ServiceVerb("brings it to an earlier table version", _downgrade),
+    "upgrade": ServiceVerb("brings it to a later table version", _upgrade, folder="versions"),
+    "downgrade": ServiceVerb("brings it to an earlier table version", _downgrade, folder="versions"),
     "keystore": ServiceVerb("shows what the store of an external index has of it, and fills it anew", _keystore),
     "doctor": ServiceVerb("looks for what is wrong with its files and timeline", _doctor, ("repair",)),
 }

@@ -78,10 +78,10 @@ def completed_entry(entry: Entry, metadata: CommitMetadata | None) -> Entry:
     """The entry of a completed state that leaves an archive of versions 8 and 9, as the archive of version 6 has it. `metadata`: of a write."""
     payload = {name: entry[name] for name in _REPORTS.values() if entry.get(name)}
     if metadata is not None and metadata.replaced is None:
-        payload = {"hoodieCommitMetadata": _commit(metadata.to_json())}
+        payload = {"hoodieCommitMetadata": _kept(metadata.to_document())}
     elif metadata is not None:
         replaced = {partition: list(ids) for partition, ids in (metadata.replaced or {}).items()}
-        kept = _commit(metadata.to_json()) | {"partitionToReplaceFileIds": replaced}
+        kept = _kept(metadata.to_document()) | {"partitionToReplaceFileIds": replaced}
         payload = {"hoodieReplaceCommitMetadata": kept}
     return {
         "commitTime": entry["commitTime"],
@@ -119,7 +119,10 @@ def _record(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _commit(data: bytes) -> dict[str, Any]:
-    document = parse_json(data) if data.strip() else {}
+    return _kept(parse_json(data) if data.strip() else {})
+
+
+def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
     stats = document.get("partitionToWriteStats") or {}
     extra = {k: v for k, v in (document.get("extraMetadata") or {}).items() if v is not None}
     return {

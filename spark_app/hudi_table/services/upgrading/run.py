@@ -20,7 +20,7 @@ from hudi_table.errors import (
     WriteConflictError,
 )
 from hudi_table.model.counts import counted
-from hudi_table.model.names import HOODIE, parse_log_file
+from hudi_table.model.names import parse_log_file
 from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.conflict_keys import CLEANING, METADATA, TABLE
 from hudi_table.model.timeline.instants import Action, format_instant_time, parse_instant, planner_claim_time
@@ -51,7 +51,7 @@ from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.timeline.version_change import VersionChange, forget_change, note_change, noted_change
+from hudi_table.table.version_change import VersionChange, forget_change, note_change, noted_change
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files
 
@@ -248,10 +248,10 @@ def _clear(ctx: TableContext, layout: Layout) -> None:
 
 
 def _files_in(storage: Storage, layout: Layout) -> Iterator[str]:
-    if layout.timeline_folder != HOODIE:
+    if not layout.other_folder:
         yield from (info.path for info in storage.list(layout.timeline_folder))
         return
-    for info in storage.list_dir(HOODIE)[1]:
+    for info in storage.list_dir(layout.timeline_folder)[1]:
         name = info.path.rpartition("/")[2]
         if parse_instant(name) or planner_claim_time(name) or name.endswith(f".{_DECISION}"):
             yield info.path

@@ -16,7 +16,7 @@ from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import timeline_with
 from hudi_table.table.timeline.context import ChainTail, TableContext
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.timeline.version_change import refuse_beside_change
+from hudi_table.table.version_change import refuse_beside_change
 
 DECIDED_LISTINGS_MAX = 100
 

@@ -25,7 +25,6 @@ from hudi_table.table.timeline.layout import TIMELINE_FOLDER, decode_commit, dec
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import relists
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.timeline.version_change import refuse_other_version
 
 T = TypeVar("T")
 ARCHIVING_LEAVES = 2
@@ -127,8 +126,12 @@ def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
 
 def _look_at_version(ctx: TableContext) -> None:
     """The timeline of another version lies beside this one: of a change that is going on or was cut short, or the table has that version now."""
-    if not ctx.changes_version:
-        refuse_other_version(ctx, from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path).version)
+    now = ctx.config if ctx.changes_version else from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path)
+    if now.version != ctx.config.version:
+        raise UnavailableError(
+            f"the table has version {now.version} now, and had {ctx.config.version} when it was opened; open it again",
+            base_path=ctx.base_path,
+        )
 
 
 def _pending_before_start(timeline: Timeline) -> set[str]:

@@ -1,9 +1,8 @@
-"""What keeps a table whole while it is brought to another version: a note that every listing shows, and a look at the version where a listing is strange.
+"""What keeps writers away while a table is brought to another version: a note that every listing shows.
 
 The note, `.hoodie/.upgrade/change.json`, is there before anything is rewritten, and goes last. Each writer and planner lists `.hoodie/` after its claim:
 who finds the folder of the note gives way. So nobody of ours works beside a change that has begun, and the decision in the chain ends whoever had begun
-before (section 2.9 of `docs/explanation/commit-protocol.md`). A table that was opened before the change has the wrong place for its timeline: it finds
-the other one in its listing, and looks at the properties.
+before (section 2.9 of `docs/explanation/commit-protocol.md`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.model.json_text import parse_json
 from hudi_table.model.names import HOODIE
 from hudi_table.table.store import retry
@@ -73,12 +72,3 @@ def refuse_beside_change(ctx: TableContext, timeline: Timeline) -> None:
         f"hudictl {change.verb} {ctx.base_path} --to {change.target} --yes",
         base_path=ctx.base_path,
     )
-
-
-def refuse_other_version(ctx: TableContext, version: int) -> None:
-    """What the properties say of the version, where a listing is strange. Raises UnavailableError if the table was opened with another one."""
-    if version != ctx.config.version:
-        raise UnavailableError(
-            f"the table has version {version} now, and had {ctx.config.version} when it was opened; open it again",
-            base_path=ctx.base_path,
-        )

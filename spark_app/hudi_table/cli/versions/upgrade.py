@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hudi_table.api import upgrade_table
-from hudi_table.cli.services.table_versions import bring
+from hudi_table.cli.versions.bring import bring
 
 
 def run(args: argparse.Namespace) -> int:
