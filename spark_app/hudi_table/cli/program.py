@@ -34,6 +34,7 @@ VERBS = {
     "query": "the answer of one SELECT over tables",
     "export": "its rows as files of Parquet, CSV or JSON lines, all or what changed",
     **{name: verb.help for name, verb in SERVICE_VERBS.items()},
+    "checkpoint": "how far its ingests are; sets where one from Kafka goes on",
     "explain": "what an error means and what to do",
     "completion": "a script by which the shell completes verbs and options",
 }
@@ -165,7 +166,8 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
     for name, entry in added.items():
         if not entry.missing():
             verbs.add_parser(name, help=_first_line(entry))
-    for name in ("info", "timeline", "files", "read", "query", "export", *SERVICE_VERBS):
+    parsers["checkpoint"].add_argument("action", choices=("show", "set"), help="set needs INGEST and OFFSETS")
+    for name in ("info", "timeline", "files", "read", "query", "export", "checkpoint", *SERVICE_VERBS):
         parsers[name].add_argument(
             "base", metavar="BASE", nargs="?" if name == "query" else None,
             help="path or URI of the table: lake/flights, s3://bucket/flights",
@@ -174,7 +176,13 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    for name in ("info", "timeline", "files", "export", "explain", *SERVICE_VERBS):
+    parsers["checkpoint"].add_argument(
+        "ingest", metavar="INGEST", nargs="?", help="name of the ingest; show: only this one"
+    )
+    parsers["checkpoint"].add_argument(
+        "offsets", metavar="OFFSETS", nargs="?", help="set: of one topic, the next to read, as orders,0:120,1:98"
+    )
+    for name in ("info", "timeline", "files", "export", "checkpoint", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
         "--fail-on", choices=("never", "pending"), default="never",

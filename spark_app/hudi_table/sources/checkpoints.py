@@ -10,7 +10,7 @@ from hudi_table.model.job.checkpoint import KEY_PREFIX, Checkpoint, find, key_of
 from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positions, is_positions, of_streamer
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.extra_metadata import Holds, archived_with, newest_with, under
 from hudi_table.table.timeline.relisting import relists
@@ -107,3 +107,13 @@ def read_positions(ctx: TableContext, ingest: str, time: str, text: str) -> Posi
 
 def _damaged(ctx: TableContext, ingest: str, time: str, error: Exception) -> CorruptTableError:
     return CorruptTableError(f"the checkpoint of ingest {ingest!r} {error}", base_path=ctx.base_path, instant=time)
+
+
+def all_checkpoints(ctx: TableContext) -> list[tuple[str, str, str]]:
+    """(key, instant, text) of the newest checkpoint under each key that commits of the active timeline hold, ours and Hudi Streamer's."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for instant in reversed(load_timeline(ctx).commits):
+        for key, text in commit_metadata(ctx, instant).extra_metadata.items():
+            if key not in found and (key.startswith(KEY_PREFIX) or key in STREAMER_KEYS):
+                found[key] = (key, instant.time, text)
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,64 @@
+"""`hudictl checkpoint show|set BASE`: how far the ingests of a table are, as its commits say; and where one from Kafka is to go on."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import Any
+
+from hudi_table.cli import exits
+from hudi_table.cli.opened import opened
+from hudi_table.cli.output import Column, Document, emit, note
+from hudi_table.errors import InvalidOptionError
+from hudi_table.model.job.checkpoint import KEY_PREFIX
+from hudi_table.model.job.positions import is_positions, streamer_text
+from hudi_table.services.ingesting import set_positions
+from hudi_table.sources.checkpoints import all_checkpoints, read_checkpoint, read_positions
+from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.relisting import with_relists
+
+_COLUMNS = (
+    Column("ingest", "INGEST"),
+    Column("source", "SOURCE"),
+    Column("instant", "INSTANT"),
+    Column("checkpoint", "CHECKPOINT"),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Set one if asked, then print them."""
+    table = opened(args)
+    if args.action == "set":
+        if not args.ingest or not args.offsets:
+            raise InvalidOptionError(
+                "checkpoint set needs INGEST and OFFSETS, such as: set lake/orders feed orders,0:120,1:98"
+            )
+        done = set_positions(table.context, args.ingest, args.offsets, by=getpass.getuser())
+        note(f"{args.ingest} goes on at {args.offsets}, as {done.instant} says")
+    elif args.offsets:
+        raise InvalidOptionError("OFFSETS belongs to checkpoint set; leave it out")
+    rows = with_relists(table.context, lambda: _rows(table.context, args.ingest))
+    emit(Document("CheckpointList", _COLUMNS, rows), args.output)
+    return exits.GOOD
+
+
+def _rows(ctx: TableContext, only: str | None) -> list[dict[str, Any]]:
+    found = []
+    for key, instant, text in all_checkpoints(ctx):
+        name = key.removeprefix(KEY_PREFIX) if key.startswith(KEY_PREFIX) else ""
+        if only is not None and name != only:
+            continue
+        source, said = _told(ctx, name, instant, text)
+        found.append({"ingest": name or None, "source": source, "instant": instant, "checkpoint": said})
+    return found
+
+
+def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, str]:
+    """(source, checkpoint in few words)."""
+    if not name:
+        return "HudiStreamer", text
+    if not is_positions(text):
+        return "Files", f"{len(read_checkpoint(ctx, name, instant, text).consumed):,} files"
+    positions = read_positions(ctx, name, instant, text)
+    each = [streamer_text(type(positions)("", {topic: held})) for topic, held in sorted(positions.topics.items())]
+    return "Kafka", "; ".join(said for said in each if said is not None)

@@ -1,0 +1,229 @@
+"""An ingest from Kafka as a manifest asks for it: by `hudictl local`, with jobs in processes of their own, and by `hudictl checkpoint`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hudi_operator.plan.schedule.runs import RetryPolicy
+from hudi_operator.runtime.local.loop import LocalRuntime
+from hudi_table.api import HudiTable, open_table
+from hudi_table.cli.program import main as hudictl
+from hudi_table.errors import HudiError
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from tests.support.feeds import row
+from tests.support.kafka import PASSWORD, USER, Broker
+from tests.support.manifests import manifest
+
+QUICK = RetryPolicy(attempts_max=2, backoff_first_seconds=0.2, backoff_max_seconds=0.2)
+
+
+class OverError(Exception):
+    """The test has seen enough."""
+
+
+@dataclass
+class Place:
+    """A folder with a manifest, and its state."""
+
+    folder: Path
+    broker: Broker
+    topic: str
+    lines: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def location(self) -> Path:
+        return self.folder / "lake" / "orders"
+
+    def document(
+        self, mode: dict[str, Any] | None = None, of: dict[str, Any] | None = None, **kafka: Any
+    ) -> dict[str, Any]:
+        source = {"brokers": self.broker.address, "topics": [self.topic], **kafka}
+        asked = {"name": "feed", "source": {"type": "Kafka", "format": "json", "kafka": source}, **(mode or {})}
+        spec = {
+            "location": f"file://{self.location}",
+            "recordKey": ["id"],
+            "type": "MergeOnRead",
+            "index": {"type": "Bucket", "buckets": 2},
+            "ingest": [asked],
+            **(of or {}),
+        }
+        return manifest("orders", **spec)
+
+    def apply(self, *documents: dict[str, Any], watch: bool = False) -> Mapping[str, Any]:
+        """The HudiTable after `hudictl local`, whose clock ends it once the test has said so."""
+        path = self.folder / "manifest.yaml"
+        path.write_text(yaml.safe_dump_all(documents))
+        place = self
+
+        class Clock(SystemClock):
+            def sleep(self, seconds: float) -> None:
+                if place.over.is_set():
+                    raise OverError
+                super().sleep(min(seconds, 0.1))
+
+        runtime = LocalRuntime([path], self.folder / "state", Clock(), self.lines.append, QUICK, watch=watch)
+        try:
+            return runtime.run()[0]
+        except OverError:
+            self.over.clear()
+            return self.stored()
+
+    def stored(self) -> dict[str, Any]:
+        path = self.folder / "state" / "resources" / "HudiTable.default.orders.json"
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    def table(self) -> HudiTable:
+        return open_table(f"file://{self.location}")
+
+    def count(self) -> int:
+        try:
+            return self.table().scan(columns=["id"]).to_arrow().num_rows
+        except HudiError:
+            return 0
+
+
+@pytest.fixture
+def place(broker: Broker, tmp_path: Path) -> Place:
+    return Place(tmp_path, broker, broker.topic())
+
+
+def condition(document: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    found: list[Mapping[str, Any]] = [c for c in document["status"]["conditions"] if c["type"] == kind]
+    return found[0] if found else {}
+
+
+def wait_for(found: Callable[[], bool], place: Place) -> None:
+    until = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < until, place.lines
+        time.sleep(0.1)
+
+
+def test_a_manifest_makes_the_table_and_takes_what_comes_later(place: Place) -> None:
+    place.broker.produce(place.topic, [row(i) for i in range(30)])
+    first = place.apply(place.document())
+    assert place.count() == 30, place.lines
+    assert (condition(first, "Ready")["status"], condition(first, "Fresh")["reason"]) == ("True", "UpToDate")
+    (told,) = first["status"]["ingest"]
+    assert (told["pendingMessages"], told["lag"], told["lastCommit"]) == (
+        0,
+        "0s",
+        load_timeline(place.table().context).commits[-1].time,
+    )
+    place.broker.produce(place.topic, [row(i) for i in range(30, 40)])
+    again = place.apply(place.document())
+    assert (place.count(), len(again["status"]["runs"])) == (40, 2)
+    assert len(place.apply(place.document())["status"]["runs"]) == 2, "nothing waits: no run is started"
+
+
+def test_a_topic_that_holds_nothing_yet_is_no_fault(place: Place) -> None:
+    found = place.apply(place.document())
+    assert condition(found, "Stalled") == {}, place.lines
+    assert condition(found, "Fresh")["message"] == "feed has committed nothing yet"
+
+
+def test_what_is_lost_stalls_the_table_and_is_counted(place: Place) -> None:
+    topic = place.topic = place.broker.topic(partitions=1)
+    place.broker.produce(topic, [row(i) for i in range(10)])
+    place.apply(place.document())
+    place.broker.produce(topic, [row(i) for i in range(10, 30)])
+    place.broker.forget(topic, 0, 25)
+    stalled = condition(place.apply(place.document()), "Stalled")
+    assert stalled["reason"] == "DataLoss"
+    assert "at most 15 messages are lost: partition 0" in stalled["message"]
+    place.apply(place.document(onDataLoss="Continue"))
+    assert place.count() == 15
+
+
+def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) -> None:
+    place.broker.produce(place.topic, [row(1), b"{"], partition=1)
+    stalled = condition(place.apply(place.document()), "Stalled")
+    assert stalled["reason"] == "InvalidData"
+    assert f"the message of topic {place.topic}, partition 1, offset 1 cannot be read as json" in stalled["message"]
+
+
+def test_brokers_that_are_away_are_told_and_secrets_are_not(place: Place) -> None:
+    place.broker.produce(place.topic, [row(1)])
+    secret = {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kafka"},
+        "stringData": {"KAFKA_SASL_USERNAME": USER, "KAFKA_SASL_PASSWORD": "wrong-and-secret", "KAFKA_CA": place.broker.certificate.decode()},
+    }  # fmt: skip
+    secure = {"brokers": place.broker.secure_address, "security": {"protocol": "SaslTls", "mechanism": "PLAIN"}}
+    table = place.document(of={"storage": {"credentialsSecretRef": {"name": "kafka"}}}, **secure)
+    denied = condition(place.apply(table, secret), "Stalled")
+    assert denied["reason"] == "AccessDenied", place.lines
+    secret["stringData"]["KAFKA_SASL_PASSWORD"] = PASSWORD  # type: ignore[index]
+    place.apply(table, secret)
+    assert place.count() == 1, place.lines
+    kept = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "manifest.yaml"]
+    assert not [
+        path for path in kept if PASSWORD.encode() in path.read_bytes() or b"wrong-and-secret" in path.read_bytes()
+    ]
+    assert PASSWORD not in "".join(place.lines)
+
+
+def test_a_continuous_driver_follows_beside_services_and_ends_for_another_manifest(place: Place) -> None:
+    following = {"mode": "Continuous", "commitInterval": "300ms"}
+    upkeep = {"maintenance": {"cleaning": {"mode": "Auto"}}}
+    seen: dict[str, Any] = {}
+
+    def life() -> None:
+        for number in range(3):
+            place.broker.produce(place.topic, [row(i) for i in range(20 * number, 20 * number + 20)])
+            wait_for(lambda wanted=20 * number + 20: place.count() == wanted, place)  # type: ignore[misc]
+        seen["runs"] = place.stored()["status"]["runs"]
+        place.over.set()
+
+    other = threading.Thread(target=life)
+    other.start()
+    try:
+        place.apply(place.document(following, upkeep), watch=True)
+    finally:
+        other.join()
+    drivers = [run for run in seen["runs"] if run["work"] == "Ingest/feed"]
+    assert [run["phase"] for run in drivers] == ["Running"], place.lines
+    results = list((place.folder / "state" / "attempts").glob("*/result.json"))
+    ended = [json.loads(path.read_text()) for path in results]
+    assert [each["outcome"] for each in ended if each["attempt"] == drivers[0]["name"]] == ["Succeeded"]
+    # The next life goes on where this one ended, in mode Once, and ends.
+    place.broker.produce(place.topic, [row(i) for i in range(60, 70)])
+    place.apply(place.document(None, upkeep))
+    assert place.count() == 70
+
+
+def test_a_checkpoint_is_shown_and_set(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    topic = place.topic = place.broker.topic(partitions=2)
+    place.broker.produce(topic, [row(i) for i in range(10)], partition=0)
+    place.broker.produce(topic, [row(i) for i in range(10, 15)], partition=1)
+    place.apply(place.document())
+    base = f"file://{place.location}"
+    assert hudictl(["checkpoint", "show", base, "-o", "json"]) == 0
+    shown = {each["ingest"]: each for each in json.loads(capsys.readouterr().out)["items"]}
+    assert (shown["feed"]["source"], shown["feed"]["checkpoint"]) == ("Kafka", f"{topic},0:10,1:5")
+    assert shown[None]["checkpoint"] == f"{topic},0:10,1:5", "as Hudi Streamer has it"
+    assert hudictl(["checkpoint", "set", base, "feed", f"{topic},0:7"]) == 0
+    assert f"{topic},0:7,1:5" in capsys.readouterr().out
+    last = load_timeline(place.table().context).commits[-1]
+    audit = json.loads(commit_metadata(place.table().context, last).extra_metadata["lakeops.checkpoint.set"])
+    assert audit["ingest"] == "feed"
+    assert f'"{topic}"' in audit["before"]
+    done = place.apply(place.document())["status"]["runs"][0]
+    assert done["figures"]["messagesRead"] == 3
+    assert (
+        hudictl(["checkpoint", "set", base, "feed", "nonsense"]) == 2
+        or "topic,partition:offset" in capsys.readouterr().err
+    )
+    assert hudictl(["checkpoint", "set", base, "feed"]) != 0
+    assert "needs INGEST and OFFSETS" in capsys.readouterr().err
