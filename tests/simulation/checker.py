@@ -106,11 +106,10 @@ class Checker:
                 self._say(event, "acknowledged and not decided")
 
     def _check_reads(self) -> None:
-        acknowledged = sorted(
-            (event.ended, self._place_of(event)) for event in self._writes.values() if event.outcome == "done"
-        )
+        acknowledged = [(event.ended, self._place_of(event)) for event in self._writes.values() if event.outcome == "done"]
+        acknowledged += [(step.moment, number + 1) for number, step in enumerate(self.steps) if step.is_removal]
         bounds: list[tuple[float, int]] = []
-        for moment, place in acknowledged:
+        for moment, place in sorted(acknowledged):
             bounds.append((moment, max(place, bounds[-1][1] if bounds else 0)))
         seen: list[tuple[float, int]] = []
         reads = [event for event in self.history.events if event.kind in READ_KINDS]
@@ -122,7 +121,7 @@ class Checker:
             least = bounds[at - 1][1] if (at := bisect_right(bounds, (event.begun, len(self.steps) + 1))) else 0
             if event.pin is None:
                 least = max([least, *(place for ended, place in seen if ended < event.begun)])
-            most = bisect_right(self._moments, event.ended)
+            most = max(least, bisect_right(self._moments, event.ended))
             place = self._matching(event, least, most)
             if place is None:
                 self._say(event, self._difference(event, least, most))
