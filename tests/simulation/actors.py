@@ -104,7 +104,7 @@ class Actor:
             self.counts["restart"] += 1
             self.store.scheduler.at(self.store.scheduler.now + self.cast.restart_after, self.start)
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run has found it
             self.history.broke(self.cast.name, error)
         self.is_over = True
 
@@ -144,7 +144,7 @@ class Actor:
         except allowed as error:
             event.outcome = error.name()
             event.message = str(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run has found it
             event.outcome = "broken"
             event.message = "".join(traceback.format_exception(error))
         event.met = self.requests.met - met

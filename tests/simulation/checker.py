@@ -66,10 +66,7 @@ class Checker:
         if known is not None:
             return known
         rows: Rows = {}
-        steps = self._states[number]
-        if pin is not None:
-            steps = sorted((step for step in steps if step.instant <= pin), key=lambda step: step.instant)
-        for step in steps:
+        for step in self._counted(number, pin):
             event = self._writes.get(step.write)
             for key in event.keys if event is not None else ():
                 if event is not None and event.kind == "delete":
@@ -79,6 +76,12 @@ class Checker:
                     rows[key] = (step.write, step.instant)
         self._rows[number, pin] = rows
         return rows
+
+    def _counted(self, number: int, pin: str | None) -> list[Step]:
+        steps = self._states[number]
+        if pin is None:
+            return steps
+        return sorted((step for step in steps if step.instant <= pin), key=lambda step: step.instant)
 
     def _say(self, event: Event, what: str) -> None:
         self.anomalies.append(f"{event.process} {event.kind} {event.write} at {event.begun:.3f}: {what}")
@@ -106,11 +109,12 @@ class Checker:
                 self._say(event, "acknowledged and not decided")
 
     def _check_reads(self) -> None:
-        acknowledged = sorted(
+        acknowledged = [
             (event.ended, self._place_of(event)) for event in self._writes.values() if event.outcome == "done"
-        )
+        ]
+        acknowledged += [(step.moment, number + 1) for number, step in enumerate(self.steps) if step.is_removal]
         bounds: list[tuple[float, int]] = []
-        for moment, place in acknowledged:
+        for moment, place in sorted(acknowledged):
             bounds.append((moment, max(place, bounds[-1][1] if bounds else 0)))
         seen: list[tuple[float, int]] = []
         reads = [event for event in self.history.events if event.kind in READ_KINDS]
@@ -122,7 +126,7 @@ class Checker:
             least = bounds[at - 1][1] if (at := bisect_right(bounds, (event.begun, len(self.steps) + 1))) else 0
             if event.pin is None:
                 least = max([least, *(place for ended, place in seen if ended < event.begun)])
-            most = bisect_right(self._moments, event.ended)
+            most = max(least, bisect_right(self._moments, event.ended))
             place = self._matching(event, least, most)
             if place is None:
                 self._say(event, self._difference(event, least, most))
@@ -140,7 +144,7 @@ class Checker:
         """The fewest steps that explain a read."""
         numbers = range(least, most + 1)
         if event.rows is None:
-            counts = ((number, self.state(number), self._open_deletes(number)) for number in numbers)
+            counts = ((number, self.state(number), self._open_deletes(number, None)) for number in numbers)
             return next(
                 (n for n, rows, doubt in counts if len(rows) <= (event.count or 0) <= len(rows) + len(doubt)), None
             )
@@ -151,7 +155,9 @@ class Checker:
         if found is None:
             found = next((number for number in numbers if self._explained(number, event.pin, read)), None)
         if found is not None:
-            self._applied.update((write, key) for key, write in self._open_deletes(found).items() if key not in read)
+            self._applied.update(
+                (write, key) for key, write in self._open_deletes(found, event.pin).items() if key not in read
+            )
         return found
 
     def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
@@ -160,8 +166,8 @@ class Checker:
         A delete reads which of its keys are there, and of those that are not it writes nothing: beside a first write of such a key, which it has
         not seen, it stands before that write, whatever the order of their decisions is.
         """
-        beyond = {key for key in read.keys() - self.state(number, pin).keys()}
-        doubt = self._open_deletes(number)
+        beyond = set(read.keys() - self.state(number, pin).keys())
+        doubt = self._open_deletes(number, pin)
         new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
         if not new or len(new) < len(beyond):
             return False
@@ -173,19 +179,18 @@ class Checker:
         self._rows.clear()
         return False
 
-    def _open_deletes(self, number: int) -> dict[str, str]:
+    def _open_deletes(self, number: int, pin: str | None) -> dict[str, str]:
         """Of keys that are not there after so many steps the delete that took them, if it had begun before the row was decided."""
         found: dict[str, str] = {}
         decided: dict[str, float] = {}
-        for step in self._states[number]:
+        for step in self._counted(number, pin):
             event = self._writes.get(step.write)
             for key in event.keys if event is not None else ():
                 if event is None or event.kind != "delete":
                     decided[key] = step.moment
                     found.pop(key, None)
-                elif key in decided and (step.write, key) not in self._void:
-                    if event.begun < decided.pop(key):
-                        found[key] = step.write
+                elif (step.write, key) not in self._void and event.begun < decided.pop(key, 0.0):
+                    found[key] = step.write
         return found
 
     def _difference(self, event: Event, least: int, most: int) -> str:

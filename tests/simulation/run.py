@@ -140,7 +140,7 @@ def _rest(script: Script, store: SimStore, history: History, counts: Counter[str
 
     try:
         _alone(script, store, counts, rest)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the run has found it
         history.broke("last", error)
 
 

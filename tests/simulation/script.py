@@ -18,6 +18,7 @@ READS = ("read", "read pinned", "count")
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
 HOUR = 3_600.0
+OPERATIONS = 60
 CALLS_OF_AN_OPERATION = 25
 
 
@@ -80,7 +81,7 @@ class Script:
         return sum(len(cast.faults) for cast in self.cast)
 
 
-def script_of(seed: int, operations: int = 60) -> Script:
+def script_of(seed: int, operations: int = OPERATIONS) -> Script:
     """The script of a seed."""
     chance = random.Random(seed)
     table = _table(chance)

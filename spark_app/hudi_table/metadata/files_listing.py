@@ -7,18 +7,16 @@ hides its files no more. So does a metadata table that is not ready, cannot be r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from datetime import datetime
+from collections.abc import Collection
 
 import pyarrow as pa
 
 from hudi_table.metadata.prefetch import fetched_ahead
 from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
-from hudi_table.metadata.table import UNREADABLE, MetadataTable
+from hudi_table.metadata.table import UNREADABLE, MetadataTable, identity_in
 from hudi_table.model.metadata_table import MetadataPartition, partition_key
-from hudi_table.model.names import PROPERTIES
+from hudi_table.model.names import HOODIE
 from hudi_table.model.timeline.instants import Action
-from hudi_table.table.store.ports import ObjectInfo
 from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableContext
 from hudi_table.table.timeline.timeline import Timeline
 
@@ -53,10 +51,5 @@ def metadata_files(
 def _is_still_there(table: MetadataTable) -> bool:
     """Whether no other one was built in its place since it was listed: then the listing may show half of the old one."""
     # Listed again and not asked for by its name: some stores tell whole seconds there, and fractions in listings.
-    _, now = table.ctx.storage.list_dir(PROPERTIES.rpartition("/")[0])
-    listed = _properties(table.files)
-    return listed is not None and listed == _properties(now)
-
-
-def _properties(infos: Iterable[ObjectInfo]) -> tuple[datetime, str | None] | None:
-    return next(((info.modified, info.etag) for info in infos if info.path == PROPERTIES), None)
+    _, now = table.ctx.storage.list_dir(HOODIE)
+    return table.identity is not None and table.identity == identity_in(now)

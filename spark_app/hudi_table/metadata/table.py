@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from hudi_table.errors import CorruptTableError, InvariantError, ObjectNotFoundError, UnsupportedTableError
 from hudi_table.metadata.definitions import noted_by_partition
@@ -122,14 +123,34 @@ class MetadataTable:
     @classmethod
     def with_ready(cls, ctx: TableContext, timeline: Timeline, partition: MetadataPartition) -> MetadataTable | None:
         """The one of a snapshot, if this partition of it is ready and its files can be read; else None: what it would tell has to be
-        found without it."""
+        found without it.
+
+        That a partition is ready is read after its files were listed: it may have become so in between. So what is met for the first time is
+        listed again: if it is the same table then, all that makes it ready is in the second listing, and in every later one."""
         if not timeline.has_metadata:
             return None
         try:
             table = cls.load(ctx, timeline)
+            if table is None or partition not in table.partitions.ready or table._known_ready(ctx, partition):
+                return table if table is not None and partition in table.partitions.ready else None
+            again = cls.load(ctx, timeline)
         except UNREADABLE:
             return None
-        return table if table is not None and partition in table.partitions.ready else None
+        if again is None or again.identity != table.identity or partition not in again.partitions.ready:
+            return None
+        ctx.bodies[again._ready_key(partition)] = b""
+        return again
+
+    @property
+    def identity(self) -> tuple[datetime, str | None] | None:
+        """What tells it from another one that is built in its place: age and version of its properties, as they are listed."""
+        return identity_in(self.files)
+
+    def _known_ready(self, data: TableContext, partition: MetadataPartition) -> bool:
+        return self._ready_key(partition) in data.bodies
+
+    def _ready_key(self, partition: MetadataPartition) -> str:
+        return f"{METADATA_TABLE}/{partition}@{self.identity}"
 
     @property
     def deltas(self) -> int:
@@ -166,6 +187,11 @@ def context_of(data: TableContext) -> TableContext:
     """The metadata table's folder as a table of its own."""
     config = TableConfig(f"{data.config.name}_metadata", TableType.MERGE_ON_READ, ("key",), populate_meta_fields=False)
     return TableContext(StorageBelow(data.storage, METADATA_TABLE), config, data.clock, NoMetadata(), data.settings)
+
+
+def identity_in(infos: Iterable[ObjectInfo]) -> tuple[datetime, str | None] | None:
+    """`MetadataTable.identity`, of a listing."""
+    return next(((info.modified, info.etag) for info in infos if info.path == PROPERTIES), None)
 
 
 def read_partitions(data: TableContext) -> Partitions:

@@ -1,0 +1,184 @@
+"""The checker of histories finds what it is there to find: each anomaly is planted in a history that is well without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.simulation.checker import Checker, Step
+from tests.simulation.history import Event, History
+
+
+@dataclass
+class Told:
+    """Two writes, one after the other, of `a` and `b`; a third of `a` alone; reads before, between and after them."""
+
+    history: History = field(default_factory=History)
+    steps: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write("w1", 10, 20, "T1", ["a", "b"])
+        self.write("w2", 30, 40, "T2", ["a", "b"])
+        self.write("w3", 50, 60, "T3", ["a"])
+        self.read(1, 2)
+        self.read(21, 22, "a=w1@T1", "b=w1@T1")
+        self.read(41, 42, "a=w2@T2", "b=w2@T2")
+        self.read(61, 62, "a=w3@T3", "b=w2@T2")
+
+    def write(
+        self, name: str, begun: float, ended: float, instant: str, keys: list[str], kind: str = "upsert"
+    ) -> Event:
+        event = Event("writer", kind, begun, ended, "done", name, keys, instant)
+        self.history.events.append(event)
+        self.steps.append(Step((begun + ended) / 2, instant, name))
+        return event
+
+    def read(self, begun: float, ended: float, *rows: str, pin: str | None = None) -> Event:
+        found = [(row[0], row[2:].partition("@")[0], row.partition("@")[2]) for row in rows]
+        event = Event("reader", "read pinned" if pin else "read", begun, ended, "done", pin=pin, rows=found)
+        self.history.events.append(event)
+        return event
+
+    def of(self, write: str) -> Event:
+        return next(event for event in self.history.events if event.write == write)
+
+    def wrong(self) -> list[str]:
+        return Checker(self.history, sorted(self.steps, key=lambda step: step.moment)).check()
+
+
+def test_a_history_without_anomalies_passes() -> None:
+    told = Told()
+    told.read(35, 36, "a=w2@T2", "b=w2@T2")
+    told.read(45, 46, "a=w1@T1", "b=w1@T1", pin="T1")
+    told.history.events.append(Event("reader", "count", 63, 64, "done", count=2))
+    assert told.wrong() == []
+
+
+@pytest.mark.parametrize("outcome", ["unknown", "CommitStateUnknown"])
+def test_of_a_write_whose_outcome_is_unknown_either_is_well(outcome: str) -> None:
+    told = Told()
+    told.of("w3").outcome = outcome
+    assert told.wrong() == []
+    told.steps = told.steps[:2]
+    told.history.events[-1].rows = [("a", "w2", "T2"), ("b", "w2", "T2")]
+    assert told.wrong() == []
+
+
+def lost(told: Told) -> None:
+    del told.steps[2]
+
+
+def lost_to_a_reader(told: Told) -> None:
+    told.read(63, 64, "a=w2@T2", "b=w2@T2")
+
+
+def half_a_write(told: Told) -> None:
+    told.read(35, 36, "a=w2@T2", "b=w1@T1")
+
+
+def failed_and_there(told: Told) -> None:
+    told.of("w3").outcome = "WriteConflict"
+
+
+def doubled(told: Told) -> None:
+    told.steps.append(Step(70, "T4", "w1"))
+
+
+def a_row_twice(told: Told) -> None:
+    told.read(63, 64, "a=w3@T3", "a=w2@T2", "b=w2@T2")
+
+
+def back_in_time(told: Told) -> None:
+    told.of("w2").ended = 100
+    told.read(36, 37, "a=w2@T2", "b=w2@T2")
+    told.read(38, 39, "a=w1@T1", "b=w1@T1")
+
+
+def from_the_future(told: Told) -> None:
+    told.read(23, 24, "a=w2@T2", "b=w2@T2")
+
+
+def of_nobody(told: Told) -> None:
+    told.read(63, 64, "a=w9@T9", "b=w2@T2")
+
+
+def decided_for_nobody(told: Told) -> None:
+    told.steps.append(Step(70, "T4", "w9"))
+
+
+def another_commit_time(told: Told) -> None:
+    told.read(63, 64, "a=w3@T9", "b=w2@T2")
+
+
+def another_past(told: Told) -> None:
+    told.read(63, 64, "a=w2@T2", "b=w1@T1", pin="T2")
+
+
+def a_wrong_count(told: Told) -> None:
+    told.history.events.append(Event("reader", "count", 63, 64, "done", count=3))
+
+
+def acknowledged_too_early(told: Told) -> None:
+    told.steps[2] = Step(65, "T3", "w3")
+
+
+def not_readable(told: Told) -> None:
+    told.history.events.append(Event("reader", "read", 63, 64, "Unavailable"))
+
+
+def a_deleted_row(told: Told) -> None:
+    told.write("w4", 70, 80, "T4", ["b"], "delete")
+    told.read(81, 82, "a=w3@T3", "b=w2@T2")
+
+
+def a_row_taken_back(told: Told) -> None:
+    told.steps.append(Step(70, "T3", is_removal=True))
+    told.read(71, 72, "a=w3@T3", "b=w2@T2")
+
+
+def a_bug(told: Told) -> None:
+    told.history.events.append(Event("keeper", "clean", 63, 64, "broken", message="KeyError"))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lost, lost_to_a_reader, half_a_write, failed_and_there, doubled, a_row_twice, back_in_time, from_the_future, of_nobody,
+        decided_for_nobody, another_commit_time, another_past, a_wrong_count, acknowledged_too_early, not_readable, a_deleted_row,
+        a_row_taken_back, a_bug,
+    ],
+)  # fmt: skip
+def test_a_planted_anomaly_is_found(plant: Callable[[Told], None]) -> None:
+    told = Told()
+    assert told.wrong() == []
+    told = Told()
+    plant(told)
+    assert told.wrong()
+
+
+def test_a_delete_that_has_not_seen_a_row_stands_before_it() -> None:
+    """It reads which of its keys are there: a first write of a key, decided meanwhile, excludes nothing."""
+    told = Told()
+    told.write("w4", 65, 90, "T4", ["c"])
+    told.write("w5", 66, 100, "T5", ["c"], "delete")
+    told.read(101, 102, "a=w3@T3", "b=w2@T2", "c=w4@T4")
+    assert told.wrong() == []
+    told.read(103, 104, "a=w3@T3", "b=w2@T2")
+    assert told.wrong(), "seen once, it does not go of itself"
+
+
+def test_a_delete_that_has_seen_a_row_takes_it() -> None:
+    told = Told()
+    told.write("w4", 65, 70, "T4", ["c"])
+    told.write("w5", 71, 80, "T5", ["c"], "delete")
+    told.read(101, 102, "a=w3@T3", "b=w2@T2", "c=w4@T4")
+    assert told.wrong()
+
+
+def test_a_row_that_is_taken_back_shows_what_was_there_before() -> None:
+    told = Told()
+    told.steps.append(Step(70, "T3", is_removal=True))
+    told.read(71, 72, "a=w2@T2", "b=w2@T2")
+    assert told.wrong() == []

@@ -1,0 +1,194 @@
+"""What the simulator has found in the library, each as the few steps that it takes: before its mend the test fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hudi_table.api import HudiTable
+from hudi_table.metadata.port import open_context
+from hudi_table.model.timeline.instants import Action
+from hudi_table.table.commit.transaction import begin
+from hudi_table.table.store.clock import SystemClock
+from hudi_table.table.store.ports import Names, Objects, Storage
+from hudi_table.table.timeline import active
+from hudi_table.table.timeline.active import load_timeline
+from tests.support.aged import HOURS, AgedStorage
+from tests.support.crashes import FIRST, LAYOUTS, copied, opened, prepared, read, rows
+from tests.support.meanwhile import AtCall
+
+SIMPLE = next(layout for layout in LAYOUTS if layout.index.value == "Simple" and not layout.partitioned)
+KEEP = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Behind(SystemClock):
+    """The wall clock of a machine that is years behind: instants follow from those that are there."""
+
+    def now(self) -> datetime:
+        return datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def behind(store: Storage) -> HudiTable:
+    return HudiTable(open_context(store, Behind()))
+
+
+def with_a_savepoint_of_another(store: Storage) -> tuple[HudiTable, str]:
+    """A writer that knows the chain's end from its last commit, and the instant that it will draw: another process has drawn it for the claim
+    of a savepoint, which is gone."""
+    writer = behind(store)
+    writer.write(rows(FIRST[0]), operation="upsert")
+    drawn: list[str] = []
+
+    class Drawing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if path.endswith(".claim"):
+                drawn.append(path.rpartition("/")[2].partition(".")[0])
+            store.put_if_absent(path, data)
+
+    behind(Drawing()).savepoint()  # type: ignore[arg-type]
+    return writer, drawn[-1]
+
+
+def test_a_writer_may_draw_the_instant_that_a_savepoint_was_planned_under() -> None:
+    store = prepared(SIMPLE)
+    writer, drawn = with_a_savepoint_of_another(store)
+    assert writer.write(rows(("a", "x", 9)), operation="upsert").instant == drawn
+    assert ("a", "x", 9) in read(store)
+
+
+def test_a_write_that_died_under_the_instant_of_a_savepoint_is_taken_back() -> None:
+    """Its instant stayed pending for ever, and archiving behind it."""
+    store = prepared(SIMPLE)
+    writer, drawn = with_a_savepoint_of_another(store)
+    dead = begin(writer.context, Action.COMMIT)
+    dead.inflight()
+    assert dead.time == drawn
+    for _ in range(2):
+        opened(AgedStorage(store, HOURS)).clean(KEEP, force=True)
+    assert not load_timeline(opened(store).context).pending
+
+
+@dataclass
+class InPages:
+    """A store whose listings of the timeline come in two pages, of which `happen` comes between: once."""
+
+    inner: Storage
+    last_of_first_page: str
+    happen: Callable[[], object] | None = None
+    calls: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def list_dir(self, prefix: str = "") -> tuple[Names, Objects]:
+        folders, first = self.inner.list_dir(prefix)
+        if prefix != ".hoodie" or self.happen is None:
+            return folders, first
+        happen, self.happen = self.happen, None
+        happen()
+        folders, second = self.inner.list_dir(prefix)
+        end = f".hoodie/{self.last_of_first_page}"
+        return folders, [*(i for i in first if i.path <= end), *(i for i in second if i.path > end)]
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
+
+
+def test_a_reader_of_a_timeline_of_several_pages_sees_no_later_commit_without_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clustering completes behind the page that its name is on, and then a write to its new group on the next page: without the clustering the
+    groups that it replaced count, too, and every row comes twice."""
+    monkeypatch.setattr(active, "FOLDER_NAMES", 3)
+    store = prepared(SIMPLE)
+    planned = opened(store).schedule_clustering(force=True)
+    assert planned is not None
+
+    def clustered_and_written() -> None:
+        opened(store).run_clustering(planned.instant)
+        opened(store).write(rows(("d", "x", 4)), operation="upsert")
+
+    found = opened(InPages(store, f"{planned.instant}.z", clustered_and_written)).scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d"]
+
+
+@dataclass
+class AfterListing:
+    """A store in which something happens right behind the first listing of a folder."""
+
+    inner: Storage
+    folder: str
+    happen: Callable[[], object] | None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def list(self, prefix: str = "", **more: Any) -> Objects:
+        found = self.inner.list(prefix, **more)
+        if prefix == self.folder and self.happen is not None:
+            happen, self.happen = self.happen, None
+            happen()
+        return found
+
+    def reopen(self) -> Callable[[], Storage]:
+        return lambda: self
+
+
+def test_a_metadata_table_that_became_ready_behind_its_listing_is_listed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without its base file, which came later, it listed no file at all: the table was empty for that reader."""
+    store = prepared(SIMPLE)
+    put = type(store).put
+
+    def killed_at_the_base_file(self: Storage, path: str, data: bytes) -> None:
+        if path.endswith(".hfile"):
+            raise Killed
+        put(self, path, data)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(type(store), "put", killed_at_the_base_file)
+        opened(store).build_metadata()
+
+    def built() -> None:
+        opened(store).build_metadata()
+        assert opened(store).context.config.metadata_partitions
+
+    assert opened(AfterListing(store, ".hoodie/metadata", built)).scan().to_arrow().num_rows == len(FIRST)
+
+
+def _cleaned_and_written_on() -> Storage:
+    """A table whose next clean looks at what has changed since the last one."""
+    store = prepared(SIMPLE)
+    for number in range(3):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    opened(store).clean(KEEP, force=True)
+    for number in range(3, 6):
+        opened(store).write(rows(("a", "x", number)), operation="upsert")
+    return store
+
+
+def test_a_clean_whose_commits_are_archived_while_it_looks_at_them_looks_again() -> None:
+    """At whichever of its requests that happens."""
+
+    def archived(store: Storage) -> None:
+        assert opened(AgedStorage(store, HOURS)).archive(KEEP, force=True)
+
+    first = _cleaned_and_written_on()
+    counting = AtCall(copied(first), 0, lambda: None)
+    opened(counting).clean(KEEP, force=True)
+    for at in range(1, counting.calls + 1):
+        store = copied(first)
+        opened(AtCall(store, at, lambda store=store: archived(store))).clean(KEEP, force=True)  # type: ignore[misc]
+        assert read(store) == read(first)
