@@ -156,15 +156,15 @@ def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) ->
 
 def test_brokers_that_are_away_are_told_and_secrets_are_not(place: Place) -> None:
     place.broker.produce(place.topic, [row(1)])
-    secret = {
+    secret: dict[str, Any] = {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kafka"},
         "stringData": {"KAFKA_SASL_USERNAME": USER, "KAFKA_SASL_PASSWORD": "wrong-and-secret", "KAFKA_CA": place.broker.certificate.decode()},
     }  # fmt: skip
-    secure = {"brokers": place.broker.secure_address, "security": {"protocol": "SaslTls", "mechanism": "PLAIN"}}
+    secure: dict[str, Any] = {"brokers": place.broker.secure_address, "security": {"protocol": "SaslTls", "mechanism": "PLAIN"}}
     table = place.document(of={"storage": {"credentialsSecretRef": {"name": "kafka"}}}, **secure)
     denied = condition(place.apply(table, secret), "Stalled")
     assert denied["reason"] == "AccessDenied", place.lines
-    secret["stringData"]["KAFKA_SASL_PASSWORD"] = PASSWORD  # type: ignore[index]
+    secret["stringData"]["KAFKA_SASL_PASSWORD"] = PASSWORD
     place.apply(table, secret)
     assert place.count() == 1, place.lines
     kept = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "manifest.yaml"]
