@@ -204,7 +204,7 @@ def running_broker() -> Iterator[Broker]:
     if not JARS.is_dir():
         pytest.fail("Kafka's jars are not there: make setup-kafka")
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
-        plain, secure, controller = _free_ports(3)
+        plain, secure, controller = free_ports(3)
         broker = Broker(Path(folder), plain, secure, controller)
         broker.make()
         try:
@@ -223,7 +223,7 @@ def _java() -> list[str]:
     return [java, *options, "-cp", f"{JARS}/*{os.pathsep}{library}"]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as probes:
         found = [probes.enter_context(socket.socket()) for _ in range(count)]
         for probe in found:

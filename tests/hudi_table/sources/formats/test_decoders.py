@@ -167,7 +167,9 @@ def test_references_are_put_where_they_come_first() -> None:
     whole = _inlined(order, {"geo.City": city}, set(), "")
     value = {"from": {"name": "a"}, "to": {"name": "b"}}
     text = json.dumps(whole)
-    assert AvroDecoder(text).decode([record(text, value)], None).to_pylist() == [value]
+    found = AvroDecoder(text).decode([record(text, value), record(text, {"from": {"name": "a"}, "to": None})], None)
+    assert found.to_pylist() == [value, {"from": {"name": "a"}, "to": None}]
+    assert all(field.nullable and all(child.nullable for child in field.type) for field in found.schema)
 
 
 def test_a_registry_that_is_none_is_refused() -> None:
