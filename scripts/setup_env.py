@@ -4,6 +4,7 @@
     python scripts/setup_env.py hudi    .venv-hudi: Spark 3.5, and Apache Hudi's jars in .cache/ivy
     python scripts/setup_env.py docs    .venv-docs: what builds the site of docs/
     python scripts/setup_env.py kafka   .cache/kafka: the jars of a Kafka broker, fetched by .venv's Spark
+    python scripts/setup_env.py registry    .cache/registry: a schema registry for the long tests, fetched by Maven
 
 A stamp inside each environment holds a digest of all that it was made from, so a changed lock is seen and an
 interrupted run goes on where it stopped.
@@ -14,8 +15,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,6 +33,11 @@ KAFKA_PINS = ROOT / "requirements" / "kafka.sha256"
 KAFKA = ROOT / ".cache" / "kafka"
 KAFKA_PACKAGES = "org.apache.kafka:kafka_2.13:4.1.1,org.slf4j:slf4j-simple:1.7.36"
 OWN = [ROOT / "distributions" / name for name in ("hudi-table", "hudi-spark", "hudi-operator")]
+
+REGISTRY = ROOT / ".cache" / "registry"
+REGISTRY_ARTIFACT = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
+REGISTRY_PIN = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
+"""SHA-256 of the archive."""
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 
@@ -159,12 +167,42 @@ def fetch_kafka(venv: Path) -> None:
     stamp.write_text(wanted)
 
 
+def fetch_registry() -> None:
+    """Apicurio Registry, which speaks Confluent's API, unpacked. It is no jar, so Spark cannot fetch it."""
+    _, name, version, kind, classifier = REGISTRY_ARTIFACT.split(":")
+    archive, stamp = REGISTRY / f"{name}-{version}-{classifier}.{kind}", REGISTRY / ".made-from"
+    if stamp.exists() and stamp.read_text() == REGISTRY_PIN:
+        return
+    if not archive.exists() or sha256_of(archive) != REGISTRY_PIN:
+        if shutil.which("mvn") is None:
+            sys.exit(
+                "Maven is missing, which fetches the schema registry: install mvn (Debian: apt-get install maven)."
+            )
+        print(f"Fetching {REGISTRY_ARTIFACT}", flush=True)
+        run(
+            "mvn",
+            "-q",
+            "dependency:copy",
+            f"-Dartifact={REGISTRY_ARTIFACT}",
+            f"-DoutputDirectory={REGISTRY}",
+            quiet=True,
+        )
+    if sha256_of(archive) != REGISTRY_PIN:
+        sys.exit(f"{archive} differs from the pin in {Path(__file__).name}. Delete it; if it persists, do not use it.")
+    with tarfile.open(archive) as packed:
+        packed.extractall(REGISTRY, filter="data")
+    stamp.write_text(REGISTRY_PIN)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka"])
+    parser.add_argument("which", choices=["main", "hudi", "docs", "kafka", "registry"])
     which = parser.parse_args().which
     if which == "kafka":
         fetch_kafka(ROOT / ".venv")
+        return
+    if which == "registry":
+        fetch_registry()
         return
     if which == "main":
         declared = [folder / name for folder in OWN for name in ("pyproject.toml", "version.py")]

@@ -94,7 +94,8 @@ def test_a_day_of_looks_leaves_no_more_behind_than_an_hour(
         for number in range(tables):
             found = observer.table(wanted(number), {})
             assert isinstance(found, TableObservation), found
-            held = found.checkpoints["feed"].checkpoint
+            held = found.files_held("feed")
+            assert held is not None
             assert len(held.consumed) == len(life.files)
             assert not waiting(life.files, held)
         caches = (observer._tables, observer._footers, observer._entries, observer._bodies)

@@ -12,13 +12,15 @@ NOT_RUN = {
     "docs/explanation/e2e.md#2": "packages of Debian, installed before the suite",
     "docs/results/acceptance-clustering.md#1": "figures that `make acceptance-clustering` wrote",
 }
+ON_KAFKA = ("docs/tutorials/kafka.md",)
+"""Pages that tests/streams/test_page.py runs."""
 PROGRAMS = ("kubectl ", "helm ", "make ", "hudictl local ", "python -m hudi_operator run ", "curl ")
 """Commands that test_cluster_blocks.py looks at."""
 
 
 def looked_at(block: Block) -> bool:
     """Whether a test of this folder, or of tests/hudi_spark, takes the block."""
-    if block.page in ON_SPARK or str(block) in SPARK_BLOCKS or told(block) or block.kind == "yaml":
+    if block.page in (*ON_SPARK, *ON_KAFKA) or str(block) in SPARK_BLOCKS or told(block) or block.kind == "yaml":
         return True
     return any(command.startswith(PROGRAMS) for command in block.commands()) or block.kind == "toml"
 

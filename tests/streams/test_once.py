@@ -274,7 +274,10 @@ def test_avro_with_a_schema_file(broker: Broker, tmp_path: Path) -> None:
 
 def test_a_password_and_tls_come_from_the_environment(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     feed.broker.produce(feed.topic, [row(1)])
-    secure = {"brokers": feed.broker.secure_address, "security": {"protocol": "SaslTls", "mechanism": "PLAIN"}}
+    secure: dict[str, Any] = {
+        "brokers": feed.broker.secure_address,
+        "security": {"protocol": "SaslTls", "mechanism": "PLAIN"},
+    }
     assert "needs KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD in the Secret" in feed.run(**secure).message
     monkeypatch.setenv("KAFKA_SASL_USERNAME", USER)
     monkeypatch.setenv("KAFKA_SASL_PASSWORD", "wrong-and-secret")

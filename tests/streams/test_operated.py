@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -156,15 +158,18 @@ def test_a_poison_message_stalls_the_table_and_names_its_offset(place: Place) ->
 
 def test_brokers_that_are_away_are_told_and_secrets_are_not(place: Place) -> None:
     place.broker.produce(place.topic, [row(1)])
-    secret = {
+    secret: dict[str, Any] = {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kafka"},
         "stringData": {"KAFKA_SASL_USERNAME": USER, "KAFKA_SASL_PASSWORD": "wrong-and-secret", "KAFKA_CA": place.broker.certificate.decode()},
     }  # fmt: skip
-    secure = {"brokers": place.broker.secure_address, "security": {"protocol": "SaslTls", "mechanism": "PLAIN"}}
+    secure: dict[str, Any] = {
+        "brokers": place.broker.secure_address,
+        "security": {"protocol": "SaslTls", "mechanism": "PLAIN"},
+    }
     table = place.document(of={"storage": {"credentialsSecretRef": {"name": "kafka"}}}, **secure)
     denied = condition(place.apply(table, secret), "Stalled")
     assert denied["reason"] == "AccessDenied", place.lines
-    secret["stringData"]["KAFKA_SASL_PASSWORD"] = PASSWORD  # type: ignore[index]
+    secret["stringData"]["KAFKA_SASL_PASSWORD"] = PASSWORD
     place.apply(table, secret)
     assert place.count() == 1, place.lines
     kept = [path for path in place.folder.rglob("*") if path.is_file() and path.name != "manifest.yaml"]
@@ -201,6 +206,32 @@ def test_a_continuous_driver_follows_beside_services_and_ends_for_another_manife
     place.broker.produce(place.topic, [row(i) for i in range(60, 70)])
     place.apply(place.document(None, upkeep))
     assert place.count() == 70
+
+
+def test_a_driver_that_was_killed_has_one_successor(place: Place) -> None:
+    following = {"mode": "Continuous", "commitInterval": "300ms", "operation": "Insert"}
+    attempts = place.folder / "state" / "attempts"
+    seen: list[str] = []
+
+    def life() -> None:
+        place.broker.produce(place.topic, [row(i) for i in range(20)])
+        wait_for(lambda: place.count() == 20, place)
+        (first,) = attempts.glob("*/process.json")
+        os.kill(json.loads(first.read_text())["pid"], signal.SIGKILL)
+        place.broker.produce(place.topic, [row(i) for i in range(20, 40)])
+        wait_for(lambda: place.count() == 40, place)
+        time.sleep(2)
+        seen.extend(path.parent.name for path in attempts.glob("*/process.json"))
+        place.over.set()
+
+    other = threading.Thread(target=life)
+    other.start()
+    try:
+        place.apply(place.document(following), watch=True)
+    finally:
+        other.join()
+    assert len(seen) == 2, place.lines
+    assert place.count() == 40
 
 
 def test_a_checkpoint_is_shown_and_set(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

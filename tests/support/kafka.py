@@ -100,7 +100,8 @@ class Broker:
             user=USER, password=PASSWORD,
         )  # fmt: skip
         (self.folder / "server.properties").write_text(settings)
-        number = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")
+        # The tool takes one that begins with a dash for an option.
+        number = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().strip("=")[1:]
         arguments = ["kafka.tools.StorageTool", "format", "-t", number, "-c", str(self.folder / "server.properties")]
         done = subprocess.run([*_java(), *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
         if done.returncode:
@@ -140,10 +141,10 @@ class Broker:
 
     def topic(self, name: str | None = None, partitions: int = 2, **config: str) -> str:
         """A new topic; its name."""
-        from confluent_kafka.admin import NewTopic
+        import confluent_kafka.admin as admin
 
         name = name or f"t-{uuid.uuid4().hex[:12]}"
-        made = self.admin.create_topics([NewTopic(name, partitions, 1, config=config)])
+        made = self.admin.create_topics([admin.NewTopic(name, partitions, 1, config=config)])  # type: ignore[attr-defined]
         made[name].result(30)
         return name
 
@@ -156,9 +157,10 @@ class Broker:
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Make a topic have so many."""
-        from confluent_kafka.admin import NewPartitions
+        import confluent_kafka.admin as admin
 
-        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(30)
+        wanted = admin.NewPartitions(topic, total)  # type: ignore[attr-defined]
+        self.admin.create_partitions([wanted])[topic].result(30)
 
     def forget(self, topic: str, partition: int, before: int) -> None:
         """Delete what lies before an offset, as retention does."""
@@ -202,7 +204,8 @@ def running_broker() -> Iterator[Broker]:
     if not JARS.is_dir():
         pytest.fail("Kafka's jars are not there: make setup-kafka")
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
-        broker = Broker(Path(folder), *_free_ports(3))
+        plain, secure, controller = free_ports(3)
+        broker = Broker(Path(folder), plain, secure, controller)
         broker.make()
         try:
             broker.start()
@@ -220,7 +223,7 @@ def _java() -> list[str]:
     return [java, *options, "-cp", f"{JARS}/*{os.pathsep}{library}"]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as probes:
         found = [probes.enter_context(socket.socket()) for _ in range(count)]
         for probe in found:

@@ -1,4 +1,4 @@
-"""How three processes share the tests (`make test`): each begins with the folder of one engine, beside Hudi, on Spark, on an API server.
+"""How three processes share the tests (`make test`): each begins with the folder of one engine, beside Hudi, on Spark, on an API server, on a broker.
 
 So only one session of each engine starts, and one API server for each folder that has one; the many short tests are spread over whoever is free. What
 waits for a server or a JVM leaves its core to the others: so there is one process more than cores. The scheduler
@@ -17,6 +17,7 @@ TOGETHER = (
     "tests/cluster/",
     "tests/charts/",
     "tests/hudi_table/index/keystore/",
+    "tests/streams/",
 )
 LONG = ("tests/model/", "tests/hudi_table/test_", "tests/hudi_table/index/test_", "tests/pages/", "tests/endurance/")
 """Where single tests take longest. They are begun before the rest: nobody is to wait for one at the end."""

@@ -21,6 +21,7 @@ REASON_OF_EXIT_CODE = {
     65: "CorruptTable",
     69: "UnsupportedTable",
     70: "Invariant",
+    74: "DataLoss",
     75: "Unavailable",
     76: "CommitStateUnknown",
     77: "AccessDenied",

@@ -176,12 +176,7 @@ def _parser(added: dict[str, AddedVerb]) -> argparse.ArgumentParser:
             "--storage", metavar="KEY=VALUE", action="append", default=[],
             help="option of the store, such as region=… or endpoint=…; secrets better stand in the environment",
         )  # fmt: skip
-    parsers["checkpoint"].add_argument(
-        "ingest", metavar="INGEST", nargs="?", help="name of the ingest; show: only this one"
-    )
-    parsers["checkpoint"].add_argument(
-        "offsets", metavar="OFFSETS", nargs="?", help="set: of one topic, the next to read, as orders,0:120,1:98"
-    )
+    _checkpoint_arguments(parsers["checkpoint"])
     for name in ("info", "timeline", "files", "export", "checkpoint", "explain", *SERVICE_VERBS):
         parsers[name].add_argument("-o", "--output", choices=FORMATS, default="table", help="format (table)")
     parsers["info"].add_argument(
@@ -234,6 +229,13 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _selection_arguments(parser)
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rows")
+
+
+def _checkpoint_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ingest", metavar="INGEST", nargs="?", help="name of the ingest; show: only this one")
+    parser.add_argument(
+        "offsets", metavar="OFFSETS", nargs="?", help="set: of one topic, the next to read, as orders,0:120,1:98"
+    )
 
 
 def _selection_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,8 @@ from hudi_table.table.timeline.schemas import table_schema
 from hudi_table.write.operations import Follows, WriteRequest, write
 from hudi_table.write.result import CommitResult
 
+MISSING_IS_NULL = {"hoodie.write.set.null.for.missing.columns": "true"}
+"""Messages of a topic lack what came later, or what their producer left out."""
 SET_KEY = "lakeops.checkpoint.set"
 """Of a commit that sets a checkpoint: who did so, and what it was before."""
 
@@ -51,7 +53,7 @@ class Ingest:
 
         Raises what `write_hudi` does: WriteConflictError where another commit moved the checkpoint.
         """
-        options = {**self.options, "hoodie.allow.empty.commit": "true"}
+        options = {**MISSING_IS_NULL, **self.options, "hoodie.allow.empty.commit": "true"}
         instant = held.instant if held is not None else None
         request = WriteRequest(
             operation=self.operation,

@@ -11,8 +11,8 @@ from hudi_table.model.job.positions import STREAMER_KEY, STREAMER_KEY_V2, Positi
 from hudi_table.table.commit.publish import materialise_predecessors
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
+from hudi_table.table.timeline.archived import Holds, archived_with, newest_with, under
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.extra_metadata import Holds, archived_with, newest_with, under
 from hudi_table.table.timeline.relisting import relists
 
 STREAMER_KEYS = (STREAMER_KEY_V2, STREAMER_KEY)

@@ -41,9 +41,9 @@ from hudi_table.table.store.at_once import at_once
 from hudi_table.table.store.ports import Engine
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import fetch_bodies, load_timeline, timeline_with
+from hudi_table.table.timeline.archived import Holds, newest_with
 from hudi_table.table.timeline.bucket_count import sync_bucket_properties
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.extra_metadata import Holds, newest_with
 from hudi_table.table.timeline.kept_properties import refuse_lost
 from hudi_table.table.timeline.properties import read_properties
 from hudi_table.table.timeline.relisting import Listings, relists

@@ -117,10 +117,10 @@ class TestTheManifest:
         ("changes", "words"),
         [
             (
-                {"ingest": [ingest(source={"type": "Kafka"})]},
-                "spec.ingest[0].source.type: is 'Kafka', must be one of Files",
+                {"ingest": [ingest(source={"type": "Kinesis"})]},
+                "spec.ingest[0].source.type: is 'Kinesis', must be one of Files, Kafka",
             ),
-            ({"ingest": [ingest(mode="Continuous")]}, "spec.ingest[0].mode: is 'Continuous', must be one of Once"),
+            ({"ingest": [ingest(mode="Cron")]}, "spec.ingest[0].mode: is 'Cron', must be one of Once, Continuous"),
             ({"ingest": [ingest(schedule="* * * * *")]}, "spec.ingest[0].schedule: unknown field"),
             ({"orderingFields": ["a", "b"]}, "spec.orderingFields: is ['a', 'b'], takes at most 1"),
         ],

@@ -138,7 +138,7 @@ class TestAnIngestThatRests:
         found = (observer or Observer(SystemClock())).table(desired_table(document), {})
         assert isinstance(found, TableObservation), found
         assert not found.unknown_checkpoints
-        return found.checkpoints["feed"].checkpoint if "feed" in found.checkpoints else None
+        return found.files_held("feed")
 
     def archived(self, folder: Path) -> None:
         assert opened(AgedStorage(open_storage(f"file://{folder}/lake"))).archive(self.KEEP)

@@ -10,6 +10,7 @@ from hudi_table.cli import exits
 from hudi_table.cli.opened import opened
 from hudi_table.cli.output import Column, Document, emit, note
 from hudi_table.errors import InvalidOptionError
+from hudi_table.model.counts import counted
 from hudi_table.model.job.checkpoint import KEY_PREFIX
 from hudi_table.model.job.positions import is_positions, streamer_text
 from hudi_table.services.ingesting import set_positions
@@ -58,7 +59,7 @@ def _told(ctx: TableContext, name: str, instant: str, text: str) -> tuple[str, s
     if not name:
         return "HudiStreamer", text
     if not is_positions(text):
-        return "Files", f"{len(read_checkpoint(ctx, name, instant, text).consumed):,} files"
+        return "Files", counted(len(read_checkpoint(ctx, name, instant, text).consumed), "file")
     positions = read_positions(ctx, name, instant, text)
     each = [streamer_text(type(positions)("", {topic: held})) for topic, held in sorted(positions.topics.items())]
     return "Kafka", "; ".join(said for said in each if said is not None)

@@ -13,6 +13,7 @@ import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from hudi_table.codec.avro.decode import MalformedError, decode_flat
 from hudi_table.codec.avro.guard import parsed_schema
@@ -32,11 +33,15 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._schema = avro_to_arrow(text)
+        self._loose = pa.schema([_loose(field) for field in self._schema])
         self._fields = flat_fields(text)
         self._parsed: Any = parsed_schema(text) if self._fields is None else None
 
     def read(self, messages: Sequence[bytes], skip: int) -> pa.Table:
-        """One row a message, whose first `skip` bytes are none of it. Raises MalformedError."""
+        """One row a message, whose first `skip` bytes are none of it; every column may be null. Raises MalformedError."""
+        return self._rows(messages, skip).cast(self._loose)
+
+    def _rows(self, messages: Sequence[bytes], skip: int) -> pa.Table:
         if self._fields is None:
             return self._by_row(messages, skip)
         lengths = np.fromiter(map(len, messages), np.int64, len(messages))
@@ -58,6 +63,18 @@ class _Reader:
         if source.tell() < len(data):
             raise ValueError("bytes follow its end")
         return record
+
+
+def _loose(field: pa.Field) -> pa.Field:
+    """A field that may be null, as may all in it: what one schema requires another may not have, and a record that is null has no fields."""
+    kind = field.type
+    if pt.is_struct(kind):
+        kind = pa.struct([_loose(child) for child in kind])
+    elif pt.is_list(kind):
+        kind = pa.list_(_loose(kind.value_field))
+    elif pt.is_map(kind):
+        kind = pa.map_(kind.key_type, _loose(kind.item_field))
+    return pa.field(field.name, kind, nullable=True)
 
 
 class AvroDecoder:

@@ -10,6 +10,7 @@ import io
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
@@ -81,8 +82,17 @@ def _typed(found: pa.Table, known: pa.Schema | None) -> pa.Table:
     for field in known if known is not None else ():
         if _is_text(field.type):
             place = table.schema.get_field_index(field.name)
-            table = table.set_column(place, field.name, table.column(place).cast(field.type))
+            table = table.set_column(place, field.name, _from_text(table.column(place), field.type))
     return table
+
+
+def _from_text(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """ISO 8601 as dates or times. Raises pa.ArrowInvalid."""
+    if pt.is_time(kind):
+        # Arrow reads moments from text, and no times.
+        moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp(kind.unit))
+        return moments.cast(kind)
+    return texts.cast(kind)
 
 
 def _why_not(messages: Sequence[bytes], wanted: pa.Schema | None, known: pa.Schema | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,19 @@ from hudi_table.model.names import join
 from hudi_table.model.table.layouts import Archive
 from hudi_table.model.table.version_properties import INITIAL_VERSION
 from hudi_table.model.timeline.commits import CommitMetadata
-from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State
+from hudi_table.model.timeline.instants import WRITE_ACTIONS, Action, Instant, State, comparable_time
 from hudi_table.table.store.ports import ObjectInfo
+from hudi_table.table.timeline.active import commit_metadata
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import decode_commit, decode_records
 from hudi_table.table.timeline.lsm import lsm_completions, lsm_entries
+from hudi_table.table.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hudi_table.codec.archive_entries import Entry
+
+Holds = Callable[[Mapping[str, str]], str | None]
+"""What is looked for in the extra metadata of a commit; None where it is not there."""
 
 _FILE = re.compile(r"^\.commits_\.archive\.(\d+)(?:_.*)?$", re.ASCII)
 _TOKEN = "1-0-1"  # noqa: S105 - a word of the format
@@ -177,3 +182,35 @@ def archived_paths(ctx: TableContext, times: Set[str]) -> dict[str, str]:
         if not left:
             break
     return found
+
+
+def newest_with(ctx: TableContext, timeline: Timeline, holds: Holds) -> tuple[str, str] | None:
+    """(instant, what it holds) of the newest commit that holds it. The archive is read only if the timeline has none.
+
+    Raises CorruptTableError.
+    """
+    for instant in reversed(timeline.commits):
+        held = holds(commit_metadata(ctx, instant).extra_metadata)
+        if held is not None:
+            return instant.time, held
+    return archived_with(ctx, {"": holds}).get("")
+
+
+def archived_with(ctx: TableContext, wanted: Mapping[str, Holds]) -> dict[str, tuple[str, str]]:
+    """Name → (instant, what it holds) of the newest archived commit with each of these. Read from the newest file on, until all are found."""
+    found: dict[str, tuple[str, str]] = {}
+    for entries in archived_entries(ctx):
+        for entry in sorted(entries, key=lambda entry: comparable_time(entry["commitTime"]), reverse=True):
+            extra = commit_of(entry).extra_metadata
+            for name, holds in wanted.items():
+                held = holds(extra) if name not in found else None
+                if held is not None:
+                    found[name] = (str(entry["commitTime"]), held)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def under(key: str) -> Holds:
+    """What stands under a key."""
+    return lambda extra: extra.get(key)

@@ -1,0 +1,78 @@
+"""Specs of tables that are fed from Kafka: what the definitions take, and what they refuse with which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.manifests import ingest, spec
+
+
+def table(**changes: Any) -> tuple[str, dict[str, Any]]:
+    return "HudiTable", spec(**changes)
+
+
+FILES = {"type": "Files", "path": "s3://b/p", "format": "json"}
+TOPICS = {"brokers": "kafka:9092", "topics": ["orders"]}
+
+
+def kafka(of_ingest: dict[str, Any] | None = None, /, **changes: Any) -> tuple[str, dict[str, Any]]:
+    """A table that is fed from Kafka. `of`: fields of the table; `format` and `path`: of the source; others: of its `kafka`."""
+    of = changes.pop("of", {})
+    outer = {name: changes.pop(name) for name in ("format", "path") if name in changes}
+    inner = {name: value for name, value in (TOPICS | changes).items() if value is not None}
+    return table(
+        ingest=[ingest(source={"type": "Kafka", "format": "json", **outer, "kafka": inner}, **(of_ingest or {}))], **of
+    )
+
+
+KAFKA_GOOD = [
+    kafka(),
+    kafka({"mode": "Continuous", "commitInterval": "2s", "freshness": "5m"}, topics=None, topicPattern="orders-.*"),
+    kafka(format="raw", metadata=["topic", "partition", "offset", "timestamp", "key", "headers"]),
+    kafka(format="avro", avro={"registry": "https://registry:8081/apis/ccompat/v7"}, maxRows=10, maxBytes="1Mi"),
+    kafka(
+        format="avro", avro={"schemaFile": "s3://b/order.avsc"}, security={"protocol": "SaslTls", "mechanism": "PLAIN"}
+    ),
+    kafka(tombstones="Delete", keyFormat="json", of={"orderingFields": [], "mergeMode": "CommitTime"}),
+    kafka(tombstones="Delete", metadata=["offset"], of={"orderingFields": ["_kafka_offset"]}),
+    kafka(startFrom={"position": "Timestamp", "timestamp": "2026-01-31T12:00:00.5+01:00"}, onDataLoss="Continue"),
+    kafka(startFrom={"position": "Offsets", "offsets": ["orders,0:120,1:98"]}, brokers="k-0.kafka:9092,k-1.kafka:9092"),
+]
+KAFKA_BAD = [
+    (kafka(format="csv"), "needs kafka and format: json, avro or raw"),
+    (kafka(path="s3://b/p"), "path belongs to type Files, kafka to type Kafka"),
+    (kafka(format="avro"), "format avro needs kafka.avro"),
+    (kafka(keyFormat="avro"), "format avro needs kafka.avro"),
+    (kafka(format="avro", avro={}), "registry or schemaFile, one of them"),
+    (kafka(format="avro", avro={"registry": "http://r:1", "schemaFile": "s3://b/a.avsc"}), "one of them"),
+    (kafka(avro={"registry": "http://me:secret@r:1"}), "registry"),
+    (kafka(brokers="me:secret@kafka:9092"), "brokers"),
+    (kafka(brokers="kafka"), "brokers"),
+    (kafka(topics=[]), "topics or topicPattern, one of them"),
+    (kafka(topicPattern="orders-.*"), "topics or topicPattern, one of them"),
+    (kafka(topics=None, topicPattern="*"), "topicPattern is a regular expression"),
+    (kafka(startFrom={"position": "Timestamp"}), "position Timestamp needs timestamp"),
+    (kafka(startFrom={"timestamp": "2026-01-31T12:00:00Z"}), "position Timestamp needs timestamp"),
+    (kafka(startFrom={"position": "Timestamp", "timestamp": "yesterday"}), "a moment such as"),
+    (kafka(startFrom={"position": "Offsets"}), "position Offsets needs offsets"),
+    (kafka(startFrom={"position": "Offsets", "offsets": ["orders"]}), "texts such as orders,0:120,1:98"),
+    (kafka(tombstones="Drop"), "must be one of Refuse"),
+    (kafka(metadata=["time"]), "must be one of topic"),
+    (kafka(maxRows=0), "maxRows"),
+    (kafka(maxBytes="64 MB"), "maxBytes"),
+    (kafka(onDataLoss="Ignore"), "must be one of Stop, Continue"),
+    (kafka(security={"protocol": "SSL"}), "must be one of Plaintext"),
+    (kafka({"mode": "Continuous", "activeDeadline": "1h"}), "activeDeadline belongs to mode Once"),
+    (kafka({"commitInterval": "5s"}), "commitInterval belongs to mode Continuous"),
+    (kafka({"transform": [{"sql": "select 1"}]}), "reads no Kafka in this release"),
+    (kafka({"operation": "Insert"}, tombstones="Delete"), "tombstones Delete goes with operation Upsert"),
+    (
+        kafka(tombstones="Delete", of={"orderingFields": ["ts"], "mergeMode": "EventTime"}),
+        "a tombstone has no value of orderingFields",
+    ),
+    (table(ingest=[ingest(source={"type": "Kafka"})]), "needs kafka and format: json, avro or raw"),
+    (table(ingest=[ingest(source={**FILES, "format": "avro"})]), "path and format: parquet, csv or json"),
+    (table(ingest=[ingest(source={**FILES, "kafka": TOPICS})]), "path belongs to type Files, kafka to type Kafka"),
+    (table(ingest=[ingest(mode="Continuous")]), "mode Continuous goes with a source of type Kafka"),
+    (table(ingest=[ingest(freshness="5m")]), "freshness goes with a source of type Kafka"),
+]
