@@ -127,11 +127,11 @@ class Checker:
             if event.pin is None:
                 least = max([least, *(place for ended, place in seen if ended < event.begun)])
             most = max(least, bisect_right(self._moments, event.ended))
-            place = self._matching(event, least, most)
-            if place is None:
+            found = self._matching(event, least, most)
+            if found is None:
                 self._say(event, self._difference(event, least, most))
             elif event.pin is None:
-                seen.append((event.ended, place))
+                seen.append((event.ended, found))
 
     def _place_of(self, event: Event) -> int:
         """How many steps a reader sees at the least once the write is acknowledged."""

@@ -171,7 +171,7 @@ def _seeded(seed: int) -> Iterator[None]:
     """What the library draws follows from the seed."""
     chance = random.Random(seed)
     real, state = os.urandom, random.getstate()
-    os.urandom = chance.randbytes  # type: ignore[assignment]
+    os.urandom = chance.randbytes
     random.seed(seed)
     try:
         yield

@@ -56,7 +56,7 @@ def with_a_savepoint_of_another(store: Storage) -> tuple[HudiTable, str]:
                 drawn.append(path.rpartition("/")[2].partition(".")[0])
             store.put_if_absent(path, data)
 
-    behind(Drawing()).savepoint()  # type: ignore[arg-type]
+    behind(Drawing()).savepoint()
     return writer, drawn[-1]
 
 
@@ -157,9 +157,10 @@ def test_a_metadata_table_that_became_ready_behind_its_listing_is_listed_again(
             raise Killed
         put(self, path, data)
 
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    with monkeypatch.context() as patched:
         patched.setattr(type(store), "put", killed_at_the_base_file)
-        opened(store).build_metadata()
+        with pytest.raises(Killed):
+            opened(store).build_metadata()
 
     def built() -> None:
         opened(store).build_metadata()
@@ -192,3 +193,14 @@ def test_a_clean_whose_commits_are_archived_while_it_looks_at_them_looks_again()
         store = copied(first)
         opened(AtCall(store, at, lambda store=store: archived(store))).clean(KEEP, force=True)  # type: ignore[misc]
         assert read(store) == read(first)
+
+
+def test_a_late_inflight_file_of_a_withdrawn_rollback_goes_with_the_next_recovery() -> None:
+    """Of two rollbacks of one instant, which recoveries claimed at one moment, one is withdrawn; its owner, who slept, puts its inflight file. It
+    stayed until everything older was archived, and looked like a rollback that nobody ends."""
+    store = prepared(SIMPLE)
+    newest = load_timeline(opened(store).context).newest_time
+    late = f".hoodie/{int(newest) + 1}.rollback.inflight"
+    store.put(late, b"")
+    opened(store).write(rows(("a", "x", 9)), operation="upsert")
+    assert not load_timeline(opened(store).context).pending
