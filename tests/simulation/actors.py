@@ -35,6 +35,7 @@ SERVICE_OPTIONS = {
 }
 ALLOWED = (WriteConflictError, UnavailableError, CommitStateUnknownError)
 """What may come of an operation beside others and under faults."""
+_OPERATIONS = {"bulk insert": "bulk_insert", "overwrite": "insert_overwrite"}
 COLUMNS = ["id", "by", "_hoodie_commit_time"]
 
 
@@ -136,7 +137,7 @@ class Actor:
                 self._write(table, operation, event)
             elif kind in READS:
                 allowed = (UnavailableError, ExpiredError)
-                self._read(table, kind, event)
+                self._read(table, operation, event)
             else:
                 allowed = (*ALLOWED, InvalidRequestError) if kind in ("roll back", "savepoint") else ALLOWED
                 self._serve(table, kind)
@@ -156,24 +157,27 @@ class Actor:
 
     def _write(self, table: HudiTable, operation: Operation, event: Event) -> None:
         event.write = f"{self.cast.name}.{self.done}"
-        if operation.kind == "insert":
+        if operation.kind in ("insert", "bulk insert"):
             operation.keys[:] = [f"{event.write}{key}" for key in operation.keys if len(key) == 1] or operation.keys
         event.keys = list(operation.keys)
         rows = rows_of(event.keys, event.write, self.partitions)
-        call = {"upsert": table.upsert, "insert": table.insert, "delete": table.delete}[operation.kind]
-        result = call(rows, batch=event.write, engine=LocalEngine(self.cast.threads))
+        name = _OPERATIONS.get(operation.kind, operation.kind)
+        result = table.write(rows, operation=name, batch=event.write, engine=LocalEngine(self.cast.threads))  # type: ignore[arg-type]
         event.instant = result.instant
         if result.instant:
             self.pins.append(result.instant)
 
-    def _read(self, table: HudiTable, kind: str, event: Event) -> None:
-        pin = None
+    def _read(self, table: HudiTable, operation: Operation, event: Event) -> None:
+        kind, pin = operation.kind, None
+        if kind == "look up":
+            event.sought = operation.keys[0]
         if kind == "read pinned" and self.pins:
             pin = event.pin = self.pins[-1 - (self.done % min(4, len(self.pins)))]
         if kind == "count":
             event.count = table.scan().count()
             return
-        found = table.scan(columns=COLUMNS, as_of=pin).to_arrow()
+        wanted = None if event.sought is None else [("id", "=", event.sought)]
+        found = table.scan(columns=COLUMNS, as_of=pin, filter=wanted).to_arrow()
         event.rows = list(zip(*(found.column(name).to_pylist() for name in COLUMNS), strict=True))
         self.pins.extend({row[2] for row in event.rows} - set(self.pins))
         self.pins.sort()
@@ -191,7 +195,7 @@ class Actor:
         elif kind == "archive":
             table.archive(SERVICE_OPTIONS, force=True)
         elif kind == "build metadata":
-            table.build_metadata()
+            table.build_metadata([part for part in table.context.config.metadata_partitions if part != "files"])
         else:
             calls: dict[str, Any] = {
                 "clean": table.clean,

@@ -9,12 +9,13 @@ was decided after its end. A read pinned to an instant shows the same of the ins
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_table.model.timeline.chain import ChainEntry, Kind
 from tests.simulation.history import Event, History
 
-READ_KINDS = ("read", "read pinned", "count")
+READ_KINDS = ("read", "read pinned", "count", "look up")
 Rows = dict[str, tuple[str, str]]
 """Of each key the write that the row is of, and its instant."""
 
@@ -31,10 +32,11 @@ class Step:
 
 @dataclass
 class Checker:
-    """One history beside the steps of its table. `deletes`: writes that delete their keys."""
+    """One history beside the steps of its table. `place`: the partition of a key, all of which an overwrite replaces."""
 
     history: History
     steps: list[Step]
+    place: Callable[[str], str] = lambda _: ""
     anomalies: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,11 @@ class Checker:
         rows: Rows = {}
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
+            if event is not None and event.kind == "overwrite":
+                replaced = {self.place(key) for key in event.keys}
+                gone = (key for key in rows if self.place(key) in replaced and (event.write, key) not in self._void)
+                for key in list(gone):
+                    del rows[key]
             for key in event.keys if event is not None else ():
                 if event is not None and event.kind == "delete":
                     if (event.write, key) not in self._void:
@@ -127,11 +134,11 @@ class Checker:
             if event.pin is None:
                 least = max([least, *(place for ended, place in seen if ended < event.begun)])
             most = max(least, bisect_right(self._moments, event.ended))
-            place = self._matching(event, least, most)
-            if place is None:
+            found = self._matching(event, least, most)
+            if found is None:
                 self._say(event, self._difference(event, least, most))
             elif event.pin is None:
-                seen.append((event.ended, place))
+                seen.append((event.ended, found))
 
     def _place_of(self, event: Event) -> int:
         """How many steps a reader sees at the least once the write is acknowledged."""
@@ -151,20 +158,31 @@ class Checker:
         read = {key: (by, time) for key, by, time in event.rows}
         if len(read) != len(event.rows):
             return None
-        found = next((number for number in numbers if self.state(number, event.pin) == read), None)
+        sought = event.sought
+
+        def shows(number: int) -> bool:
+            state = self.state(number, event.pin)
+            return (state if sought is None else {k: row for k, row in state.items() if k == sought}) == read
+
+        found = next((number for number in numbers if shows(number)), None)
+        if found is None and sought is not None:
+            # Of one key alone: a delete that may have met nothing explains any row of it.
+            doubts = (self._open_deletes(number, event.pin) for number in numbers)
+            return least if any(sought in doubt for doubt in doubts) else None
         if found is None:
             found = next((number for number in numbers if self._explained(number, event.pin, read)), None)
-        if found is not None:
+        if found is not None and sought is None:
             self._applied.update(
                 (write, key) for key, write in self._open_deletes(found, event.pin).items() if key not in read
             )
         return found
 
     def _explained(self, number: int, pin: str | None, read: Rows) -> bool:
-        """Whether deletes that met nothing explain what a read shows beyond the state. From then on they count as such.
+        """Whether deletes and overwrites that met nothing explain what a read shows beyond the state. From then on they count as such.
 
         A delete reads which of its keys are there, and of those that are not it writes nothing: beside a first write of such a key, which it has
-        not seen, it stands before that write, whatever the order of their decisions is.
+        not seen, it stands before that write, whatever the order of their decisions is. So does an overwrite beside rows that are inserted without a
+        look for their keys.
         """
         beyond = set(read.keys() - self.state(number, pin).keys())
         doubt = self._open_deletes(number, pin)
@@ -185,6 +203,13 @@ class Checker:
         decided: dict[str, float] = {}
         for step in self._counted(number, pin):
             event = self._writes.get(step.write)
+            if event is not None and event.kind == "overwrite":
+                replaced = {self.place(key) for key in event.keys}
+                for key in [
+                    key for key in decided if self.place(key) in replaced and (step.write, key) not in self._void
+                ]:
+                    if event.begun < decided.pop(key):
+                        found[key] = step.write
             for key in event.keys if event is not None else ():
                 if event is None or event.kind != "delete":
                     decided[key] = step.moment

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Event:
-    """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit time) of each row that was read.
+    """One operation. `ended` is infinite for one whose process died. `rows`: (key, writer, commit time) of each row that was read, of the key `sought` alone if there is one.
     `met`: faults that its requests met."""
 
     process: str
@@ -21,6 +21,7 @@ class Event:
     keys: list[str] = field(default_factory=list)
     instant: str = ""
     pin: str | None = None
+    sought: str | None = None
     rows: list[tuple[str, str, str]] | None = None
     count: int | None = None
     met: int = 0

@@ -15,12 +15,12 @@ from hudi_table.model.service.findings import Severity
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.write.checks.create_table import TableSpec, create
-from tests.simulation.actors import SCHEMA, Actor, SimClock
+from tests.simulation.actors import SCHEMA, Actor, SimClock, city_of
 from tests.simulation.checker import Checker, steps_of
 from tests.simulation.faults import Requests, mixed
 from tests.simulation.history import History
 from tests.simulation.scheduler import Scheduler, SimProcess
-from tests.simulation.script import Cast, Operation, Script
+from tests.simulation.script import Cast, Operation, Script, clusters
 from tests.simulation.sim_threads import simulated_threads
 from tests.simulation.store import SimStorage, SimStore
 
@@ -79,7 +79,8 @@ def play(script: Script, told: Callable[[str], None] | None = None) -> Outcome:
         for actor in actors:
             if actor.requests.process is not None and actor.requests.process.tasks:
                 actor.requests.process.kill()
-    checker = Checker(history, steps_of(store.decided, store.removed))
+    partitions = script.table["partitions"]
+    checker = Checker(history, steps_of(store.decided, store.removed), lambda key: city_of(key, partitions))
     outcomes = Counter(f"{event.kind}: {event.outcome}" for event in history.events)
     return Outcome(
         script, checker.check(), counts, outcomes, store.digest.hexdigest(), len(history.events), scheduler.now, history
@@ -98,10 +99,13 @@ def _founded(script: Script, store: SimStore, counts: Counter[str]) -> None:
     table = script.table
 
     def found(storage: SimStorage) -> None:
-        spec = TableSpec(SCHEMA, record_key="id", partition_by="city", type=table["type"], index=table["index"])
+        index = "GlobalSimple" if table["index"] == "RecordIndex" else table["index"]
+        spec = TableSpec(SCHEMA, record_key="id", partition_by="city", type=table["type"], index=index)
         opened = HudiTable(create(storage, spec, clock=SimClock(store.scheduler)))
-        if table.get("metadata"):
-            opened.build_metadata()
+        if "metadata" in table:
+            opened.build_metadata(table["metadata"])
+        if index != table["index"]:
+            opened.use_index(table["index"])
 
     _alone(script, store, counts, found)
 
@@ -148,7 +152,7 @@ def _finish(script: Script, actor: Actor, table: HudiTable) -> None:
     """Whoever writes takes back what is dead; whoever keeps carries out what is planned."""
     actor.done += 1
     kinds = ["delete", *(["compact logs", "compact"] if script.table["type"] == "MergeOnRead" else [])]
-    kinds += [] if isinstance(script.table["index"], dict) else ["cluster"]
+    kinds += ["cluster"] if clusters(script.table) else []
     for kind in [*kinds, "clean"]:
         event = actor.perform(table, Operation(kind, ["nobody"] if kind == "delete" else []))
         if event.outcome not in ("done", "WriteConflict"):
@@ -171,7 +175,7 @@ def _seeded(seed: int) -> Iterator[None]:
     """What the library draws follows from the seed."""
     chance = random.Random(seed)
     real, state = os.urandom, random.getstate()
-    os.urandom = chance.randbytes  # type: ignore[assignment]
+    os.urandom = chance.randbytes
     random.seed(seed)
     try:
         yield

@@ -13,8 +13,8 @@ from typing import Any
 from tests.simulation.faults import KINDS
 from tests.simulation.store import WHOLE
 
-WRITES = ("upsert", "insert", "delete")
-READS = ("read", "read pinned", "count")
+WRITES = ("upsert", "insert", "delete", "bulk insert", "overwrite")
+READS = ("read", "read pinned", "count", "look up")
 SERVICES = ("clean", "archive", "compact", "compact logs", "cluster", "build metadata", "savepoint", "roll back")
 KEYS = tuple("abcdef")
 HOUR = 3_600.0
@@ -103,9 +103,11 @@ def script_of(seed: int, operations: int = OPERATIONS) -> Script:
     for number in range(writers + readers + keepers):
         role = "writer" if number < writers else "reader" if number < writers + readers else "keeper"
         share = operations * {"writer": 0.5 / writers, "reader": 0.3 / readers, "keeper": 0.2 / keepers}[role]
-        weights = {"writer": writes, "reader": {"read": 4.0, "read pinned": 1.0, "count": 1.0}, "keeper": services}[
-            role
-        ]
+        weights = {
+            "writer": writes,
+            "reader": {"read": 4.0, "read pinned": 1.0, "count": 0.5, "look up": 1.0},
+            "keeper": services,
+        }[role]
         done = [_operation(chance, weights, pace) for _ in range(max(1, round(share)))]
         cast = Cast(f"{role}{number}", done, threads=chance.choice([1, 1, 2]))
         if chance.random() < 0.5:
@@ -119,24 +121,30 @@ def script_of(seed: int, operations: int = OPERATIONS) -> Script:
 
 
 def _table(chance: random.Random) -> dict[str, Any]:
-    index: Any = chance.choice(["Simple", {"type": "Bucket", "buckets": 2}, "GlobalSimple", "Bloom"])
-    table: dict[str, Any] = {
-        "type": chance.choice(["CopyOnWrite", "MergeOnRead"]),
-        "index": index,
-        "partitions": chance.choice([1, 1, 2]),
-    }
-    if chance.random() < 0.25:
-        table["metadata"] = True
+    kind = chance.choice(["CopyOnWrite", "MergeOnRead"])
+    indexes: list[Any] = ["Simple", {"type": "Bucket", "buckets": 2}, "GlobalSimple", "Bloom", "RecordIndex"]
+    if kind == "MergeOnRead":
+        indexes.append({"type": "ConsistentBucket", "buckets": 2})
+    table: dict[str, Any] = {"type": kind, "index": chance.choice(indexes), "partitions": chance.choice([1, 1, 2])}
+    if table["index"] == "RecordIndex":
+        table["metadata"] = ["record_index"]
+    elif chance.random() < 0.25:
+        table["metadata"] = chance.choice([[], ["column_stats"], ["bloom_filters"]])
     return table
+
+
+def clusters(table: dict[str, Any]) -> bool:
+    """Whether clustering takes the table: rows of a plain bucket stay in it."""
+    return not isinstance(table["index"], dict) or table["index"]["type"] != "Bucket"
 
 
 def _services_of(table: dict[str, Any]) -> tuple[str, ...]:
     left = set(SERVICES)
     if table["type"] == "CopyOnWrite":
         left -= {"compact", "compact logs"}
-    if isinstance(table["index"], dict):
+    if not clusters(table):
         left -= {"cluster"}
-    if not table.get("metadata"):
+    if "metadata" not in table:
         left -= {"build metadata"}
     return tuple(kind for kind in SERVICES if kind in left)
 
@@ -144,7 +152,7 @@ def _services_of(table: dict[str, Any]) -> tuple[str, ...]:
 def _weights(chance: random.Random, kinds: tuple[str, ...]) -> dict[str, float]:
     """Some kinds not at all, others often."""
     found = {kind: chance.choice([0.0, 1.0, 1.0, 4.0]) for kind in kinds}
-    for rare in ("roll back", "savepoint"):
+    for rare in ("roll back", "savepoint", "overwrite"):
         if rare in found:
             found[rare] = min(found[rare], 0.3)
     if not any(found.values()) or not found.get(kinds[0]):
@@ -154,7 +162,8 @@ def _weights(chance: random.Random, kinds: tuple[str, ...]) -> dict[str, float]:
 
 def _operation(chance: random.Random, weights: dict[str, float], pace: float) -> Operation:
     kind = chance.choices(list(weights), list(weights.values()))[0]
-    keys = sorted(chance.sample(KEYS, chance.choice([1, 1, 2, 3]))) if kind in WRITES else []
+    count = chance.choice([1, 1, 2, 3]) if kind in WRITES else 1 if kind == "look up" else 0
+    keys = sorted(chance.sample(KEYS, count))
     think = chance.expovariate(1 / pace) if pace else chance.choice([0.0, 0.0, 0.01])
     return Operation(kind, keys, round(think, 3))
 

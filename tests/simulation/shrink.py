@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import TypeVar
+from typing import Any
 
 from tests.simulation.run import play
 from tests.simulation.script import Script
 from tests.simulation.store import WHOLE
 
-T = TypeVar("T")
+_PLAIN_CAST: list[dict[str, Any]] = [{"skew": 0.0}, {"jumps": []}, {"threads": 1}]
 
 
 def signature(anomaly: str) -> str:
@@ -80,7 +80,8 @@ def _without_operations(script: Script) -> Iterator[Script]:
 
 
 def _simpler(script: Script) -> Iterator[Script]:
-    for change in ({"page": WHOLE}, {"order": "ascending"}, {"spread": 0.0}):
+    plain: list[dict[str, Any]] = [{"page": WHOLE}, {"order": "ascending"}, {"spread": 0.0}]
+    for change in plain:
         smaller = deepcopy(script)
         for name, value in change.items():
             setattr(smaller, name, value)
@@ -89,9 +90,9 @@ def _simpler(script: Script) -> Iterator[Script]:
     smaller.table["partitions"] = 1
     yield smaller
     for number in range(len(script.cast)):
-        for change in ({"skew": 0.0}, {"jumps": []}, {"threads": 1}):
+        for own in _PLAIN_CAST:
             smaller = deepcopy(script)
-            for name, value in change.items():
+            for name, value in own.items():
                 setattr(smaller.cast[number], name, value)
             yield smaller
 

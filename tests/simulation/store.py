@@ -18,11 +18,11 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from hudi_table.errors import HudiError, ObjectExistsError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.names import CHAIN
 from hudi_table.model.timeline.chain import sequence_of
 from hudi_table.table.store.ports import Names, ObjectInfo, Objects, Storage
-from tests.simulation.faults import Reply, Requests
+from tests.simulation.faults import Requests
 from tests.simulation.scheduler import Scheduler
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -149,10 +149,10 @@ class SimStorage:
         return self._listed("list_dir", prefix, None, lambda last: self.store.in_folder(prefix, last))
 
     def put(self, path: str, data: bytes) -> None:
-        self.requests.write("put", path, lambda: self._room(path) or self.store.put(path, data))
+        self._put("put", path, self.store.put, data)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        self.requests.write("put_if_absent", path, lambda: self._room(path) or self.store.create(path, data))
+        self._put("put_if_absent", path, self.store.create, data)
 
     def delete(self, path: str) -> None:
         self.requests.write("delete", path, lambda: self.store.delete(path))
@@ -177,16 +177,19 @@ class SimStorage:
     def open_write(self, path: str) -> Iterator[BinaryIO]:
         sink = io.BytesIO()
         yield sink
-        data = sink.getvalue()
-        self.requests.write("close_write", path, lambda: self._room(path) or self.store.put(path, data))
+        self._put("close_write", path, self.store.put, sink.getvalue())
 
     def reopen(self) -> Callable[[], Storage]:
         return lambda: self
 
-    def _room(self, path: str) -> None:
-        if self.store.full_until > self.store.scheduler.now:
-            self.requests.fired("full store")
-            raise UnavailableError(f"{path}: no space left", path=path)
+    def _put(self, method: str, path: str, put: Callable[[str, bytes], None], data: bytes) -> None:
+        def change() -> None:
+            if self.store.full_until > self.store.scheduler.now:
+                self.requests.fired("full store")
+                raise UnavailableError(f"{path}: no space left", path=path)
+            put(path, data)
+
+        self.requests.write(method, path, change)
 
     def _listed(
         self,
@@ -213,11 +216,3 @@ class SimStorage:
         while self.requests.read(method, prefix, look):
             pass
         return sorted(folders), sorted(found, key=lambda info: info.path)
-
-
-def problem(error: BaseException) -> str:
-    """What a trace says of an error."""
-    return error.name() if isinstance(error, HudiError) else type(error).__name__
-
-
-__all__ = ["EPOCH", "WHOLE", "Reply", "SimStorage", "SimStore", "problem"]

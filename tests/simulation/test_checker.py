@@ -128,6 +128,10 @@ def not_readable(told: Told) -> None:
     told.history.events.append(Event("reader", "read", 63, 64, "Unavailable"))
 
 
+def another_row_looked_up(told: Told) -> None:
+    told.read(63, 64, "b=w1@T1").sought = "b"
+
+
 def a_deleted_row(told: Told) -> None:
     told.write("w4", 70, 80, "T4", ["b"], "delete")
     told.read(81, 82, "a=w3@T3", "b=w2@T2")
@@ -146,7 +150,7 @@ def a_bug(told: Told) -> None:
     "plant",
     [
         lost, lost_to_a_reader, half_a_write, failed_and_there, doubled, a_row_twice, back_in_time, from_the_future, of_nobody,
-        decided_for_nobody, another_commit_time, another_past, a_wrong_count, acknowledged_too_early, not_readable, a_deleted_row,
+        decided_for_nobody, another_commit_time, another_past, a_wrong_count, acknowledged_too_early, not_readable, another_row_looked_up, a_deleted_row,
         a_row_taken_back, a_bug,
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.commit.transaction import begin
@@ -17,9 +18,10 @@ from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Names, Objects, Storage
 from hudi_table.table.timeline import active
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.write.checks.create_table import create
 from tests.support.aged import HOURS, AgedStorage
-from tests.support.crashes import FIRST, LAYOUTS, copied, opened, prepared, read, rows
-from tests.support.meanwhile import AtCall
+from tests.support.crashes import FIRST, LAYOUTS, Layout, copied, new_store, opened, prepared, read, rows, spec
+from tests.support.meanwhile import AfterPut, AtCall
 
 SIMPLE = next(layout for layout in LAYOUTS if layout.index.value == "Simple" and not layout.partitioned)
 KEEP = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
@@ -56,7 +58,7 @@ def with_a_savepoint_of_another(store: Storage) -> tuple[HudiTable, str]:
                 drawn.append(path.rpartition("/")[2].partition(".")[0])
             store.put_if_absent(path, data)
 
-    behind(Drawing()).savepoint()  # type: ignore[arg-type]
+    behind(Drawing()).savepoint()
     return writer, drawn[-1]
 
 
@@ -157,9 +159,10 @@ def test_a_metadata_table_that_became_ready_behind_its_listing_is_listed_again(
             raise Killed
         put(self, path, data)
 
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    with monkeypatch.context() as patched:
         patched.setattr(type(store), "put", killed_at_the_base_file)
-        opened(store).build_metadata()
+        with pytest.raises(Killed):
+            opened(store).build_metadata()
 
     def built() -> None:
         opened(store).build_metadata()
@@ -192,3 +195,33 @@ def test_a_clean_whose_commits_are_archived_while_it_looks_at_them_looks_again()
         store = copied(first)
         opened(AtCall(store, at, lambda store=store: archived(store))).clean(KEEP, force=True)  # type: ignore[misc]
         assert read(store) == read(first)
+
+
+def test_a_late_inflight_file_of_a_withdrawn_rollback_goes_with_the_next_recovery() -> None:
+    """Of two rollbacks of one instant, which recoveries claimed at one moment, one is withdrawn; its owner, who slept, puts its inflight file. It
+    stayed until everything older was archived, and looked like a rollback that nobody ends."""
+    store = prepared(SIMPLE)
+    newest = load_timeline(opened(store).context).newest_time
+    late = f".hoodie/{int(newest) + 1}.rollback.inflight"
+    store.put(late, b"")
+    opened(store).write(rows(("a", "x", 9)), operation="upsert")
+    assert not load_timeline(opened(store).context).pending
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("operation", ["insert_overwrite", "upsert"])
+@pytest.mark.parametrize("other", ["insert_overwrite", "upsert"])
+def test_overwrites_of_a_new_partition_exclude_whatever_else_begins_it(
+    layout: Layout, operation: str, other: str
+) -> None:
+    """They named the partitions in which they replaced something: with nothing there yet both stood, and a key was there twice."""
+    store = new_store()
+    create(store, spec(layout))
+    opened(store).write(rows(FIRST[2]), operation="upsert")
+
+    def written() -> None:
+        opened(store).write(rows(("a", "x", 2)), operation=other)
+
+    with pytest.raises(WriteConflictError):
+        opened(AfterPut(store, ".inflight", written)).write(rows(("a", "x", 1)), operation=operation)
+    assert ("a", "x", 2) in read(store)

@@ -244,8 +244,13 @@ class Attempt:
             keys.add(f"batch:{self.batch}")
         if self.prepared.changed or self.prepared.operation is Operation.INSERT_OVERWRITE_TABLE:
             keys.add(conflict_keys.TABLE)
-        for partition in self.replaced or ():
-            keys.add(conflict_keys.partition_conflict_key(partition))
+        if self.replaced is not None:
+            # Also where nothing is to be replaced yet: others may begin the partition meanwhile.
+            written = {item.task.partition for item in self.planned}
+            keys.update(conflict_keys.partition_conflict_key(partition) for partition in {*self.replaced, *written})
+            if self.prepared.index.is_global:
+                # Keys that others insert there are named without their partition.
+                keys.add(conflict_keys.record_conflict_keys(conflict_keys.GLOBAL_KEYS))
         for task in (item.task for item in self.planned):
             exists = task.base_path is not None or task.log is not None
             key = self.prepared.index.conflict_key(task.partition, task.file_id, exists=exists)

@@ -24,6 +24,7 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
+from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 
@@ -38,7 +39,7 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     `own` is the name of the caller's claim, never touched, whose age is the store's present. `eager`: the caller knows that no
     other writer is alive, so every undecided instant is taken for dead at once (its quarantine still runs).
     """
-    done = _drop_leftovers(ctx, timeline)
+    done = _drop_leftovers(ctx, timeline) + _drop_withdrawn(ctx, timeline)
     undone = {i.time for i in timeline.pending if i.action in UNDOING}
     if finish_undos(ctx, timeline):
         timeline = load_timeline(ctx)
@@ -61,7 +62,6 @@ def recover(ctx: TableContext, timeline: Timeline, *, own: str | None = None, ea
     for time in planners:
         if time in decisions or recovery.may_be_ended(time):
             done += recover_planner(ctx, time)
-    done += _drop_withdrawn(ctx, timeline)
     # Another engine takes back what it wrote for a compaction, whose plan stays: that is left to it.
     known = {i.time for i in waiting} | {i.time for i in timeline.pending if i.action in PLANNED_ACTIONS}
     for time, rollback in rollbacks.items():
@@ -134,15 +134,19 @@ def _finish_commit(
 
 
 def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
-    """Delete the late inflight files of rollbacks that were withdrawn for others of the same instant."""
-    found = [
-        i
-        for i in timeline.pending
-        if i.action is Action.ROLLBACK and i.with_state(State.REQUESTED).file_name not in timeline.files
-    ]
-    for instant in found:
+    """Delete the late inflight files of rollbacks that were withdrawn for others of the same instant: their plans are gone for good."""
+    done = []
+    for instant in timeline.pending:
+        plan = instant.with_state(State.REQUESTED).file_name
+        if instant.action is not Action.ROLLBACK or plan in timeline.files:
+            continue
+        # A listing may show what was created behind a part of it, and not what was created before that.
+        with contextlib.suppress(ObjectNotFoundError):
+            ctx.storage.head(timeline_path(plan))
+            continue
         delete_claim(ctx, timeline, instant)
-    return [instant.time for instant in found]
+        done.append(instant.time)
+    return done
 
 
 def recover_failed_writes(ctx: TableContext, timeline: Timeline, options: Mapping[str, str]) -> tuple[str, ...]:
