@@ -1,6 +1,6 @@
 """Writes and every table service in random order, beside readers that are pinned to an instant.
 
-Matrix: {bucket, simple} × {copy-on-write, merge-on-read}, drawn per history. After every step the table holds the rows of a
+Matrix: {bucket, simple} × {copy-on-write, merge-on-read} × {version 6, 9}, drawn per history. After every step the table holds the rows of a
 dictionary, and each pinned reader its own, or it is told that its moment has expired. A clean deletes nothing that a pending
 plan, a savepoint or a retained moment needs. Time moves by hours, so that rollbacks and archiving come about.
 
@@ -31,6 +31,7 @@ from hudi_table.errors import ExpiredError, InvalidRequestError, WriteConflictEr
 from hudi_table.metadata.port import open_context
 from hudi_table.model.service.findings import Severity
 from hudi_table.model.service.services import ServiceRequest, ServiceType
+from hudi_table.model.table.layouts import DEFAULT_VERSION
 from hudi_table.model.timeline.instants import PLANNED_ACTIONS
 from hudi_table.services.base import ScheduledService
 from hudi_table.services.doctor.run import examine
@@ -74,6 +75,7 @@ class ServedTable(RuleBasedStateMachine):
 
     buckets = False
     logs = False
+    version = 6
     options = OPTIONS
 
     @initialize()
@@ -84,7 +86,10 @@ class ServedTable(RuleBasedStateMachine):
         storage = SimulatedStorage(open_storage(f"memory://{uuid.uuid4().hex}/t"), self.clock)
         kind = "MergeOnRead" if self.logs else "CopyOnWrite"
         index = {"type": "Bucket", "buckets": 2} if self.buckets else "Simple"
-        create(storage, TableSpec(SCHEMA, "id", partition_by=["city"], index=index, name="t", type=kind))
+        create(
+            storage,
+            TableSpec(SCHEMA, "id", partition_by=["city"], index=index, name="t", type=kind, version=self.version),
+        )
         self.table = HudiTable(open_context(storage, self.clock))
         self.rows: Rows = {}
         self.pins: list[tuple[str, Rows]] = []
@@ -169,6 +174,9 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def archive(self) -> None:
         self.clock.advance(2 * 3600)
+        if self.version != DEFAULT_VERSION:
+            # Refused by name, see test_surfaces_of_later_versions.py.
+            return
         done[ServiceType.ARCHIVING] += len(self.table.services.archiving(self.options).run(engine=ENGINE))
 
     @precondition(lambda self: self.past)
@@ -305,13 +313,14 @@ def read(table: HudiTable) -> Rows:
 
 @pytest.mark.parametrize("logs", [False, True], ids=["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("buckets", [False, True], ids=["simple", "bucket"])
+@pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.timeout(1800)
 def test_readers_and_rows_survive_every_order_of_writes_and_services(
-    buckets: bool, logs: bool, figure: Callable[[int, str], None]
+    version: int, buckets: bool, logs: bool, figure: Callable[[int, str], None]
 ) -> None:
     begun, done_before, expired_before = histories, done.copy(), len(expired)
-    machine = type("Served", (ServedTable,), {"buckets": buckets, "logs": logs})
-    count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST) // 4
+    machine = type("Served", (ServedTable,), {"buckets": buckets, "logs": logs, "version": version})
+    count = scaled(HISTORIES_LEAST, at_least=HISTORIES_LEAST) // (4 if version == DEFAULT_VERSION else 10)
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -325,7 +334,8 @@ def test_readers_and_rows_survive_every_order_of_writes_and_services(
     for service, number in sorted(ran.items()):
         figure(number, f"runs of {service} among them")
     rewrites = {ServiceType.COMPACTION} if logs else set() if buckets else {ServiceType.CLUSTERING}
-    assert set(ran) >= {ServiceType.CLEANING, ServiceType.ARCHIVING, *rewrites}
+    archiving = {ServiceType.ARCHIVING} if version == DEFAULT_VERSION else set()
+    assert set(ran) >= {ServiceType.CLEANING, *archiving, *rewrites}
 
 
 def test_the_newest_moment_stays_readable_when_the_replacement_of_what_a_clean_deleted_is_archived() -> None:

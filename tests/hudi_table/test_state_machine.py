@@ -117,18 +117,18 @@ class TableMachine(RuleBasedStateMachine):
 
     @initialize(
         index=st.sampled_from(INDEXES), partitioned=st.booleans(), mode=st.sampled_from(MODES),
-        metadata=st.sampled_from([False, False, True]),
+        metadata=st.sampled_from([False, False, True]), version=st.sampled_from([6, 6, 8, 9]),
     )  # fmt: skip
-    def create(self, index: Any, partitioned: bool, mode: str, metadata: bool) -> None:
+    def create(self, index: Any, partitioned: bool, mode: str, metadata: bool, version: int) -> None:
         self.kind = Kind(index, partitioned, mode)
         self.model = Model(self.kind)
         self.uri = f"memory://{uuid.uuid4().hex}/t"
         self.table: HudiTable = create_table(
             self.uri, self.schema(), record_key="id", partition_by="city" if partitioned else (), index=index,
             ordering_fields=() if self.kind.logs else "ts", merge_mode="EventTime" if self.kind.event_time else "CommitTime",
-            type="MergeOnRead" if self.kind.logs else "CopyOnWrite",
+            type="MergeOnRead" if self.kind.logs else "CopyOnWrite", version=version,
         )  # fmt: skip
-        if metadata:
+        if metadata and self.table.context.layout.reads_metadata:
             self.table.build_metadata(["column_stats", "bloom_filters"])
 
     def schema(self) -> pa.Schema:

@@ -66,10 +66,13 @@ class LogPlace:
     marker: MarkerType
 
     @classmethod
-    def of_its_own(cls, instant: str, marker: MarkerType, prev_commit: str = "", base_file: str = "") -> LogPlace:
-        """The place of the one log that an instant writes to a group, where logs are named by who writes them: it counts from 1, and nothing
-        else is told of its slice but where changes are logged."""
-        return cls(1, instant, base_file, (), prev_commit or instant, marker)
+    def of_its_own(cls, instant: str, marker: MarkerType, told: FileSlice | None = None) -> LogPlace:
+        """The place of the one log that an instant writes to a group, where logs are named by who writes them: it counts from 1. `told`: the slice
+        that its write stat is to tell, without which a reader of changes does not find the rows of before."""
+        if told is None:
+            return cls(1, instant, "", (), instant, marker)
+        base = "" if told.base is None else told.base.name
+        return cls(1, instant, base, tuple(log.path.rpartition("/")[2] for log in told.logs), told.instant, marker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +283,8 @@ class _Planner:
         """A log goes to the newest slice, and from the plan of a compaction on to the one that it will make: so its name tells, or its commit."""
         marker, base = self.request.settings.log_marker, item.base
         if self.request.logs_tell_writers:
-            logs_changes = self.request.settings.cdc is not None
-            told = (item.instant, base.name if base is not None else "") if logs_changes else ()
-            return LogPlace.of_its_own(self.request.instant, marker, *told)
+            told = None if self.request.settings.cdc is None else item
+            return LogPlace.of_its_own(self.request.instant, marker, told)
         planned = self.request.compactions.get((item.partition, item.file_id))
         instant = planned or item.instant
         # A log of a later write that is still under way has to come after this one's, whatever becomes of it.

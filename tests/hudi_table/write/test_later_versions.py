@@ -2,60 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table, write_hudi
 from hudi_table.codec.avro.container import read_container
 from hudi_table.codec.log.blocks import scan_blocks
-from hudi_table.errors import InvalidOptionError, InvalidRequestError, WriteAbortedError, WriteConflictError
+from hudi_table.errors import (
+    InvalidOptionError,
+    InvalidRequestError,
+    TableNotFoundError,
+)
 from hudi_table.metadata.port import open_context
 from hudi_table.model.table.java_properties import parse_properties
-from hudi_table.model.timeline.chain import ChainEntry
 from hudi_table.model.timeline.commits import SCHEMA_KEY, CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, next_instant_time, parse_instant
-from hudi_table.table.commit.snapshot import caught_up
 from hudi_table.table.commit.transaction import begin
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.timeline.active import load_timeline
-from hudi_table.table.timeline.context import TableContext
 from tests.support import golden
-
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64()), ("ts", pa.int64())])
-VERSIONS = [8, 9]
-
-
-def rows(*items: tuple[str, int], city: str = "x", ts: int = 1) -> pa.Table:
-    return pa.Table.from_pylist([{"id": key, "city": city, "n": n, "ts": ts} for key, n in items], schema=SCHEMA)
-
-
-def new_table(base: Path | str, version: int, **more: Any) -> HudiTable:
-    told: dict[str, Any] = {"record_key": "id", "partition_by": "city", "ordering_fields": "ts", "version": version}
-    return create_table(base, SCHEMA, **(told | more))
-
-
-def contents(table: HudiTable) -> list[tuple[str, int]]:
-    found = open_table(table.base_path).scan().to_arrow().to_pylist()
-    return sorted((row["id"], row["n"]) for row in found)
-
-
-def files(table: HudiTable, folder: str) -> list[str]:
-    return sorted(path.name for path in (Path(table.base_path) / folder).iterdir() if path.is_file())
-
-
-class Behind(SystemClock):
-    """A clock that is hours late."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) - timedelta(hours=3)
-
-
-# ------------------------------------------------------------------------------------------------ properties
+from tests.support.later_tables import SCHEMA, VERSIONS, contents, ctx_of, files, new_table, rows
 
 
 @pytest.mark.parametrize(("name", "version"), [("v8_mor_event", 8), ("v9_bucket_mor", 9)])
@@ -109,9 +78,6 @@ def test_who_asks_for_no_version_opens_a_table_of_any(tmp_path: Path):
     assert create_table(tmp_path / "t", SCHEMA, **same).context.config.version == 9
     with pytest.raises(InvalidRequestError, match="has version 9, not 8"):
         create_table(tmp_path / "t", SCHEMA, **same, version=8)
-
-
-# ------------------------------------------------------------------------------------------------ names and bodies
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -187,144 +153,10 @@ def test_logs_are_marked_as_files_that_are_created(tmp_path: Path):
                 marked.append(f"{path} {data.decode()}")
             store.put_if_absent(path, data)
 
-    HudiTable(open_context(Watching())).upsert(rows(("a", 2)))  # type: ignore[arg-type]
+    HudiTable(open_context(Watching())).upsert(rows(("a", 2)))
     of_logs = [text for text in marked if ".log.1" in text]
     assert of_logs
     assert all(text.strip().endswith(".marker.CREATE") for text in of_logs)
-
-
-# ------------------------------------------------------------------------------------------------ completion
-
-
-def entries(table: HudiTable) -> list[ChainEntry]:
-    folder = Path(table.base_path) / ".hoodie/.txn"
-    return [ChainEntry.from_json(path.read_bytes()) for path in sorted(folder.glob("0*.json"))]
-
-
-def test_the_decision_says_when_a_write_completes(tmp_path: Path):
-    table = new_table(tmp_path / "t", 9, type="MergeOnRead")
-    for n in range(3):
-        table.upsert(rows(("a", n)))
-    table.compact(force=True)
-    found = entries(table)
-    names = [entry.name for entry in found]
-    assert set(names) <= set(files(table, ".hoodie/timeline"))
-    completions = [instant.completion for name in names if (instant := parse_instant(name)) and instant.completed]
-    assert completions == sorted(set(completions))
-    for entry in found:
-        instant = parse_instant(entry.name)
-        assert instant is not None
-        # Who draws a time later draws one after the completion, too.
-        assert entry.max_instant >= max(instant.moment, entry.instant)
-
-
-def test_a_write_completes_after_all_that_was_decided_however_late_its_clock_is(tmp_path: Path):
-    table = new_table(tmp_path / "t", 9)
-    table.upsert(rows(("a", 1)))
-    late = HudiTable(open_context(open_storage(table.base_path), Behind()))
-    late.upsert(rows(("a", 2)))
-    table.upsert(rows(("a", 3)))
-    commits = load_timeline(table.context).commits
-    moments = [instant.completion for instant in commits]
-    assert moments == sorted(set(moments))
-    assert all(instant.completion > instant.time for instant in commits)
-    assert contents(table) == [("a", 3)]
-
-
-def test_whoever_publishes_a_decision_makes_the_same_file(tmp_path: Path):
-    """A writer that died behind its decision is published by the next process under the completion that the decision fixed."""
-    table = new_table(tmp_path / "t", 9)
-    table.upsert(rows(("a", 1)))
-    time = table.upsert(rows(("a", 2))).instant
-    (name,) = [name for name in files(table, ".hoodie/timeline") if name.startswith(f"{time}_")]
-    path = Path(table.base_path) / ".hoodie/timeline" / name
-    body = path.read_bytes()
-    path.unlink()
-    assert contents(table) == [("a", 1)]
-    caught_up(open_context(open_storage(table.base_path), Behind()))
-    assert path.read_bytes() == body
-    assert contents(table) == [("a", 2)]
-
-
-def test_a_plan_that_another_engine_has_completed_is_not_completed_again(tmp_path: Path):
-    table = new_table(tmp_path / "t", 9, type="MergeOnRead")
-    table.insert(rows(("a", 1)))
-    table.upsert(rows(("a", 2)))
-    plan = table.schedule_compaction(force=True)
-    assert plan is not None
-    done = table.run_compaction(plan.instant).instant
-    folder = Path(table.base_path) / ".hoodie/timeline"
-    (name,) = [name for name in files(table, ".hoodie/timeline") if name.startswith(f"{done}_")]
-    moved = parse_instant(name)
-    assert moved is not None
-    other = folder / name.replace(moved.completion, next_instant_time(moved.completion))
-    (folder / name).rename(other)
-    table.upsert(rows(("a", 3)))
-    assert [found for found in files(table, ".hoodie/timeline") if found.startswith(f"{done}_")] == [other.name]
-    assert contents(table) == [("a", 3)]
-
-
-def test_a_zombie_publishes_nothing_under_another_completion(tmp_path: Path):
-    table = new_table(tmp_path / "t", 9)
-    table.upsert(rows(("a", 1)))
-    asleep = begin(ctx_of(table), Action.COMMIT)
-    asleep.inflight()
-    table.rollback(asleep.time, writers_stopped=True)
-    with pytest.raises(WriteAbortedError):
-        asleep.commit(CommitMetadata("UPSERT", (), {}), ())
-    assert not [name for name in files(table, ".hoodie/timeline") if name.startswith(f"{asleep.time}_")]
-
-
-def ctx_of(table: HudiTable) -> TableContext:
-    return open_context(open_storage(table.base_path))
-
-
-def test_a_write_that_began_before_a_plan_and_ends_after_it_fails_on_it_and_its_successor_lies_on_the_new_slice(
-    tmp_path: Path,
-):
-    table = new_table(tmp_path / "t", 9, type="MergeOnRead")
-    table.insert(rows(("a", 1), ("b", 1)))
-    table.upsert(rows(("a", 2)))
-    early = begin(ctx_of(table), Action.DELTA_COMMIT)
-    plan = table.schedule_compaction(force=True)
-    assert plan is not None
-    (group,) = {row["file_id"] for row in open_table(table.base_path).files().to_pylist()}
-    with pytest.raises(WriteConflictError):
-        early.commit(CommitMetadata("UPSERT", (), {}), {f"file:x/{group}"} | key_of(group))
-    early.abort()
-    after = table.upsert(rows(("a", 3))).instant
-    assert after > plan.instant
-    table.run_compaction(plan.instant)
-    assert contents(table) == [("a", 3), ("b", 1)]
-    optimised = open_table(table.base_path).scan(query="read_optimized").to_arrow().to_pylist()
-    assert sorted((row["id"], row["n"]) for row in optimised) == [("a", 2), ("b", 1)]
-    (newest,) = [row for row in open_table(table.base_path).files().to_pylist() if row["latest"]]
-    assert (newest["instant"], newest["log_files"]) == (plan.instant, 1)
-
-
-def key_of(group: str) -> set[str]:
-    from hudi_table.model.timeline.conflict_keys import file_conflict_key
-
-    return {file_conflict_key("x", group)}
-
-
-def test_an_instant_is_later_than_every_plan_of_a_compaction_that_its_writer_saw(tmp_path: Path):
-    """Its log would come before the log of a log compaction, which holds older rows."""
-    table = new_table(tmp_path / "t", 9, type="MergeOnRead", merge_mode="CommitTime")
-    table.insert(rows(("a", 1)))
-    for n in (2, 3):
-        table.upsert(rows(("a", n)))
-    plan = table.services.log_compaction(force=True).schedule()
-    assert plan is not None
-    timeline = load_timeline(table.context)
-    assert timeline.newest_settled == plan.instant
-    after = table.upsert(rows(("a", 4))).instant
-    assert after > plan.instant
-    table.services.log_compaction(force=True).run()
-    assert contents(table) == [("a", 4)]
-
-
-# ------------------------------------------------------------------------------------------------ failed writes
 
 
 @pytest.mark.parametrize("type_", ["CopyOnWrite", "MergeOnRead"])
@@ -395,3 +227,32 @@ def test_an_instant_in_any_state_has_the_name_of_its_layout():
     assert layout_of(9).completed(clean).file_name == "20261124000000000_20261124000000001.clean"
     assert layout_of(9).completed(clean, "20261124000000777").file_name == "20261124000000000_20261124000000777.clean"
     assert layout_of(6).completed(clean, "20261124000000777").file_name == "20261124000000000.clean"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_new_table_has_an_archive_that_holds_nothing(version: int, tmp_path: Path):
+    table = new_table(tmp_path / "t", version)
+    assert files(table, ".hoodie/timeline/history") == ["_version_", "manifest_1"]
+    table.upsert(rows(("a", 1)))
+    assert [row["instant"] for row in table.timeline(archived=True).to_pylist()] == [
+        row["instant"] for row in table.timeline().to_pylist()
+    ]
+
+
+def test_properties_that_are_gone_are_missed_where_the_timeline_lies_in_its_own_folder(tmp_path: Path):
+    table = new_table(tmp_path / "t", 9)
+    table.upsert(rows(("a", 1)))
+    (tmp_path / "t/.hoodie/hoodie.properties").unlink()
+    clock = Waited()
+    with pytest.raises(TableNotFoundError):
+        open_context(open_storage(table.base_path), clock)
+    assert clock.waited
+
+
+class Waited(SystemClock):
+    """A clock that notes that it was waited for."""
+
+    waited = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.waited += seconds

@@ -90,5 +90,5 @@ def payload_of(mode: MergeMode, partial: PartialUpdates | None = None) -> Payloa
 
 def _why_not(name: str) -> str:
     if name.endswith("MySqlDebeziumAvroPayload"):
-        return ": it orders by two numbers, and several ordering fields come with table version 9"
+        return ": it orders by two numbers, and several ordering fields are not written"
     return f"; supported are {', '.join(_BY_SHORT_NAME)}"

@@ -13,12 +13,13 @@ from hudi_table.errors import CorruptTableError
 from hudi_table.model.table.layouts import Archive, Layout
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, State
 from hudi_table.services.archiving.logs import archive_file
-from hudi_table.services.archiving.lsm import add_rows, begin_archive
+from hudi_table.services.archiving.lsm import add_rows
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
 from hudi_table.services.archiving.records import completed_entry
-from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
+from hudi_table.table.timeline.archived import archive_folder, archived_entries, commit_of, instant_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_commit, encode_record
+from hudi_table.table.timeline.lsm import begin_archive
 
 _REPORTS = {
     "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
@@ -53,7 +54,7 @@ def bring_archive(old: TableContext, new: TableContext, active: Set[str], comple
 
 
 def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
-    begin_archive(new)
+    begin_archive(new.storage, archive_folder(new))
     done: set[str] = set(active)
     for entries in archived_entries(old):
         rows = {

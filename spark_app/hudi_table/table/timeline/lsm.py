@@ -9,12 +9,15 @@ deleted beside readers, which then begin anew.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
+from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.digits import whole
 from hudi_table.model.json_text import parse_json
+from hudi_table.table.store import retry
 from hudi_table.table.store.ports import ObjectInfo, Storage
 
 if TYPE_CHECKING:
@@ -82,6 +85,13 @@ def read_files(storage: Storage, path: str) -> tuple[LsmFile, ...]:
         raise CorruptTableError(
             f"{path} is no manifest of an archive: {error}", base_path=storage.base_path, path=path
         ) from error
+
+
+def begin_archive(storage: Storage, folder: str) -> None:
+    """An archive that holds nothing yet, if there is none. Trino 476 does not read a table whose folder of the archive holds no file."""
+    for name, data in ((f"{MANIFEST}1", b'{"files":[]}'), (VERSION, b"1")):
+        with suppress(ObjectExistsError):
+            retry.until_confirmed(partial(storage.put_if_absent, f"{folder}/{name}", data))
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:

@@ -13,6 +13,7 @@ from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError,
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.java_properties import parse_properties, render_properties
+from hudi_table.model.table.layouts import VERSIONS, Archive, layout_of
 from hudi_table.model.table.properties import (
     CHECKSUM,
     METADATA_DROPPED,
@@ -30,7 +31,7 @@ from hudi_table.table.store.local_files import is_file
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
-from hudi_table.table.timeline.layout import TIMELINE_FOLDER
+from hudi_table.table.timeline.lsm import begin_archive
 
 READ_ATTEMPTS_MAX = 5
 READ_PAUSE_SECONDS = 1.0
@@ -86,6 +87,9 @@ def create_properties(storage: Storage, config: TableConfig) -> None:
     properties = to_properties(config)
     storage.put_if_absent(PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
     kept_properties.keep(storage, properties)
+    layout = layout_of(config.version)
+    if layout.archive is Archive.LSM:
+        begin_archive(storage, layout.timeline_path(config.archive_folder))
 
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:
@@ -169,8 +173,9 @@ def parsed_properties(data: bytes, base_path: str) -> dict[str, str]:
 
 
 def _has_timeline(storage: Storage) -> bool:
-    _, files = storage.list_dir(TIMELINE_FOLDER)
-    return any(parse_instant(info.path.rpartition("/")[2]) for info in files)
+    folders = {layout_of(version).timeline_folder for version in VERSIONS}
+    names = (info.path.rpartition("/")[2] for folder in sorted(folders) for info in storage.list_dir(folder)[1])
+    return any(parse_instant(name) for name in names)
 
 
 def _what_is_there(storage: Storage) -> str:

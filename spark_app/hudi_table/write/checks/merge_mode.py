@@ -17,8 +17,10 @@ from hudi_table.write.functions import Merger
 
 
 def ordering_field(config: TableConfig) -> str | None:
-    """The one ordering field of a table, if it names any."""
-    return config.ordering_fields[0] if config.ordering_fields else None
+    """The one ordering field by which rows of a table are compared, if it names any. From version 8 on merging by commit time ignores it, among
+    rows of one batch, too (measured on Hudi 1.1.1)."""
+    named = config.ordering_fields if config.later_merge is None else config.later_merge.ordering
+    return named[0] if named else None
 
 
 def payload_option(config: TableConfig, options: Mapping[str, str]) -> Payload:

@@ -15,7 +15,8 @@ import pytest
 from hudi_table.api import HudiTable, create_table
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.service.findings import Check
-from hudi_table.model.table.properties import GENERATOR_TYPE, KEY_ENCODING
+from hudi_table.model.table.properties import KEY_ENCODING
+from hudi_table.model.table.version_properties import GENERATOR_TYPE
 from hudi_table.table.timeline.properties import replace_properties
 from tests.support.beside import seen_anew
 
