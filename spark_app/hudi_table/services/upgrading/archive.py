@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_table.codec.archive_entries import Entry, encode_entries
-from hudi_table.codec.lsm_entries import LSM_SCHEMA
+from hudi_table.codec.lsm_entries import LSM_SCHEMA, read_lsm_entries
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.table.layouts import Archive, Layout
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, State
@@ -19,7 +19,7 @@ from hudi_table.services.archiving.records import completed_entry
 from hudi_table.table.timeline.archived import archive_folder, archived_entries, commit_of, instant_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_commit, encode_record
-from hudi_table.table.timeline.lsm import begin_archive
+from hudi_table.table.timeline.lsm import begin_archive, read_manifest
 
 _REPORTS = {
     "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
@@ -104,7 +104,9 @@ def _into_logs(old: TableContext, new: TableContext, active: Set[str], completio
     done = active | archived_times(new).keys()
     brought = 0
     # The oldest first, as Hudi numbers its files.
-    for entries in reversed(list(archived_entries(old))):
+    for file in sorted(read_manifest(old.storage, archive_folder(old)).files, key=lambda file: file.span):
+        path = f"{archive_folder(old)}/{file.name}"
+        entries = read_lsm_entries(old.storage.get(path), path=path)
         found = {e["commitTime"]: e for e in entries if e["commitTime"] not in done and instant_of(e) is not None}
         made = [_entry(old, entry) for entry in found.values()]
         if made:

@@ -252,6 +252,7 @@ def _files_in(storage: Storage, layout: Layout) -> Iterator[str]:
         yield from (info.path for info in storage.list(layout.timeline_folder))
         return
     for info in storage.list_dir(layout.timeline_folder)[1]:
-        name = info.path.rpartition("/")[2]
+        # On a local disk Java keeps check sums beside them: one of an earlier file would make the new one unreadable.
+        name = info.path.rpartition("/")[2].removesuffix(".crc").removeprefix(".")
         if parse_instant(name) or planner_claim_time(name) or name.endswith(f".{_DECISION}"):
             yield info.path
