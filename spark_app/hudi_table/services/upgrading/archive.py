@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
@@ -45,15 +45,18 @@ def archived_times(ctx: TableContext) -> dict[str, str]:
     return found
 
 
-def bring_archive(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
-    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed. Returns how many
-    instants were brought over."""
-    if old.layout.archive is new.layout.archive:
-        return 0
-    return _BRINGERS[new.layout.archive](old, new, active, completions)
+def bring_archive(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
+    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed; `renew` is called
+    before each file. Returns how many instants were brought over."""
+    return _BRINGERS[new.layout.archive](old, new, active, completions, renew)
 
 
-def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+def _into_lsm(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
+    renew()
     begin_archive(new.storage, archive_folder(new))
     done: set[str] = set(active)
     for entries in archived_entries(old):
@@ -63,6 +66,7 @@ def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completion
             if row["instantTime"] not in done
         }
         if rows:
+            renew()
             add_rows(new, pa.Table.from_pylist(list(rows.values()), schema=LSM_SCHEMA))
             done |= rows.keys()
     return len(done - active)
@@ -99,7 +103,9 @@ def _encoded(entry: Entry, kinds: Mapping[str, tuple[str, str]]) -> bytes | None
     return encode_record(schema, record) if record else None
 
 
-def _into_logs(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+def _into_logs(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
     del completions
     done = active | archived_times(new).keys()
     brought = 0
@@ -112,6 +118,7 @@ def _into_logs(old: TableContext, new: TableContext, active: Set[str], completio
         if made:
             # Each row becomes an entry: Hudi's downgrade drops every eleventh (measured).
             blocks = [encode_entries(made[at : at + DEFAULT_BATCH]) for at in range(0, len(made), DEFAULT_BATCH)]
+            renew()
             archive_file(new, b"".join(blocks))
             done = done | found.keys()
             brought += len(made)
