@@ -234,27 +234,37 @@ def write_hudi(
 
 
 def upgrade_table(
-    uri: str | Path, *, to: int, dry_run: bool = False, storage_options: Mapping[str, str] | None = None
+    uri: str | Path,
+    *,
+    to: int,
+    dry_run: bool = False,
+    resume: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
-    """Bring a table to a later table version (`to`: 8 or 9), or end an upgrade that was cut short. `dry_run`: only say what would be
-    rewritten. All writers must have ended; see `docs/guides/upgrade.md`.
+    """Bring a table to a later table version (`to`: 8 or 9). `dry_run`: only say what would be rewritten. `resume`: go on where another process
+    has begun and ended. All writers must have ended; see `docs/how-to/table-versions.md`.
 
     Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, UnsupportedTableError for a
     table that the other version would not take.
     """
-    return _brought(uri, to, 1, dry_run=dry_run, storage_options=storage_options)
+    return _brought(uri, to, 1, dry_run=dry_run, resume=resume, storage_options=storage_options)
 
 
 def downgrade_table(
-    uri: str | Path, *, to: int, dry_run: bool = False, storage_options: Mapping[str, str] | None = None
+    uri: str | Path,
+    *,
+    to: int,
+    dry_run: bool = False,
+    resume: bool = False,
+    storage_options: Mapping[str, str] | None = None,
 ) -> VersionResult | VersionPlan:
     """Bring a table to an earlier table version (`to`: 8 or 6); as `upgrade_table`. Of a merge-on-read table that goes to version 6 only the
     newest version of each file stays."""
-    return _brought(uri, to, -1, dry_run=dry_run, storage_options=storage_options)
+    return _brought(uri, to, -1, dry_run=dry_run, resume=resume, storage_options=storage_options)
 
 
 def _brought(
-    uri: str | Path, to: int, way: int, *, dry_run: bool, storage_options: Mapping[str, str] | None
+    uri: str | Path, to: int, way: int, *, dry_run: bool, resume: bool, storage_options: Mapping[str, str] | None
 ) -> VersionResult | VersionPlan:
     from hudi_table.services.upgrading.run import bring_to, plan_version
 
@@ -264,4 +274,4 @@ def _brought(
         raise InvalidRequestError(
             f"the table has version {ctx.config.version}; to bring it to {to} is {what}", base_path=ctx.base_path
         )
-    return plan_version(ctx, to) if dry_run else bring_to(ctx, to)
+    return plan_version(ctx, to) if dry_run else bring_to(ctx, to, resume=resume)

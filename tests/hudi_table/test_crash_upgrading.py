@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,9 @@ from hudi_table.errors import (
 )
 from hudi_table.model.table.config import TableType
 from hudi_table.services.upgrading.run import bring_to
-from hudi_table.table.store.ports import Storage
+from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.context import TableContext
 from tests.support.aged import AgedStorage
 from tests.support.crashes import LAYOUTS, LOG_LAYOUTS, Layout, copied, opened, prepared, read, rows, with_logs
 from tests.support.fault_points import ForeignReader, after_each_fault
@@ -73,7 +75,10 @@ def is_whole(table: HudiTable) -> None:
 
 def goes_on(store: Storage, target: int, where: str) -> None:
     """The next run ends it; then the table is written, and has nothing of the other version left."""
-    bring_to(opened(store).context, target)
+    if store.list(".hoodie/.upgrade"):
+        with pytest.raises(InvalidRequestError, match=f"to {target}; if the process that began it has ended"):
+            bring_to(opened(store).context, target)
+    bring_to(opened(store).context, target, resume=True)
     table = opened(store)
     assert table.context.config.version == target, where
     table.write(rows(NEXT), operation="upsert")
@@ -95,7 +100,7 @@ def test_a_fault_at_any_storage_call_leaves_the_table_whole_and_the_next_run_end
     before, known = read(start), instants(start)
     counting = FaultPlan()
     upgrade(target)(FaultyStorage(copied(start), counting))
-    assert "put .hoodie/.upgrade" in {f"{call.method} {Path(call.path).parent}" for call in counting.calls}
+    assert "put_if_absent .hoodie/.upgrade" in {f"{call.method} {Path(call.path).parent}" for call in counting.calls}
     foreign = ForeignReader(tmp_path)
     done = 0
     for point in after_each_fault(start, upgrade(target), stride=2):
@@ -181,6 +186,49 @@ def test_a_write_that_has_not_ended_keeps_the_table_from_being_upgraded(source: 
     writer.abort()
     upgrade(target)(store)
     goes_on(store, target, "")
+
+
+def test_a_run_that_slept_does_nothing_more_once_another_has_gone_on(figure: Callable[[int, str], None]) -> None:
+    """What lies where it was writing is the table by then, or will be: it looks at the note before it writes or deletes."""
+    start = table_of(COW, 6, archived=True)
+    counting = AtCall(copied(start), 0, lambda: None)
+    upgrade(9)(counting)
+    slept = 0
+    for number in range(2, counting.calls, 1 if scale() > 1 else 4):
+        store = copied(start)
+        ctx = opened(AtCall(store, number, lambda: None)).context
+        clock = ctx.clock
+
+        def sleep(store: Storage = store, ctx: TableContext = ctx, clock: Clock = clock) -> None:
+            bring_to(opened(store).context, 9, resume=True)
+            opened(store).write(rows(NEXT), operation="upsert")
+            ctx.clock = Later(clock, 2 * ctx.settings.quarantine_seconds)
+
+        storage = AtCall(store, number, sleep)
+        ctx.storage = storage
+        try:
+            bring_to(ctx, 9)
+        except HudiError:
+            slept += 1
+        # The request on whose way it slept is sent, as A1 allows; none after it.
+        where = f"asleep before call {number}"
+        assert NEXT in read(store), where
+        assert opened(store).context.config.version == 9, where
+    assert slept
+    figure(slept, "runs that gave way")
+
+
+class Later:
+    """A clock that is ahead by some seconds."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def boot_seconds(self) -> float:
+        return self._clock.boot_seconds() + self._seconds
 
 
 def test_errors_are_no_success() -> None:

@@ -22,11 +22,11 @@ from hudi_table.table.store.opening import open_storage
 from tests.support import golden
 
 TABLES = ("v8_mor_compact", "v9_bucket_mor")
-REFUSAL = r"(has table version [89], whose timeline this release does not archive|metadata table of a table of version [89] is not kept)"
+REFUSAL = r"metadata table of a table of version [89] is not kept"
 ROWS = pa.table({"id": ["k000"], "name": ["x"], "n": pa.array([1], pa.int32()), "price": [1.0], "ts": [9_999], "city": ["sf"]})  # fmt: skip
 INSTANT = "20261123014452195"
 
-REFUSED = {"archive", "build_metadata"}
+REFUSED = {"build_metadata"}
 # Every public call of a table that writes, or that would.
 WRITES: dict[str, Callable[[HudiTable], Any]] = {
     "archive": lambda table: table.archive(),
@@ -106,35 +106,27 @@ def test_a_call_works_or_refuses_the_table_by_name(name: str, table: HudiTable) 
     assert open_table(base).scan().count() <= 1
 
 
-@pytest.mark.parametrize("kind", [ServiceType.ARCHIVING, ServiceType.INDEXING])
-def test_the_service_of_a_job_refuses_it(kind: ServiceType, table: HudiTable) -> None:
+def test_the_service_of_a_job_refuses_it(table: HudiTable) -> None:
     before = contents(Path(table.base_path))
     for refused in ("current_plan", "run"):
-        service = Services(open_context(open_storage(table.base_path))).of_type(kind, ServiceRequest(force=True))
+        service = Services(open_context(open_storage(table.base_path))).of_type(
+            ServiceType.INDEXING, ServiceRequest(force=True)
+        )
         with pytest.raises(UnsupportedTableError, match=REFUSAL):
             getattr(service, refused)()
     assert contents(Path(table.base_path)) == before
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"hoodie.archive.automatic": "true"}, {"hoodie.metadata.enable": "true"}],
-)
-def test_a_write_that_asks_for_it_is_refused_before_anything_is_written(
-    options: dict[str, str], table: HudiTable
-) -> None:
+def test_a_write_that_asks_for_it_is_refused_before_anything_is_written(table: HudiTable) -> None:
     before = contents(Path(table.base_path))
     with pytest.raises(UnsupportedTableError, match=REFUSAL):
-        table.upsert(ROWS, options=options)
+        table.upsert(ROWS, options={"hoodie.metadata.enable": "true"})
     assert contents(Path(table.base_path)) == before
 
 
-@pytest.mark.parametrize("verb", [["archive", "--yes", "--now"], ["metadata", "--build", "--yes"]])
-def test_the_verb_of_a_service_refuses_it(
-    verb: list[str], table: HudiTable, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_of_a_service_refuses_it(table: HudiTable, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(Path(table.base_path))
-    assert main([verb[0], table.base_path, *verb[1:]]) == 1
+    assert main(["metadata", table.base_path, "--build", "--yes"]) == 1
     assert re.search(REFUSAL, capsys.readouterr().err)
     assert contents(Path(table.base_path)) == before
 

@@ -14,6 +14,7 @@ from tests.model.plans import PLANS
 from tests.model.rollbacks import ROLLBACKS
 from tests.model.services import SlowReader
 from tests.model.store import Store
+from tests.model.upgrading import UPGRADES
 
 
 def _past() -> Store:
@@ -226,6 +227,7 @@ INSTANCES |= METADATA
 INSTANCES |= ROLLBACKS
 INSTANCES |= FOREIGN
 INSTANCES |= COMPLETIONS
+INSTANCES |= UPGRADES
 
 
 def instance(

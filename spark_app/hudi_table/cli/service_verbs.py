@@ -125,11 +125,13 @@ def _restore(parser: argparse.ArgumentParser) -> None:
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 9 or 8")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
+    parser.add_argument("--resume", action="store_true", help="go on where a process that has ended began")
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="VERSION", type=int, required=True, help="the table version: 8 or 6")
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be rewritten")
+    parser.add_argument("--resume", action="store_true", help="go on where a process that has ended began")
 
 
 def _keystore(parser: argparse.ArgumentParser) -> None:

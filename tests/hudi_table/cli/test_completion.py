@@ -32,7 +32,7 @@ def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["hudictl", "do"], {"doctor"}),
+        (["hudictl", "do"], {"doctor", "downgrade"}),
         (["hudictl", "doctor", "--k"], {"--keys"}),
         (["hudictl", "read", "-o", "j"], {"json", "jsonl"}),
     ],

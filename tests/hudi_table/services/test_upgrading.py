@@ -146,6 +146,16 @@ def test_there_and_back_the_properties_are_what_they_were(tmp_path: Path) -> Non
     assert rows_of(base)["ts"].to_pylist() == [19, 19, 2, 2, 2]
 
 
+def test_check_sums_of_java_go_with_the_files_that_they_were_of(tmp_path: Path) -> None:
+    base = table_at(tmp_path / "t")
+    for path in list((base / ".hoodie").glob("2*")):
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc\0 of what stood there")
+    bring(base, 8)
+    assert not list((base / ".hoodie").glob(".2*.crc"))
+    bring(base, 6)
+    assert not list((base / ".hoodie").rglob("*.crc"))
+
+
 def test_an_upgraded_table_has_an_archive_that_is_empty_and_valid(tmp_path: Path) -> None:
     base = table_at(tmp_path / "t")
     bring(base, 9)

@@ -26,7 +26,8 @@ _COLUMNS = (
 
 def bring(args: argparse.Namespace, work: Callable[..., Any]) -> int:
     """Print what would be rewritten; with `--yes`, what was."""
-    found = work(args.base, to=args.to, dry_run=not args.yes, storage_options=storage_options(args.storage))
+    more = {"resume": args.resume, "storage_options": storage_options(args.storage)}
+    found = work(args.base, to=args.to, dry_run=not args.yes, **more)
     row = {"from": found.source, "to": found.target, "timelineFiles": found.timeline_files}
     planned = isinstance(found, VersionPlan)
     row |= {"done": "dry run" if planned else found.message, "slices": found.slices if planned else None}

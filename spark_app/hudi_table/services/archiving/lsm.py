@@ -125,13 +125,6 @@ def add_rows(ctx: TableContext, rows: pa.Table) -> int:
     return put
 
 
-def begin_archive(ctx: TableContext) -> None:
-    """An archive without files, where there is none: some readers fail on a folder that holds nothing (measured on Trino 476)."""
-    if read_manifest(ctx.storage, archive_folder(ctx)).number == 0:
-        _publish(ctx, ctx.clock.boot_seconds(), lambda now: now.files)
-    _tell_version(ctx)
-
-
 def _put(ctx: TableContext, rows: pa.Table, level: int) -> list[LsmFile]:
     """Put rows as one file, or as more where its name is taken for other rows with the same ends."""
     times = rows.column("instantTime")

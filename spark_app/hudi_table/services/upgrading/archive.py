@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_table.codec.archive_entries import Entry, encode_entries
-from hudi_table.codec.lsm_entries import LSM_SCHEMA
+from hudi_table.codec.lsm_entries import LSM_SCHEMA, read_lsm_entries
 from hudi_table.errors import CorruptTableError
 from hudi_table.model.table.layouts import Archive, Layout
 from hudi_table.model.timeline.instants import WRITE_ACTIONS, State
 from hudi_table.services.archiving.logs import archive_file
-from hudi_table.services.archiving.lsm import add_rows, begin_archive
+from hudi_table.services.archiving.lsm import add_rows
 from hudi_table.services.archiving.policy import DEFAULT_BATCH
 from hudi_table.services.archiving.records import completed_entry
-from hudi_table.table.timeline.archived import archived_entries, commit_of, instant_of
+from hudi_table.table.timeline.archived import archive_folder, archived_entries, commit_of, instant_of
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.layout import encode_commit, encode_record
+from hudi_table.table.timeline.lsm import begin_archive, read_manifest
 
 _REPORTS = {
     "clean": ("hoodieCleanMetadata", "HoodieCleanMetadata"),
@@ -44,16 +45,19 @@ def archived_times(ctx: TableContext) -> dict[str, str]:
     return found
 
 
-def bring_archive(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
-    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed. Returns how many
-    instants were brought over."""
-    if old.layout.archive is new.layout.archive:
-        return 0
-    return _BRINGERS[new.layout.archive](old, new, active, completions)
+def bring_archive(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
+    """Write the archive of `old` as that of `new`. `active`: instants of the timeline; `completions`: when instants completed; `renew` is called
+    before each file. Returns how many instants were brought over."""
+    return _BRINGERS[new.layout.archive](old, new, active, completions, renew)
 
 
-def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
-    begin_archive(new)
+def _into_lsm(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
+    renew()
+    begin_archive(new.storage, archive_folder(new))
     done: set[str] = set(active)
     for entries in archived_entries(old):
         rows = {
@@ -62,6 +66,7 @@ def _into_lsm(old: TableContext, new: TableContext, active: Set[str], completion
             if row["instantTime"] not in done
         }
         if rows:
+            renew()
             add_rows(new, pa.Table.from_pylist(list(rows.values()), schema=LSM_SCHEMA))
             done |= rows.keys()
     return len(done - active)
@@ -98,17 +103,22 @@ def _encoded(entry: Entry, kinds: Mapping[str, tuple[str, str]]) -> bytes | None
     return encode_record(schema, record) if record else None
 
 
-def _into_logs(old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str]) -> int:
+def _into_logs(
+    old: TableContext, new: TableContext, active: Set[str], completions: Mapping[str, str], renew: Callable[[], None]
+) -> int:
     del completions
     done = active | archived_times(new).keys()
     brought = 0
     # The oldest first, as Hudi numbers its files.
-    for entries in reversed(list(archived_entries(old))):
+    for file in sorted(read_manifest(old.storage, archive_folder(old)).files, key=lambda file: file.span):
+        path = f"{archive_folder(old)}/{file.name}"
+        entries = read_lsm_entries(old.storage.get(path), path=path)
         found = {e["commitTime"]: e for e in entries if e["commitTime"] not in done and instant_of(e) is not None}
         made = [_entry(old, entry) for entry in found.values()]
         if made:
             # Each row becomes an entry: Hudi's downgrade drops every eleventh (measured).
             blocks = [encode_entries(made[at : at + DEFAULT_BATCH]) for at in range(0, len(made), DEFAULT_BATCH)]
+            renew()
             archive_file(new, b"".join(blocks))
             done = done | found.keys()
             brought += len(made)

@@ -17,6 +17,7 @@ from hudi_table.errors import (
     CorruptTableError,
     InvalidRequestError,
     UnsupportedTableError,
+    WriteAbortedError,
     WriteConflictError,
 )
 from hudi_table.model.counts import counted
@@ -43,15 +44,14 @@ from hudi_table.table.commit.recovery import recover, recover_planner
 from hudi_table.table.commit.transaction import planning
 from hudi_table.table.engine.local_engine import LocalEngine
 from hudi_table.table.engine.operation_log import logged
-from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 from hudi_table.table.timeline import kept_properties
-from hudi_table.table.timeline.active import load_timeline
+from hudi_table.table.timeline.active import load_timeline, refuse_other_version
 from hudi_table.table.timeline.context import TableContext
 from hudi_table.table.timeline.instants import local_time
 from hudi_table.table.timeline.properties import drop_metadata_table, replace_properties
 from hudi_table.table.timeline.timeline import Timeline
-from hudi_table.table.version_change import VersionChange, forget_change, note_change, noted_change
+from hudi_table.table.version_change import ChangeRight, VersionChange, being_changed, noted_change
 from hudi_table.table.view.file_system_view import FileSystemView
 from hudi_table.table.view.listing import list_data_files
 
@@ -88,34 +88,56 @@ def plan_version(ctx: TableContext, target: int) -> VersionPlan:
 
 
 @logged("upgrade")
-def bring_to(ctx: TableContext, target: int) -> VersionResult:
-    """Bring the table to version `target`, or end what an earlier run has begun. Afterwards `ctx` is of the new version.
+def bring_to(ctx: TableContext, target: int, *, resume: bool = False) -> VersionResult:
+    """Bring the table to version `target`. `resume`: go on with what another process has begun, which has ended. Afterwards `ctx` is of
+    the new version.
 
-    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, UnsupportedTableError for a table that
-    would not be written in that version, WriteConflictError if writers keep coming.
+    Raises InvalidOptionError for a version that is not written, InvalidRequestError that names what is pending, or a change that has begun;
+    UnsupportedTableError for a table that would not be written in that version, WriteConflictError if writers keep coming, WriteAbortedError if another
+    process has gone on with it.
     """
-    begun = noted_change(ctx.storage)
     source = ctx.config.version
-    ctx.changes_version = True
-    try:
-        if begun is not None and source in (begun.target, target):
-            # It has ended but for what is left over; or it is given up.
-            _give_up(ctx)
+    begun = noted_change(ctx.storage)
+    if begun is not None and not resume:
+        raise being_changed(ctx, begun)
+    if begun is None:
+        refuse_other_version(ctx)
         if source == target:
             return VersionResult(source, target)
-        change = check_version(ctx, target)
-        note_change(ctx.storage, VersionChange(source, target))
-        try:
-            _prepare_and_decide(ctx, change)
-            done = _convert(ctx, change)
-        except (InvalidRequestError, UnsupportedTableError, WriteConflictError, CorruptTableError):
-            if ctx.config.version == source:
-                _give_up(ctx)
-            raise
-        _give_up(ctx)
-        return done
+        check_version(ctx, target)
+    right = ChangeRight.taken(ctx, VersionChange(source, target), resume=begun is not None)
+    ctx.changes_version = True
+    try:
+        return _bring(ctx, right, None if begun is None else begun.target)
     finally:
         ctx.changes_version = False
+
+
+def _bring(ctx: TableContext, right: ChangeRight, begun: int | None) -> VersionResult:
+    """Under the note; `begun`: to which version an earlier run was bringing the table."""
+    source, target = right.change.source, right.change.target
+    # Before the note another run may have come to its end.
+    refuse_other_version(ctx)
+    if source in (begun, target):
+        # The earlier one has ended but for what is left over, or it is given up.
+        _leave(ctx, right)
+    if source == target:
+        right.end()
+        return VersionResult(source, target)
+    try:
+        change = check_version(ctx, target)
+        _prepare_and_decide(ctx, change)
+        done = _convert(ctx, change, right)
+    except WriteAbortedError:
+        raise
+    except (InvalidRequestError, UnsupportedTableError, WriteConflictError, CorruptTableError):
+        if ctx.config.version == source:
+            _leave(ctx, right)
+            right.end()
+        raise
+    _leave(ctx, right)
+    right.end()
+    return done
 
 
 def _prepare_and_decide(ctx: TableContext, change: Change) -> None:
@@ -185,13 +207,15 @@ def _logs_left(ctx: TableContext, change: Change, timeline: Timeline) -> bool:
     return False
 
 
-def _convert(ctx: TableContext, change: Change) -> VersionResult:
+def _convert(ctx: TableContext, change: Change, right: ChangeRight) -> VersionResult:
     """Write the timeline and the archive anew, then put the properties."""
     source = ctx.config.version
+    right.prove()
     drop_metadata_table(ctx, f"the table was brought from version {source} to {change.config.version}")
     for path in index_definitions(ctx):
-        retry.delete(ctx.storage, path)
-    files, archived = _rewrite(ctx, change) if change.moves else (0, 0)
+        right.delete(path)
+    files, archived = _rewrite(ctx, change, right) if change.moves else (0, 0)
+    right.renew_if_due()
     kept_properties.forget(ctx.storage, set(change.updates))
     replace_properties(ctx, change.updates)
     ctx.bodies.clear()
@@ -199,17 +223,17 @@ def _convert(ctx: TableContext, change: Change) -> VersionResult:
     return VersionResult(source, ctx.config.version, files, archived)
 
 
-def _rewrite(ctx: TableContext, change: Change) -> tuple[int, int]:
+def _rewrite(ctx: TableContext, change: Change, right: ChangeRight) -> tuple[int, int]:
     new, timeline = new_context(ctx, change), load_timeline(ctx)
     archive = archived_times(ctx)
     active = {i.time for i in timeline.completed}
     changed = {i.time: _written(ctx, timeline, i.file_name) for i in timeline.completed}
     times = completion_times({**archive, **changed}, (i.time for i in timeline.instants))
     # What an earlier attempt has left may bear other completion times.
-    _clear(ctx, change.layout)
-    archived = bring_archive(ctx, new, active, times)
+    _clear(right, change.layout)
+    archived = bring_archive(ctx, new, active, times, right.renew_if_due)
     names = renamed(timeline.files, change.layout, times)
-    LocalEngine(FILES_AT_ONCE).map(lambda name: _copy(ctx, change.layout, name, names[name]), sorted(names))
+    LocalEngine(FILES_AT_ONCE).map(lambda name: _copy(right, change.layout, name, names[name]), sorted(names))
     return len(names), archived
 
 
@@ -220,7 +244,8 @@ def _written(ctx: TableContext, timeline: Timeline, name: str) -> str:
     return told or format_instant_time(local_time(ctx, timeline.files[name]))
 
 
-def _copy(ctx: TableContext, layout: Layout, name: str, new: str) -> None:
+def _copy(right: ChangeRight, layout: Layout, name: str, new: str) -> None:
+    ctx = right.ctx
     path = ctx.layout.timeline_path(name)
     try:
         data = rewritten(name, ctx.storage.get(path), layout)
@@ -228,23 +253,22 @@ def _copy(ctx: TableContext, layout: Layout, name: str, new: str) -> None:
         raise CorruptTableError(
             f"{path} cannot be brought to another version: {error}", base_path=ctx.base_path, path=path
         ) from error
-    retry.put(ctx.storage, layout.timeline_path(new), data)
+    right.put(layout.timeline_path(new), data)
 
 
-def _give_up(ctx: TableContext) -> None:
-    """Leave the table as its properties tell: the timelines of other layouts go, and what the decision made, then the note."""
+def _leave(ctx: TableContext, right: ChangeRight) -> None:
+    """Leave the table as its properties tell: the timelines of other layouts go, and what the decision made."""
     for layout in ctx.layout.others:
-        _clear(ctx, layout)
+        _clear(right, layout)
     for path in _files_in(ctx.storage, ctx.layout):
         if path.endswith(f".{_DECISION}"):
-            retry.delete(ctx.storage, path)
-    forget_change(ctx.storage)
+            right.delete(path)
 
 
-def _clear(ctx: TableContext, layout: Layout) -> None:
+def _clear(right: ChangeRight, layout: Layout) -> None:
     """Delete the files of a timeline that is not, or not yet, the table's: of version 6 those with names of instants, of others the whole folder."""
-    for path in _files_in(ctx.storage, layout):
-        retry.delete(ctx.storage, path)
+    for path in _files_in(right.ctx.storage, layout):
+        right.delete(path)
 
 
 def _files_in(storage: Storage, layout: Layout) -> Iterator[str]:
@@ -252,6 +276,7 @@ def _files_in(storage: Storage, layout: Layout) -> Iterator[str]:
         yield from (info.path for info in storage.list(layout.timeline_folder))
         return
     for info in storage.list_dir(layout.timeline_folder)[1]:
-        name = info.path.rpartition("/")[2]
+        # On a local disk Java keeps check sums beside them: one of an earlier file would make the new one unreadable.
+        name = info.path.rpartition("/")[2].removesuffix(".crc").removeprefix(".")
         if parse_instant(name) or planner_claim_time(name) or name.endswith(f".{_DECISION}"):
             yield info.path

@@ -126,7 +126,13 @@ def _listed(ctx: TableContext) -> tuple[list[str], list[ObjectInfo]]:
 
 def _look_at_version(ctx: TableContext) -> None:
     """The timeline of another version lies beside this one: of a change that is going on or was cut short, or the table has that version now."""
-    now = ctx.config if ctx.changes_version else from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path)
+    if not ctx.changes_version:
+        refuse_other_version(ctx)
+
+
+def refuse_other_version(ctx: TableContext) -> None:
+    """Look at the properties: the table may have another version than when it was opened. Raises UnavailableError then."""
+    now = from_properties(read_properties(ctx.storage, ctx.clock), ctx.base_path)
     if now.version != ctx.config.version:
         raise UnavailableError(
             f"the table has version {now.version} now, and had {ctx.config.version} when it was opened; open it again",

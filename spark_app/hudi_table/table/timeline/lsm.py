@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hudi_table.errors import CorruptTableError, ObjectExistsError, ObjectNotFoundError, UnavailableError
@@ -87,14 +88,10 @@ def read_files(storage: Storage, path: str) -> tuple[LsmFile, ...]:
 
 
 def begin_archive(storage: Storage, folder: str) -> None:
-    """An archive that holds nothing yet, unless one has begun. Trino 476 does not read a table whose folder of the archive holds no file."""
+    """An archive that holds nothing yet, if there is none. Trino 476 does not read a table whose folder of the archive holds no file."""
     for name, data in ((f"{MANIFEST}1", b'{"files":[]}'), (VERSION, b"1")):
-        _create(storage, f"{folder}/{name}", data)
-
-
-def _create(storage: Storage, path: str, data: bytes) -> None:
-    with suppress(ObjectExistsError):
-        retry.until_confirmed(lambda: storage.put_if_absent(path, data))
+        with suppress(ObjectExistsError):
+            retry.until_confirmed(partial(storage.put_if_absent, f"{folder}/{name}", data))
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
