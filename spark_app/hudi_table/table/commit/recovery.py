@@ -24,7 +24,6 @@ from hudi_table.table.store import retry
 from hudi_table.table.timeline import chain
 from hudi_table.table.timeline.active import load_timeline
 from hudi_table.table.timeline.context import TableContext
-from hudi_table.table.timeline.layout import timeline_path
 from hudi_table.table.timeline.timeline import Timeline
 from hudi_table.table.view.clustering_plans import pending_clusterings
 
@@ -142,7 +141,7 @@ def _drop_withdrawn(ctx: TableContext, timeline: Timeline) -> list[str]:
             continue
         # A listing may show what was created behind a part of it, and not what was created before that.
         with contextlib.suppress(ObjectNotFoundError):
-            ctx.storage.head(timeline_path(plan))
+            ctx.storage.head(ctx.layout.timeline_path(plan))
             continue
         delete_claim(ctx, timeline, instant)
         done.append(instant.time)
