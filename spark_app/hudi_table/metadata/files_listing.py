@@ -15,7 +15,7 @@ from hudi_table.metadata.prefetch import fetched_ahead
 from hudi_table.metadata.reading import listed_files, listed_partitions, read_listing
 from hudi_table.metadata.table import UNREADABLE, MetadataTable, identity_in
 from hudi_table.model.metadata_table import MetadataPartition, partition_key
-from hudi_table.model.names import HOODIE
+from hudi_table.model.names import PROPERTIES
 from hudi_table.model.timeline.instants import Action
 from hudi_table.table.timeline.context import ListedFile, ListedFiles, TableContext
 from hudi_table.table.timeline.timeline import Timeline
@@ -51,5 +51,5 @@ def metadata_files(
 def _is_still_there(table: MetadataTable) -> bool:
     """Whether no other one was built in its place since it was listed: then the listing may show half of the old one."""
     # Listed again and not asked for by its name: some stores tell whole seconds there, and fractions in listings.
-    _, now = table.ctx.storage.list_dir(HOODIE)
+    _, now = table.ctx.storage.list_dir(PROPERTIES.rpartition("/")[0])
     return table.identity is not None and table.identity == identity_in(now)
