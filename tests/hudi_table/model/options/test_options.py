@@ -113,3 +113,16 @@ def test_a_name_among_few_is_checked_by_the_gate_whoever_would_act_on_it(key: st
         check_options({key: value})
     with pytest.raises(InvalidOptionError, match=rf"option '{re.escape(key)}': 'wat' is none of"):
         check_options({key: "wat"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.partition.ttl.strategy.max.delete.partitions",
+        "hoodie.bucket.index.split.threshold",
+        "hoodie.bucket.index.merge.threshold",
+    ],
+)
+def test_no_number_of_partitions_or_size_of_buckets_is_negative(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=re.escape(key)):
+        check_options({key: "-5"})
