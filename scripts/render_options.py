@@ -26,6 +26,9 @@ the same gate stands before them:
 - an **alias** is another name of an option ({alias} keys);
 - any other key is refused, with the nearest known one.
 
+`create_table` stores what such an option says of the table. What is of writes and services is checked there too, and does nothing until it
+is given to them.
+
 Values are checked with their keys: numbers are ASCII digits, truth values `true` and `false` in any case. Of Hudi 1.2.1 the keys of its common,
 client and storage modules are known.
 """

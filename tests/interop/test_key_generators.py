@@ -109,10 +109,9 @@ def test_a_complex_key_of_one_field_is_written_as_the_files_show(hudis: Hudis, t
             oracle.write(base, rows, options("upsert", "id", "i32,day", "Complex", **more), mode="overwrite")
             expected = mine("id", "i32", "day", rows=rows, key_encoding=encoding)
             assert keys_of(base) == expected
-            index = "BUCKET" if "bucket" in way else "SIMPLE"
-            ours.write(
-                base, "upsert", rows, options={"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}
-            )
+            buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+            index = buckets if "bucket" in way else {"hoodie.index.type": "SIMPLE"}
+            ours.write(base, "upsert", rows, options=index)
             assert keys_of(base) == expected
             assert not [found for found in open_table(str(base)).doctor(keys=True) if found.check is Check.WRONG_KEY]
 

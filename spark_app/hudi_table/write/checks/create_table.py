@@ -48,7 +48,7 @@ from hudi_table.write.checks.merge_mode import refuse_custom_keys, refuse_mergin
 from hudi_table.write.checks.request import refuse_unsupported, resolve_index
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.table_arguments import index_of, member, names_of, partition_fields_of
-from hudi_table.write.checks.table_options import check_generator, described, merged
+from hudi_table.write.checks.table_options import bucket_option, check_generator, described, index_option, merged
 from hudi_table.write.keygen.columns import with_inputs
 from hudi_table.write.keygen.key_encoding import key_encoding_option
 
@@ -154,6 +154,9 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
 def _with_options(spec: TableSpec) -> TableSpec:
     """The spec with what its options say. Raises InvalidRequestError where arguments and options differ."""
     of_options = described(spec.options)
+    key = bucket_option(spec.options)
+    if key is not None and "index" not in of_options and not spec.options.get(INDEX_CLASS):
+        of_options["index"] = index_option(spec.options, _index(spec))
     have = {name: getattr(spec, name) for name in of_options}
     if "index" in of_options and have["index"] is not None:
         have["index"] = _fuller(index_of(have["index"]), of_options["index"])

@@ -243,7 +243,7 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     Raises InvalidOptionError for a contradiction, InvalidRequestError if nobody tells, UnsupportedTableError for an
     index that this release does not have.
     """
-    spec_of_options = _index_argument(options)
+    spec_of_options = _index_argument(options, config.index)
     if spec_of_options is not None and config.index is not None:
         _refuse_other_index(config.index, spec_of_options, config.record_key)
     spec = config.index or spec_of_options
@@ -258,8 +258,8 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
     return spec
 
 
-def _index_argument(options: Mapping[str, str]) -> IndexSpec | None:
-    spec = index_option(options)
+def _index_argument(options: Mapping[str, str], stored: IndexSpec | None) -> IndexSpec | None:
+    spec = index_option(options, stored)
     if spec is not None and spec.type.is_custom and not spec.class_name:
         raise InvalidOptionError(f"{INDEX_TYPE}=CUSTOM needs {INDEX_CLASS}, the name of the index")
     return spec

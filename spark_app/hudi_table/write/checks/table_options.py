@@ -13,8 +13,22 @@ from hudi_table.errors import InvalidOptionError, InvalidRequestError, Unsupport
 from hudi_table.model.options import values
 from hudi_table.model.options.known import explicit_option, renamed
 from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
-from hudi_table.model.table.config import IndexSpec, TableConfig, TableType
-from hudi_table.model.table.index_properties import ENGINE, INDEX_CLASS, INDEX_NAMES, INDEX_TYPE, index_spec, names_in
+from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
+from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
+from hudi_table.model.table.index_properties import (
+    BUCKETS,
+    BUCKETS_MAX,
+    BUCKETS_MIN,
+    ENGINE,
+    EXPRESSIONS,
+    HASH_FIELDS,
+    INDEX_CLASS,
+    INDEX_NAMES,
+    INDEX_TYPE,
+    index_properties,
+    index_spec,
+    names_in,
+)
 from hudi_table.model.table.merging import payload_named
 from hudi_table.model.table.properties import MERGE_NAMES, generator_class, partition_fields, table_payload
 from hudi_table.model.table.version_properties import GENERATOR, GENERATOR_TYPE, GENERATOR_TYPES, MERGE_MODE, PAYLOAD
@@ -25,13 +39,20 @@ ORDERING = "hoodie.table.ordering.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 META_FIELDS = "hoodie.populate.meta.fields"
+_BUCKET_KEYS = (BUCKETS, HASH_FIELDS, ENGINE, EXPRESSIONS, BUCKETS_MIN, BUCKETS_MAX)
 
 
-def index_option(options: Mapping[str, str]) -> IndexSpec | None:
-    """The index that options name, None if they name none. Raises InvalidOptionError, UnsupportedTableError."""
+def index_option(options: Mapping[str, str], known: IndexSpec | None = None) -> IndexSpec | None:
+    """The index that options name, None if they name none. `known`: the one that is meant where they tell of its buckets alone.
+
+    Raises InvalidOptionError, also for buckets of an index that has none, UnsupportedTableError.
+    """
     name = options.get(INDEX_TYPE)
     if not name and not options.get(INDEX_CLASS):
-        return None
+        if known is None or bucket_option(options) is None:
+            return None
+        _refuse_buckets(known.type, options)
+        options = {**index_properties(known), **options}
     try:
         spec = index_spec(options)
     except KeyError:
@@ -41,7 +62,22 @@ def index_option(options: Mapping[str, str]) -> IndexSpec | None:
         ) from None
     except ValueError as error:
         raise InvalidOptionError(str(error)) from error
+    _refuse_buckets(spec.type, options)
     return spec
+
+
+def bucket_option(options: Mapping[str, str]) -> str | None:
+    """The first option that tells something of buckets, if there is one."""
+    given = ((key, options.get(key, "").strip()) for key in _BUCKET_KEYS)
+    return next((key for key, value in given if value and (key, value.upper()) != (ENGINE, "SIMPLE")), None)
+
+
+def _refuse_buckets(kind: IndexType, options: Mapping[str, str]) -> None:
+    key = None if kind.hashes else bucket_option(options)
+    if key is not None:
+        raise InvalidOptionError(
+            f"option {key} is of a bucket index, and the table's is {kind.value}: leave the option out"
+        )
 
 
 def described(options: Mapping[str, str]) -> dict[str, Any]:
@@ -82,6 +118,8 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         HIVE_STYLE: str(config.hive_style).lower(),
         URL_ENCODE: str(config.url_encode).lower(),
         META_FIELDS: str(config.populate_meta_fields).lower(),
+        CDC_ENABLED: config.extra.get(CDC_ENABLED, "false").lower(),
+        CDC_MODE: config.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).lower(),
         CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
         CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
     }
@@ -121,7 +159,7 @@ def merged(
 
 
 def _plain(key: str, text: str) -> str:
-    if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE):
+    if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE, CDC_ENABLED, CDC_MODE):
         return text.strip().lower()
     if key == PAYLOAD:
         return text.strip().rpartition(".")[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hudi_table.errors import InvalidOptionError
@@ -93,3 +95,34 @@ def test_operations_have_the_names_that_hudi_gives_them() -> None:
     assert {operation.value for operation in Operation if operation.replaces} == {
         "insert_overwrite", "insert_overwrite_table", "delete_partition",
     }  # fmt: skip
+
+
+NAMES = {
+    "hoodie.bulkinsert.sort.mode": ("GLOBAL_SORT", "partition"),
+    "hoodie.parquet.compression.codec": ("SNAPPY", "uncompressed"),
+    "hoodie.layout.optimize.strategy": ("z-order", "HILBERT"),
+    "hoodie.keygen.timebased.timestamp.type": ("DATE_STRING", "unix_timestamp"),
+    "hoodie.keygen.timebased.timestamp.scalar.time.unit": ("SECONDS", "days"),
+}
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_a_name_among_few_is_checked_by_the_gate_whoever_would_act_on_it(key: str) -> None:
+    """A write took any layout, and a creation any codec, since neither acts on it."""
+    for value in NAMES[key]:
+        check_options({key: value})
+    with pytest.raises(InvalidOptionError, match=rf"option '{re.escape(key)}': 'wat' is none of"):
+        check_options({key: "wat"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.partition.ttl.strategy.max.delete.partitions",
+        "hoodie.bucket.index.split.threshold",
+        "hoodie.bucket.index.merge.threshold",
+    ],
+)
+def test_no_number_of_partitions_or_size_of_buckets_is_negative(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=re.escape(key)):
+        check_options({key: "-5"})

@@ -241,3 +241,55 @@ def test_one_partition_field_needs_no_list() -> None:
     by_month = {"field": "at", "type": "Timestamp", "format": "yyyy/MM"}
     assert partition_fields_of(by_month) == partition_fields_of([by_month])
     assert partition_fields_of(PartitionField("city")) == partition_fields_of("city") == (PartitionField("city"),)
+
+
+BUCKETS = {
+    "hoodie.bucket.index.num.buckets": "7",
+    "hoodie.bucket.index.hash.field": "city",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.partition.expressions": "x.*,3",
+}
+
+
+@pytest.mark.parametrize("key", BUCKETS)
+def test_buckets_that_no_index_has_are_refused(key: str) -> None:
+    """They were taken without a word, and the table had the default index."""
+    option = {key: BUCKETS[key]}
+    with pytest.raises(InvalidOptionError, match=f"{key} is of a bucket index, and the table's is Simple"):
+        made(option, record_key="id")
+    with pytest.raises(InvalidOptionError, match=f"{key} is of a bucket index, and the table's is Bloom"):
+        made(option | {"hoodie.index.type": "BLOOM"}, record_key="id")
+    table = new_table(index="Simple")
+    with pytest.raises(InvalidOptionError, match=f"{key} is of a bucket index, and the table's is Simple"):
+        table.upsert(rows(("a", "x", 1)), options=option)
+
+
+@pytest.mark.parametrize("key", BUCKETS)
+def test_buckets_contradict_a_table_also_where_no_option_names_its_index(key: str) -> None:
+    index = {"type": "Bucket", "buckets": 2, "hashFields": ["id"]}
+    with pytest.raises(InvalidRequestError, match=r"index is .* and the options say"):
+        made({key: BUCKETS[key]}, record_key=["id", "city"], index=index)
+    table = made({}, record_key=["id", "city"], index=index)
+    with pytest.raises(InvalidOptionError, match=f"{key}=.* contradicts the table"):
+        table.upsert(SCHEMA.empty_table(), options={key: BUCKETS[key]})
+
+
+def test_buckets_that_agree_with_an_argument_or_the_table_change_nothing() -> None:
+    same = {"hoodie.bucket.index.num.buckets": "2", "hoodie.index.bucket.engine": "SIMPLE"}
+    table = made(same, record_key="id", index={"type": "Bucket", "buckets": 2})
+    table.upsert(SCHEMA.empty_table(), options=same)
+    assert table.context.config.index == IndexSpec(IndexType.BUCKET, 2)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"hoodie.table.cdc.enabled": "true"}, {"hoodie.table.cdc.supplemental.logging.mode": "OP_KEY_ONLY"}],
+    ids=["enabled", "mode"],
+)
+def test_a_write_or_service_that_asks_for_change_logs_contradicts_a_table_without(option: dict[str, str]) -> None:
+    """Their readers would wait for changes that nobody logs."""
+    table = new_table()
+    with pytest.raises(InvalidOptionError, match=r"cdc.* contradicts the table"):
+        table.upsert(rows(("a", "x", 1)), options=option)
+    with pytest.raises(InvalidOptionError, match=r"cdc.* contradicts the table"):
+        table.clean(option)
