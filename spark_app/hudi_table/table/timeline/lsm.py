@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError
 from hudi_table.model.digits import whole
 from hudi_table.model.json_text import parse_json
-from hudi_table.table.store import retry
 from hudi_table.table.store.ports import Storage
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ _MANIFEST = "manifest_"
 _LISTINGS_MAX = 10
 
 
-def begin_archive(storage: Storage, folder: str) -> None:
-    """An archive that holds nothing yet. Trino 476 does not read a table whose folder of the archive holds no file."""
-    retry.put(storage, f"{folder}/{_MANIFEST}1", b'{"files":[]}')
-    retry.put(storage, f"{folder}/{_VERSION}", b"1")
+def empty_archive(folder: str) -> dict[str, bytes]:
+    """The files of an archive that holds nothing yet, in the order in which they are made. Trino 476 does not read a table whose folder of the
+    archive holds no file."""
+    return {f"{folder}/{_MANIFEST}1": b'{"files":[]}', f"{folder}/{_VERSION}": b"1"}
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:
