@@ -13,9 +13,8 @@ from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, TableNotFoundError
 from hudi_table.model.job.jobspec import JobSpec
 from hudi_table.model.job.variables import SOURCE_VARIABLES
-from hudi_table.model.names import PROPERTIES
 from hudi_table.model.table.index_properties import CONNECTION
-from hudi_table.table.timeline.kept_properties import KEPT
+from hudi_table.table.timeline.properties import remove_properties
 
 NOT_OF_STORES = frozenset({CONNECTION, *SOURCE_VARIABLES})
 
@@ -66,13 +65,9 @@ def _follow_index(table: HudiTable, spec: JobSpec) -> None:
 
 
 def _unmake(table: HudiTable, error: BaseException) -> None:
-    """Remove the properties of a table to which nobody has written: no instant, no decision, no file."""
-    storage = table.context.storage
+    """Remove a table to which nobody has written."""
     try:
-        if {info.path for info in storage.list()} <= {PROPERTIES, KEPT}:
-            # The copy first: properties without one are those of a table that has none yet.
-            storage.delete(KEPT)
-            storage.delete(PROPERTIES)
+        remove_properties(table.context.storage, table.context.config)
     except HudiError as failure:
         error.add_note(f"the empty table at {table.base_path} could not be removed: {failure}")
 

@@ -121,6 +121,25 @@ def test_another_index_that_finds_the_same_keys_is_taken_over_by_the_next_run(jo
     assert stored.type is IndexType.GLOBAL_BLOOM
 
 
+def test_a_table_gets_the_version_that_its_resource_names(job: Job) -> None:
+    job.land("1.parquet")
+    code, result = job.run(job.spec(table={"tableVersion": 9}))
+    assert (code, result.outcome) == (0, "Succeeded")
+    assert job.rows() == ROWS.to_pylist()
+    assert open_table(str(job.location)).context.config.version == 9
+    assert list((job.location / ".hoodie/timeline").glob(f"{result.instants[0]}_*.commit"))
+    assert job.run(job.spec("two", table={"tableVersion": 9}))[1].outcome == "NothingToDo"
+    assert job.run(job.spec("three"))[1].outcome == "NothingToDo"
+
+
+def test_rows_that_are_refused_leave_no_table_of_any_version(job: Job) -> None:
+    job.land("1.parquet")
+    for number, version in enumerate((6, 8, 9)):
+        code, _ = job.run(job.spec(f"a{number}", table={"tableVersion": version, "recordKey": ["city"]}))
+        assert code == 64
+        assert not [path for path in job.location.rglob("*") if path.is_file()]
+
+
 def test_an_index_that_would_move_rows_is_refused_by_name(job: Job) -> None:
     job.land("1.parquet")
     job.run(job.spec(table={"index": {"type": "Simple"}}))

@@ -87,11 +87,17 @@ def read_files(storage: Storage, path: str) -> tuple[LsmFile, ...]:
         ) from error
 
 
+def empty_archive(folder: str) -> dict[str, bytes]:
+    """The files of an archive that holds nothing yet, in the order in which they are made. Trino 476 does not read a table whose folder of the
+    archive holds no file."""
+    return {f"{folder}/{MANIFEST}1": b'{"files":[]}', f"{folder}/{VERSION}": b"1"}
+
+
 def begin_archive(storage: Storage, folder: str) -> None:
-    """An archive that holds nothing yet, if there is none. Trino 476 does not read a table whose folder of the archive holds no file."""
-    for name, data in ((f"{MANIFEST}1", b'{"files":[]}'), (VERSION, b"1")):
+    """Make an archive that holds nothing yet, if there is none."""
+    for path, data in empty_archive(folder).items():
         with suppress(ObjectExistsError):
-            retry.until_confirmed(partial(storage.put_if_absent, f"{folder}/{name}", data))
+            retry.until_confirmed(partial(storage.put_if_absent, path, data))
 
 
 def lsm_entries(storage: Storage, folder: str) -> Iterator[list[Entry]]:

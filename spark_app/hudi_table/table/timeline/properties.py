@@ -8,8 +8,16 @@ no valid file uses the backup and tries again. We replace it by one atomic put i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from hudi_table.errors import CorruptTableError, HudiError, ObjectNotFoundError, TableNotFoundError
+from hudi_table.errors import (
+    CorruptTableError,
+    HudiError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    TableNotFoundError,
+)
 from hudi_table.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hudi_table.model.table.config import TableConfig
 from hudi_table.model.table.java_properties import parse_properties, render_properties
@@ -31,7 +39,7 @@ from hudi_table.table.store.local_files import is_file
 from hudi_table.table.store.ports import Clock, Storage
 from hudi_table.table.timeline import kept_properties
 from hudi_table.table.timeline.context import MetadataPort, TableContext, TxnSettings
-from hudi_table.table.timeline.lsm import begin_archive
+from hudi_table.table.timeline.lsm import empty_archive
 
 READ_ATTEMPTS_MAX = 5
 READ_PAUSE_SECONDS = 1.0
@@ -85,11 +93,28 @@ def read_properties(storage: Storage, clock: Clock) -> dict[str, str]:
 def create_properties(storage: Storage, config: TableConfig) -> None:
     """Create the file exclusively. Raises ObjectExistsError if the table exists, OutcomeUnknownError if unsure."""
     properties = to_properties(config)
+    # Before there is a table, and never over what is there: who slept here finds one that others have archived.
+    for path, data in _archive_of_new(config).items():
+        with suppress(ObjectExistsError, OutcomeUnknownError):
+            storage.put_if_absent(path, data)
     storage.put_if_absent(PROPERTIES, render_properties(properties, ("Hudi table properties",)).encode())
     kept_properties.keep(storage, properties)
+
+
+def remove_properties(storage: Storage, config: TableConfig) -> bool:
+    """Remove what `create_properties` made, if nothing else lies there: no instant, no decision, no file. Whether it is gone."""
+    beside = _archive_of_new(config)
+    if not {info.path for info in storage.list()} <= {PROPERTIES, kept_properties.KEPT, *beside}:
+        return False
+    # The copy before the properties: properties without one are those of a table that has none yet.
+    for path in (*beside, kept_properties.KEPT, PROPERTIES):
+        storage.delete(path)
+    return True
+
+
+def _archive_of_new(config: TableConfig) -> dict[str, bytes]:
     layout = layout_of(config.version)
-    if layout.archive is Archive.LSM:
-        begin_archive(storage, layout.timeline_path(config.archive_folder))
+    return empty_archive(layout.timeline_path(config.archive_folder)) if layout.archive is Archive.LSM else {}
 
 
 def replace_properties(ctx: TableContext, updates: Mapping[str, str | None]) -> None:

@@ -37,6 +37,12 @@ def test_the_api_server_refuses_to_change_what_a_table_is(changes: dict[str, Any
     assert any(words in error for error in judged("HudiTable", spec(**changes), old))
 
 
+def test_the_api_server_refuses_another_table_version_and_takes_one_that_is_named_late() -> None:
+    refused = judged("HudiTable", spec(tableVersion=9), spec(tableVersion=8))
+    assert any("tableVersion cannot change" in error for error in refused)
+    assert judged("HudiTable", spec(tableVersion=9), spec()) == []
+
+
 def test_the_api_server_lets_change_what_may_change() -> None:
     assert judged("HudiTable", spec(suspend=True, options={"hoodie.parquet.max.file.size": "1"}), spec()) == []
     assert judged("HudiTable", spec(index={"type": "Bucket", "buckets": 8}), spec()) == []
