@@ -4,13 +4,14 @@ Hudi 1.1.1 read the same rows."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table, write_hudi
 from hudi_table.arguments import MergeModeName, TableTypeName
+from hudi_table.metadata.lifecycle import MetadataDroppedWarning
 from hudi_table.model.table.cdc import CDC_ENABLED
 from hudi_table.table.timeline.active import load_timeline
 from tests.interop import ours
@@ -18,7 +19,7 @@ from tests.interop.conftest import Hudis
 from tests.interop.model import Model, rows
 from tests.interop.test_change_data import HISTORY, SCHEMA, by_hudi, by_us
 from tests.interop.test_later_versions import INDEX_OPTIONS, LOGS, ORACLE, upsert
-from tests.support.hudi_oracle import HudiOracle
+from tests.support.hudi_oracle import HudiFailedError, HudiOracle
 from tests.support.rows import META, assert_same_rows
 
 pytestmark = [pytest.mark.interop]
@@ -257,3 +258,114 @@ def test_rows_of_one_key_in_one_write(hudis: Hudis, tmp_path: Path) -> None:
         )  # fmt: skip
         mine = open_table(base).scan().to_arrow()
         assert_same_rows(hudis[ORACLE].read(theirs), mine, columns=schema.names, of=f"Hudi, {mode}")
+
+
+@VERSIONS
+@pytest.mark.parametrize("kind", ["CopyOnWrite", "MergeOnRead"])
+def test_hudi_archives_our_timeline_and_cleans_our_files(hudis: Hudis, tmp_path: Path, version: int, kind: str) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "bucket", kind)
+    for step in range(6):
+        life.write("upsert", range(step, step + 8))
+    life.steps = 50
+    data = rows(range(3, 9), life.steps)
+    logs = LOGS | {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    limits = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+    told = limits | NO_METADATA | (logs if kind == "MergeOnRead" else {})
+    for _ in range(2):
+        upsert(life.oracle, life.base, data, version, "bucket", **told)
+    life.model.apply("upsert", data)
+    life.check()
+    before = len(life.table.timeline(archived=True))
+    assert len(load_timeline(life.table.context).commits) < before
+    assert list((life.base / ".hoodie/timeline/history").glob("*.parquet"))
+    for step in range(3):
+        life.write("upsert", range(step, step + 3))
+    life.write("delete", range(2))
+    life.table.clean(SMALL, force=True)
+    life.check()
+    assert not [finding for finding in life.table.doctor() if finding.severity.value == "error"]
+
+
+@VERSIONS
+def test_hudi_builds_its_metadata_table_again_after_each_write_of_ours(
+    hudis: Hudis, tmp_path: Path, version: int
+) -> None:
+    life = Life(tmp_path / "table", hudis[ORACLE], version, "simple", "MergeOnRead")
+    told = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.partition.stats.enable": "true",
+    }
+    skipping = {"hoodie__metadata__enable": "true", "hoodie__enable__data__skipping": "true"}
+    life.write("insert", range(20))
+    for step in range(3):
+        data = rows(range(step, step + 5), 10 + 2 * step)
+        upsert(life.oracle, life.base, data, version, "simple", **LOGS, **told)
+        life.model.apply("upsert", data)
+        life.check()
+        found = life.oracle.read(life.base, where="ts >= 10000", **skipping)
+        mine = life.table.scan(filter="ts >= 10000", meta=True).to_arrow()
+        assert_same_rows(found, mine, columns=["id", *META], of="Hudi, skipping files")
+        assert life.table.context.config.metadata_partitions
+        with pytest.warns(MetadataDroppedWarning):
+            ours.write(life.base, "upsert", data := rows(range(step + 3, step + 9), 11 + 2 * step))
+        life.model.apply("upsert", data)
+        life.check()
+        found = life.oracle.read(life.base, where="ts >= 11000", **skipping)
+        mine = life.table.scan(filter="ts >= 11000", meta=True).to_arrow()
+        assert_same_rows(found, mine, columns=["id", *META], of="Hudi, after ours")
+
+
+@VERSIONS
+def test_partitions_by_time_and_custom_generators(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    schema = pa.schema([("id", pa.string()), ("city", pa.string()), ("at", pa.int64()), ("ts", pa.int64())])
+
+    def batch(numbers: range, ts: int) -> pa.Table:
+        listed = [
+            {"id": f"k{n}", "city": "xy"[n % 2], "at": 1_700_000_000_000 + n * 86_400_000, "ts": ts} for n in numbers
+        ]
+        return pa.Table.from_pylist(listed, schema=schema)
+
+    by_day = {"field": "at", "type": "Timestamp", "format": "yyyy/MM", "input": "EPOCHMILLISECONDS"}
+    partitions: dict[str, list[Any]] = {"single": [by_day], "custom": ["city", by_day]}
+    for name, fields in partitions.items():
+        base = tmp_path / name / "table"
+        create_table(base, schema, record_key="id", partition_by=fields, ordering_fields="ts", index="Simple", version=version)  # fmt: skip
+        write_hudi(base, batch(range(12), 1))
+        write_hudi(base, batch(range(4, 8), 2))
+        upsert(hudis[ORACLE], base, batch(range(6, 14), 3), version, "simple", **NO_METADATA)
+        found = open_table(base).scan(meta=True).to_arrow()
+        assert len(found) == 14, name
+        if name == "single":
+            assert_same_rows(hudis[ORACLE].read(base), found, columns=["id", *META], of="Hudi")
+        else:
+            # Of version 6 no less: it takes the column's values from folders, of which there are too many.
+            with pytest.raises(HudiFailedError, match="Failed to parse partition column values"):
+                hudis[ORACLE].read(base)
+        write_hudi(base, batch(range(10, 16), 4))
+        assert open_table(base).scan().count() == 16
+
+
+@VERSIONS
+def test_a_table_without_meta_columns_and_a_resized_one(hudis: Hudis, tmp_path: Path, version: int) -> None:
+    base, oracle = tmp_path / "plain", hudis[ORACLE]
+    create_table(
+        base, ours_schema := rows(range(1), 1).schema, record_key="id", partition_by="city", ordering_fields="ts", version=version,
+        options={"hoodie.populate.meta.fields": "false"},
+    )  # fmt: skip
+    for step, numbers in enumerate((range(12), range(4, 8))):
+        write_hudi(base, rows(numbers, step + 1))
+    mine = open_table(base).scan().to_arrow()
+    assert_same_rows(oracle.read(base), mine, columns=ours_schema.names, of="Hudi, no meta columns")
+    life = Life(tmp_path / "table", oracle, version, "bucket", "MergeOnRead")
+    life.write("insert", range(20))
+    life.write("upsert", range(5, 15))
+    life.table.resize_buckets(5)
+    life.check()
+    life.steps = 9
+    data = rows(range(3, 25), life.steps)
+    told = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "5"}
+    upsert(oracle, life.base, data, version, "bucket", **NO_METADATA, **LOGS, **told)
+    life.model.apply("upsert", data)
+    life.check()
+    life.write("upsert", range(2, 6))

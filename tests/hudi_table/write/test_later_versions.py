@@ -45,6 +45,18 @@ def test_a_new_table_has_the_properties_that_hudi_gives_one(name: str, version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_partition_fields_of_a_custom_generator_carry_their_kinds(version: int, tmp_path: Path):
+    by_day = {"field": "ts", "type": "Timestamp", "format": "yyyy-MM", "input": "EPOCHMILLISECONDS"}
+    new_table(tmp_path / "t", version, partition_by=["city", by_day])
+    stored = parse_properties((tmp_path / "t/.hoodie/hoodie.properties").read_text())
+    assert stored["hoodie.table.partition.fields"] == "city:SIMPLE,ts:TIMESTAMP"
+    found = open_table(tmp_path / "t").context.config.partition_by
+    assert [(item.field, item.type.value, item.format) for item in found] == [
+        ("city", "Simple", None), ("ts", "Timestamp", "yyyy-MM"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_table_that_is_opened_is_the_one_that_was_created(version: int, tmp_path: Path):
     made = new_table(tmp_path / "t", version, index={"type": "Bucket", "buckets": 3}, merge_mode="CommitTime")
     found = open_table(tmp_path / "t").context

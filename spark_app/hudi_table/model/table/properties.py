@@ -48,6 +48,7 @@ from hudi_table.model.table.version_properties import (
     MERGE_MODE,
     MERGER,
     ORDERING,
+    PARTITION_TYPES,
     PAYLOAD,
     PRECOMBINE,
     VERSION,
@@ -64,8 +65,6 @@ _TIMESTAMP_KEYS = (
 _TIMESTAMP_SETTINGS = ("format", "input", "input_format", "timezone", "unit", "input_timezone")
 _LEGACY_TIMEBASED = "hoodie.deltastreamer.keygen.timebased."
 COLON_RULE = "hoodie.lakeops.bucket.colon.rule"
-PARTITION_TYPES = "hoodie.lakeops.partition.types"
-"""`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
 KEY_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 """`true`: a complex key of one field is its text, as 0.15.0 always writes it; `false`: `field:text`, as 1.1.1 does unless told.
 

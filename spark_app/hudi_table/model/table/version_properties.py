@@ -33,6 +33,9 @@ STRATEGIES = {
     BY_EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
 }
 """Hudi's ids of the two ways of merging that call no class of others."""
+PARTITION_FIELDS = "hoodie.table.partition.fields"
+PARTITION_TYPES = "hoodie.lakeops.partition.types"
+"""`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
 OF_VERSION = frozenset({
     PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, "hoodie.archivelog.folder",
 })  # fmt: skip
@@ -127,6 +130,9 @@ def _of_1x(properties: Properties, merge_mode: str) -> Properties:
     if kind is not None:
         out[GENERATOR_TYPE] = kind
         del out[GENERATOR]
+    if kind == "CUSTOM" and PARTITION_TYPES in out:
+        pairs = zip(out[PARTITION_FIELDS].split(","), out[PARTITION_TYPES].split(","), strict=True)
+        out[PARTITION_FIELDS] = ",".join(f"{name}:{of}" for name, of in pairs)
     return out
 
 

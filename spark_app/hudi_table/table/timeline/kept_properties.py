@@ -15,12 +15,13 @@ from hudi_table.model.options.known import INDEX_SETTINGS
 from hudi_table.model.service.resizes import HISTORY
 from hudi_table.model.table.index_properties import INDEX_KEYS
 from hudi_table.model.table.java_properties import parse_properties, render_properties
-from hudi_table.model.table.properties import KEY_ENCODING, METADATA_DROPPED, PARTITION_TYPES
+from hudi_table.model.table.properties import KEY_ENCODING, METADATA_DROPPED
 from hudi_table.model.table.version_properties import (
     MERGE_MODE,
     MERGER,
     OF_VERSION,
     ORDERING,
+    PARTITION_TYPES,
     PAYLOAD,
     PRECOMBINE,
     STRATEGY,

@@ -26,7 +26,8 @@ from hudi_table.errors import InvalidDataError, InvalidRequestError, InvariantEr
 from hudi_table.model.counts import counted
 from hudi_table.model.names import DEFAULT_PARTITION, EMPTY_KEY, HOODIE, NULL_KEY, escape_partition_value
 from hudi_table.model.table.config import KeyEncoding, PartitionField, PartitionType, TableConfig
-from hudi_table.model.table.properties import PARTITION_TYPES, generator_class, one_complex_field
+from hudi_table.model.table.properties import generator_class, one_complex_field
+from hudi_table.model.table.version_properties import PARTITION_TYPES
 from hudi_table.table.store.paths import MAX_SEGMENT_BYTES, check_path
 from hudi_table.write.keygen.java_text import column, java_text, refuse_type
 from hudi_table.write.keygen.timestamp import default_input, path_texts
