@@ -166,7 +166,8 @@ def test_where_an_ingest_begins(broker: Broker, tmp_path: Path) -> None:
     offsets = {"position": "Offsets", "offsets": [f"{feed.topic},0:7"]}
     assert feed.run({"name": "other"}, startFrom=offsets).figures["messagesRead"] == 8
     future = {"position": "Timestamp", "timestampMillis": later + 10**9}
-    assert feed.run({"name": "third"}, startFrom=future).outcome == "NothingToDo"
+    third = feed.run({"name": "third"}, startFrom=future)
+    assert third.figures["messagesRead"] == 0, "its place at the end is kept, though nothing is there yet"
     assert feed.run({"name": "fourth"}, startFrom={"position": "Latest"}).figures["messagesRead"] == 0
     broker.produce(feed.topic, [row(20)])
     assert feed.run({"name": "fourth"}, startFrom={"position": "Latest"}).figures["messagesRead"] == 1
@@ -353,3 +354,24 @@ def test_a_transform_is_refused(feed: Feed) -> None:
     assert (
         "a transform needs engine Spark, which reads no Kafka" in feed.run({"transform": [{"sql": "SELECT 1"}]}).message
     )
+
+
+@pytest.mark.at_scale(2)
+def test_a_compacted_topic_has_holes_and_is_read_to_its_end(broker: Broker, tmp_path: Path) -> None:
+    config = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+    feed = Feed(tmp_path, broker, broker.topic(partitions=1, **config))
+    for _ in range(5):
+        broker.produce(feed.topic, [(f"k{i}".encode(), row(i)) for i in range(50)])
+    until = time.monotonic() + 90
+    while True:
+        time.sleep(1.5)
+        # Only a segment that is closed is compacted, and a message closes it.
+        broker.produce(feed.topic, [(b"k0", row(0))])
+        done = feed.run({"name": f"look-{feed.runs}"}, startFrom={"position": "Earliest"})
+        if done.figures["messagesRead"] < 200:
+            break
+        assert time.monotonic() < until, "the topic was not compacted"
+    held = current_positions(feed.open().context, f"look-{feed.runs - 1}", feed.topic)
+    assert held is not None
+    assert held.positions.topics[feed.topic].offsets[0] == 250 + feed.runs
+    assert len(feed.rows()) == 50

@@ -30,7 +30,9 @@ MONEY = {
 
 def message(number: int, schema: Any, **values: Any) -> bytes:
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema, {"geo.City": fastavro.parse_schema(CITY)}), values)
+    named: dict[str, Any] = {}
+    fastavro.parse_schema(CITY, named)
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema, named), values)
     return b"\0" + struct.pack(">I", number) + out.getvalue()
 
 

@@ -85,6 +85,11 @@ TABLES = (
     ),
     _gauge("hudi_table_ingest_pending_files", (*TABLE, "ingest"), "files of the source that are not in the table"),
     _gauge("hudi_table_ingest_pending_bytes", (*TABLE, "ingest"), "their size"),
+    _gauge(
+        "hudi_table_ingest_pending_messages",
+        (*TABLE, "ingest"),
+        "at most so many messages of the source are not in the table",
+    ),
     _gauge("hudi_table_records", TABLE, "rows; absent if they are not known"),
     _gauge("hudi_table_files", TABLE, "base files"),
     _gauge("hudi_table_partitions", TABLE, "partitions"),

@@ -108,6 +108,8 @@ def table_samples(key: Key, document: Mapping[str, Any], now: datetime) -> Itera
         of = (*labels, ingest["name"])
         yield "hudi_table_ingest_lag_seconds", of, seconds_of(ingest.get("lag", "0s"))
         yield "hudi_table_ingest_pending_files", of, ingest.get("pendingFiles", 0)
+        if "pendingMessages" in ingest:
+            yield "hudi_table_ingest_pending_messages", of, ingest["pendingMessages"]
         yield "hudi_table_ingest_pending_bytes", of, ingest.get("pendingBytes", 0)
 
 

@@ -149,6 +149,9 @@ class _Judgement:
     def _end_outdated(self) -> None:
         """End the continuous drivers that do not do what the manifest says now."""
         spec, generation = self.desired.spec, self.desired.identity.generation
+        if spec is None or self.desired.errors:
+            # A manifest that is wrong takes nothing away from the one before.
+            return
         for run in self.runs:
             why = (
                 streams.outdated(run, spec, generation) if run.phase == "Running" and streams.is_continuous(run) else ""

@@ -129,6 +129,9 @@ def test_a_driver_ends_when_the_manifest_changes_or_rests() -> None:
     for effects in (judged(ingest=same, suspend=True), judged(ingest=[ingest(source=KAFKA)])):
         assert stops(effects) == [running.name]
     assert not launches(judged(ingest=same, suspend=True))
+    wrong = judged(2, ingest=same, recordKey=[])
+    assert not stops(wrong), "a manifest that is wrong takes nothing away"
+    assert conditions(wrong)["Stalled"][1] == "InvalidSpec"
 
 
 def test_services_run_beside_a_driver() -> None:

@@ -156,8 +156,8 @@ class StartFromSpec:
     offsets: tuple[str, ...] = prop(
         "of each topic partition:offset, …: the next to read, such as orders,0:120,1:98",
         (),
-        max_items=10,
-        item_max_length=4_096,
+        max_items=16,
+        item_max_length=4096,
     )
 
 

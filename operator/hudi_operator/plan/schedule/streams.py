@@ -30,18 +30,13 @@ def is_continuous(run: RunStatus) -> bool:
     return (run.batch or "").startswith(CONTINUOUS)
 
 
-def outdated(run: RunStatus, spec: HudiTableSpec | None, generation: int) -> str:
+def outdated(run: RunStatus, spec: HudiTableSpec, generation: int) -> str:
     """Why a continuous driver at work is to end, \"\" if it is not."""
     if run.generation != generation:
         return "the manifest has changed"
-    wanted = (
-        {f"Ingest/{each.name}" for each in spec.ingest if each.mode is IngestMode.CONTINUOUS}
-        if spec is not None
-        else {run.work}
-    )
-    if run.work not in wanted:
+    if run.work not in {f"Ingest/{each.name}" for each in spec.ingest if each.mode is IngestMode.CONTINUOUS}:
         return "its ingest is gone"
-    return "the table is suspended" if spec is not None and spec.suspend else ""
+    return "the table is suspended" if spec.suspend else ""
 
 
 def ended(run: RunStatus, why: str, now: datetime) -> RunStatus:
