@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_table.api import HudiTable
+from hudi_table.arguments import OperationName
 from hudi_table.errors import WriteConflictError
 from hudi_table.metadata.port import open_context
 from hudi_table.model.timeline.instants import Action
@@ -212,7 +213,7 @@ def test_a_late_inflight_file_of_a_withdrawn_rollback_goes_with_the_next_recover
 @pytest.mark.parametrize("operation", ["insert_overwrite", "upsert"])
 @pytest.mark.parametrize("other", ["insert_overwrite", "upsert"])
 def test_overwrites_of_a_new_partition_exclude_whatever_else_begins_it(
-    layout: Layout, operation: str, other: str
+    layout: Layout, operation: OperationName, other: OperationName
 ) -> None:
     """They named the partitions in which they replaced something: with nothing there yet both stood, and a key was there twice."""
     store = new_store()

@@ -29,7 +29,7 @@ PARTS = 8
 RUNS_OF_A_PART = 42
 """Of about 63 operations each: together more than 20,000."""
 SEEDS_OF_A_SHARD = 100_000
-REPLAYED = 20
+REPLAYED = 22
 REPLAY_SECONDS_MAX = 10.0
 
 

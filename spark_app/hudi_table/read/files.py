@@ -22,10 +22,10 @@ from hudi_table.read.plan import ScanPlan
 from hudi_table.read.prefetch import first_rows, in_order
 from hudi_table.read.pruning.partitions import matching_row_groups
 from hudi_table.table.engine.memory import SLICES_AT_ONCE
+from hudi_table.table.engine.read_ahead import AHEAD_BYTES, ReadAhead
 from hudi_table.table.rows.log_scan import slice_blocks
 from hudi_table.table.rows.merge import one_chunk
 from hudi_table.table.store.at_once import REQUESTS_AT_ONCE
-from hudi_table.table.store.read_ahead import AHEAD_BYTES, ReadAhead
 from hudi_table.table.timeline.active import commit_metadata, load_timeline
 from hudi_table.table.timeline.archived import archived_commits
 from hudi_table.table.timeline.context import TableContext

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError, UnavailableError, UnsupportedTableError
+from hudi_table.model.counts import counted
 from hudi_table.model.table.properties import from_properties
 from hudi_table.model.timeline.commits import CommitMetadata
 from hudi_table.model.timeline.instants import Action, Instant, State, comparable_time, placed_instant
@@ -83,7 +84,7 @@ def _listed_twice(ctx: TableContext) -> Timeline:
         if timeline.commits == before.commits:
             return timeline
     raise UnavailableError(
-        f"commits completed during each of {SAME_LISTINGS_MAX} listings of a timeline of {len(timeline.files)} files; archive it, or try again",
+        f"commits completed during each of {SAME_LISTINGS_MAX} listings of a timeline of {counted(len(timeline.files), 'file')}; archive it, or try again",
         base_path=ctx.base_path,
     )
 

@@ -25,11 +25,11 @@ from hudi_table.model.names import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECO
 from hudi_table.model.table.cdc import INSERT
 from hudi_table.model.timeline.commits import CDC_STATS, WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.read_ahead import open_sized
 from hudi_table.table.rows.combine import combined_per_key
 from hudi_table.table.rows.merge import ALWAYS_DELETE, FLAGGED, MergeCounts, Merger, deleted, newest_per_key
 from hudi_table.table.rows.parts import merge_in_parts, whole_parts
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.read_ahead import open_sized
 from hudi_table.write.event_times import EventTimes
 from hudi_table.write.handles.cdc import ChangeLog, RecordingMerger, change_log
 from hudi_table.write.handles.log import write_log

@@ -29,12 +29,12 @@ from hudi_table.model.names import (
 from hudi_table.model.table.layouts import Layout
 from hudi_table.model.timeline.commits import WriteStat
 from hudi_table.table.commit.write_permit import RightToWrite
+from hudi_table.table.engine.read_ahead import ReadAhead
 from hudi_table.table.rows.log_merge import folded_entries, merged_rows
 from hudi_table.table.rows.log_scan import VisibleInstants, slice_blocks
 from hudi_table.table.rows.merge import ALWAYS_DELETE, MergeCounts, flags
 from hudi_table.table.rows.slice_merge import SliceMerge
 from hudi_table.table.store.ports import Storage
-from hudi_table.table.store.read_ahead import ReadAhead
 from hudi_table.table.timeline.context import ListedFile
 from hudi_table.table.view.compaction_plans import PlannedSlice
 from hudi_table.table.view.file_system_view import LogFile

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from hudi_table.errors import ObjectNotFoundError
+from hudi_table.table.engine.read_ahead import WHOLE_MAX, ReadAhead, open_sized
 from hudi_table.table.store.at_once import all_at_once, at_once
 from hudi_table.table.store.narrowed import StorageBelow
 from hudi_table.table.store.opening import open_storage
 from hudi_table.table.store.ports import ObjectInfo, Storage
-from hudi_table.table.store.read_ahead import WHOLE_MAX, ReadAhead, open_sized
 from tests.support.recording import RecordingStorage, Trace
 
 
