@@ -146,6 +146,20 @@ def test_there_and_back_the_properties_are_what_they_were(tmp_path: Path) -> Non
     assert rows_of(base)["ts"].to_pylist() == [19, 19, 2, 2, 2]
 
 
+def test_partition_fields_of_a_custom_generator_carry_their_kinds_in_later_versions_alone(tmp_path: Path) -> None:
+    by = ["city", {"field": "ts", "type": "Timestamp", "format": "yyyy", "unit": "Seconds"}]
+    base = table_at(tmp_path / "t", partition_by=by)
+    before, config = open_table(base).properties, open_table(base).context.config
+    bring(base, 9)
+    assert open_table(base).properties["hoodie.table.partition.fields"] == "city:SIMPLE,ts:TIMESTAMP"
+    assert open_table(base).context.config.partition_by == config.partition_by
+    write(base, 0, 2, ts=3)
+    bring(base, 6)
+    assert open_table(base).properties == before
+    write(base, 0, 2, ts=4)
+    assert rows_of(base)["ts"].to_pylist() == [4, 4, 2, 2, 2]
+
+
 def test_check_sums_of_java_go_with_the_files_that_they_were_of(tmp_path: Path) -> None:
     base = table_at(tmp_path / "t")
     for path in list((base / ".hoodie").glob("2*")):

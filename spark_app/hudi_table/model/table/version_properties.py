@@ -37,7 +37,8 @@ PARTITION_FIELDS = "hoodie.table.partition.fields"
 PARTITION_TYPES = "hoodie.lakeops.partition.types"
 """`SIMPLE` or `TIMESTAMP` of each partition field: Hudi 0.15.0 stores the custom generator's fields without (measured)."""
 OF_VERSION = frozenset({
-    PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, "hoodie.archivelog.folder",
+    PRECOMBINE, ORDERING, PAYLOAD, MERGER, MERGE_MODE, STRATEGY, GENERATOR, GENERATOR_TYPE, PARTITION_FIELDS,
+    "hoodie.archivelog.folder",
 })  # fmt: skip
 """Keys that an upgrade renames, drops or gives another value."""
 
@@ -87,6 +88,10 @@ def _words_of_6(properties: Mapping[str, str], merge_mode: str) -> Properties:
     short = GENERATOR_TYPES.get(properties.get(GENERATOR_TYPE, "").upper())
     if short and GENERATOR not in out:
         out[GENERATOR] = f"org.apache.hudi.keygen.{short}"
+    named = [field.partition(":") for field in out.get(PARTITION_FIELDS, "").split(",")]
+    if any(kind for _, _, kind in named):
+        out[PARTITION_FIELDS] = ",".join(name for name, _, _ in named)
+        out.setdefault(PARTITION_TYPES, ",".join(kind.upper() or "SIMPLE" for _, _, kind in named))
     if properties.get("hoodie.table.type") == "MERGE_ON_READ":
         out[MERGER] = STRATEGIES[BY_EVENT_TIME]
     return out | {LAYOUT_VERSION: "1", "hoodie.archivelog.folder": "archived"}

@@ -76,8 +76,9 @@ def check_version(ctx: TableContext, target: int) -> Change:
         after[COLON_RULE] = layout.colon_rule
     config = from_properties(after, ctx.base_path)
     refuse_unsupported(config)
-    if (config.merge_mode, config.ordering_fields, config.record_key, config.index) != (
+    if (config.merge_mode, config.ordering_fields, config.record_key, config.index, config.partition_by) != (
         ctx.config.merge_mode, ctx.config.ordering_fields, ctx.config.record_key, ctx.config.index,
+        ctx.config.partition_by,
     ):  # fmt: skip
         raise UnsupportedTableError(
             f"table {ctx.config.name!r} would merge or place rows otherwise in version {version} (payload {ctx.config.payload_class or 'plain'}); "
