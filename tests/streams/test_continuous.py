@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -115,7 +116,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
 ) -> None:
     """Rows are inserted without a look for their keys: one that is taken twice is there twice."""
     feed.work["operation"] = "Insert"
-    draw = random.Random(18)
+    draw = random.Random(f"driver {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent = scaled(4), 0
     for _ in range(kills):
         driver = feed.start()
@@ -135,7 +136,7 @@ def test_a_driver_that_is_killed_at_random_loses_and_doubles_nothing(
 def test_a_broker_that_is_killed_at_random_loses_and_doubles_nothing(
     tmp_path: Path, figure: Callable[[int, str], None]
 ) -> None:
-    draw = random.Random(19)
+    draw = random.Random(f"broker {os.environ.get('HUDI_STREAMS_PASS', '')}")
     kills, sent = scaled(1), 0
     with running_broker() as broker:
         feed = Feed(tmp_path, broker, broker.topic(), dict(LOGS), {**FOLLOWING, "operation": "Insert"})
