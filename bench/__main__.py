@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bench.memory import worker_memory
 from bench.planning import FULL_GROUPS, measured_planning
 from bench.process import ROOT
 from bench.race import ENTRIES, race
+from bench.reads import ENTRIES as READ_ENTRIES
 from bench.reads import READ_ROWS, race_reads
 from bench.reads_report import reads_record
 from bench.report import (
@@ -136,7 +137,11 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Race the write path.")
     parser.add_argument("--rows", type=int, default=FULL_ROWS, help="rows of the race")
     parser.add_argument("--rounds", type=int, default=5, help="warm rounds after the cold one")
-    parser.add_argument("--only", default="", help=f"some of: {','.join(entry.name for entry in ENTRIES)}")
+    parser.add_argument(
+        "--only",
+        default="",
+        help=f"race alone, of {','.join(_names(['race']))}; with --reads of {','.join(_names(['reads']))}",
+    )
     parser.add_argument("--memory", action="store_true", help="measure one worker's memory instead of racing")
     parser.add_argument("--memory-rows", type=int, default=MEMORY_ROWS)
     parser.add_argument("--logs", action="store_true", help="race over merge-on-read tables only")
@@ -158,8 +163,18 @@ def _options() -> argparse.Namespace:
     chosen = [
         name for name in ("memory", "starts", "logs", "services", "indexes", "reads", "store") if getattr(options, name)
     ]
-    options.sections = chosen or ["starts", "race", "logs"]
+    # Whoever takes part in a race is named for that race.
+    options.sections = chosen or (["race"] if options.only else ["starts", "race", "logs"])
+    if unknown := sorted({*options.only.split(",")} - {"", *_names(options.sections)}):
+        parser.error(f"--only names {', '.join(unknown)}: it takes some of {','.join(_names(options.sections))}")
     return options
+
+
+def _names(sections: Sequence[str]) -> list[str]:
+    """Who takes part in the races of these sections."""
+    if "reads" in sections:
+        return [entry.worker.removeprefix("reads-") for entry in READ_ENTRIES]
+    return [entry.name for entry in ENTRIES]
 
 
 def _say(text: str) -> None:

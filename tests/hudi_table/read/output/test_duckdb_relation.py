@@ -109,7 +109,9 @@ def test_columns_and_conditions_reach_the_files_and_the_merge(
     query = "explain select sum(n) from relation where id = 'k1' and ratio < 3"
     conditions = ["id = 'k1'", "ratio < 3.0"], ["\"id\" = 'k1'", '"ratio" < 3.0']
     for readers in (["READ_PARQUET"], ["READ_PARQUET", "ARROW_SCAN"]):
-        plan = str(table.scan().to_duckdb(connection).query("relation", query).fetchall()[0][1])
+        explained = table.scan().to_duckdb(connection).query("relation", query)
+        assert explained is not None
+        plan = str(explained.fetchall()[0][1])
         for reader, wanted in zip(readers, conditions, strict=False):
             assert plan.count(reader) == 1
             assert all(condition in plan for condition in wanted), plan
