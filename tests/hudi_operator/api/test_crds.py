@@ -7,11 +7,7 @@ implementation of the language on the same documents as the parser.
 from __future__ import annotations
 
 import copy
-import dataclasses
-import types
-import typing
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +22,7 @@ from hudi_operator.api.service import TableServiceSpec
 from hudi_operator.api.table import HudiTableSpec
 from tests.support.kafka_manifests import KAFKA_BAD, KAFKA_GOOD
 from tests.support.manifests import ingest, spec
+from tests.support.spec_parts import parts
 
 CRDS = Path(__file__).resolve().parents[3] / "crds"
 SPECS: dict[str, type] = {"HudiTable": HudiTableSpec, "TableService": TableServiceSpec}
@@ -384,19 +381,3 @@ def test_every_rule_that_is_no_transition_has_a_document_that_breaks_it() -> Non
     silent = [rule.message for part in parts(*SPECS.values()) for rule in schema.rules_of(part)
               if rule.holds is not None and rule.message not in said]  # fmt: skip
     assert not silent
-
-
-def parts(*roots: type) -> Iterator[type]:
-    """Every part below some, themselves included."""
-    for part in roots:
-        yield part
-        for field in dataclasses.fields(part):
-            for hint in _inner(schema.hints(part)[field.name]):
-                if dataclasses.is_dataclass(hint):
-                    yield from parts(typing.cast("type", hint))
-
-
-def _inner(hint: Any) -> list[Any]:
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is tuple:
-        return [inner for argument in typing.get_args(hint) for inner in _inner(argument)]
-    return [hint] if isinstance(hint, type) and not issubclass(hint, StrEnum) else []
