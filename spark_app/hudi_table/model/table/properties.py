@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hudi_table.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
-from hudi_table.model.options.known import INDEX_SETTINGS
+from hudi_table.model.options.known import INDEX_SETTINGS, default_of
 from hudi_table.model.options.values import stored_boolean
 from hudi_table.model.table.config import (
     IndexSpec,
@@ -326,7 +326,15 @@ def with_timebased(config: TableConfig, options: Mapping[str, str]) -> TableConf
     settings = {
         key: value for key, value in options.items() if key.startswith((_TIMEBASED, _LEGACY_TIMEBASED)) and value
     }
-    if not settings or not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
+    if not settings:
+        return config
+    if not any(item.type is PartitionType.TIMESTAMP for item in config.partition_by):
+        named = {key: key.replace(_LEGACY_TIMEBASED, _TIMEBASED) for key in settings}
+        asked = sorted(key for key, name in named.items() if settings[key].strip() != default_of(name))
+        if asked:
+            raise InvalidOptionError(
+                f"option {asked[0]} is of a partition by time, and the table has none: leave the option out"
+            )
         return config
     field_of_options = _timestamp_field(settings, "")
     return replace(config, partition_by=tuple(_filled(item, field_of_options) for item in config.partition_by))

@@ -38,7 +38,7 @@ from hudi_table.model.table.index_properties import INDEX_CLASS, RECORD_INDEX_MO
 from hudi_table.model.table.layouts import Layout, layout_of, written_version
 from hudi_table.model.table.merge_settings import PartialUpdates
 from hudi_table.model.table.merging import Payload, payload_named, payload_of
-from hudi_table.model.table.properties import one_complex_field, stored_class, table_payload
+from hudi_table.model.table.properties import one_complex_field, stored_class, table_payload, with_timebased
 from hudi_table.model.table.version_properties import PAYLOAD, VERSION
 from hudi_table.table.store.clock import SystemClock
 from hudi_table.table.store.ports import Clock, Storage
@@ -148,6 +148,7 @@ def config_of(spec: TableSpec, base_path: str) -> TableConfig:
     )
     _check(config, schema)
     check_generator(config, spec.options)
+    with_timebased(config, spec.options)
     return with_inputs(config, schema)
 
 
@@ -188,8 +189,13 @@ def _stored(spec: TableSpec, index: IndexSpec, layout: Layout) -> dict[str, str]
     stored = {key: spec.options[key] for key in _STORED_OPTIONS if key in spec.options}
     if index.type.hashes:
         stored.setdefault(COLON_RULE, layout.colon_rule)
-    if index.type.may_keep_partition and RECORD_INDEX_MOVES in spec.options:
-        stored[RECORD_INDEX_MOVES] = spec.options[RECORD_INDEX_MOVES].strip().lower()
+    moves = spec.options.get(RECORD_INDEX_MOVES, "").strip().lower()
+    if moves and index.type.may_keep_partition:
+        stored[RECORD_INDEX_MOVES] = moves
+    elif moves == "true":
+        raise InvalidOptionError(
+            f"option {RECORD_INDEX_MOVES} is of a record index, and the table's is {index.type.value}: leave the option out"
+        )
     if CDC_ENABLED in stored:
         stored[CDC_MODE] = stored.get(CDC_MODE, Images.DATA_BEFORE_AFTER).upper()
     return stored

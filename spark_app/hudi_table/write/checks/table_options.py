@@ -11,8 +11,8 @@ from typing import Any
 
 from hudi_table.errors import InvalidOptionError, InvalidRequestError, UnsupportedTableError
 from hudi_table.model.options import values
-from hudi_table.model.options.known import explicit_option, renamed
-from hudi_table.model.options.write_options import CUSTOM_KEYS, CUSTOM_MERGER
+from hudi_table.model.options.known import default_of, explicit_option, renamed
+from hudi_table.model.options.write_options import COLON_RULE, CUSTOM_KEYS, CUSTOM_MERGER, QUARANTINE, SUSPECT
 from hudi_table.model.table.cdc import CDC_ENABLED, CDC_MODE, Images
 from hudi_table.model.table.config import IndexSpec, IndexType, TableConfig, TableType
 from hudi_table.model.table.index_properties import (
@@ -29,6 +29,7 @@ from hudi_table.model.table.index_properties import (
     index_spec,
     names_in,
 )
+from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.merging import payload_named
 from hudi_table.model.table.properties import MERGE_NAMES, generator_class, partition_fields, table_payload
 from hudi_table.model.table.version_properties import GENERATOR, GENERATOR_TYPE, GENERATOR_TYPES, MERGE_MODE, PAYLOAD
@@ -122,9 +123,10 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         CDC_MODE: config.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).lower(),
         CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
         CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
+        COLON_RULE: config.extra.get(COLON_RULE, layout_of(config.version).colon_rule),
+        DATABASE: config.database,
+        **{key: config.extra.get(key, default_of(key)) for key in (QUARANTINE, SUSPECT)},
     }
-    if config.database:
-        stored[DATABASE] = config.database
     if config.index is not None:
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
@@ -163,6 +165,8 @@ def _plain(key: str, text: str) -> str:
         return text.strip().lower()
     if key == PAYLOAD:
         return text.strip().rpartition(".")[2]
+    if key in (QUARANTINE, SUSPECT):
+        return f"{values.number(key, text):g}"
     # A custom key generator's fields carry their kind: `ts:timestamp`.
     return ",".join(name.partition(":")[0] for name in names_in(text))
 

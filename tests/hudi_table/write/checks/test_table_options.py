@@ -189,6 +189,9 @@ OTHER = {
     "hoodie.index.type": "SIMPLE",
     "hoodie.bucket.index.num.buckets": "5",
     "hoodie.lakeops.merger": "mine",
+    "hoodie.lakeops.bucket.colon.rule": "1.x",
+    "hoodie.lakeops.txn.quarantine.seconds": "7200",
+    "hoodie.lakeops.txn.suspect.seconds": "60",
 }
 
 
@@ -208,6 +211,32 @@ def test_options_that_contradict_the_table_are_refused(stored: HudiTable, key: s
             options=options | ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"} if "buckets" in key else {}),
         )
     assert contents(stored) == [("a", "x", 1)]
+
+
+def test_options_of_a_partition_by_time_are_refused_where_there_is_none() -> None:
+    """They were taken without a word."""
+    option = {"hoodie.keygen.timebased.output.dateformat": "yyyy"}
+    with pytest.raises(InvalidOptionError, match="is of a partition by time, and the table has none"):
+        made(option, record_key="id")
+    with pytest.raises(InvalidOptionError, match="is of a partition by time, and the table has none"):
+        new_table().upsert(rows(("a", "x", 1)), options=option)
+
+
+def test_a_database_that_the_table_does_not_store_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match=r"database\.name=lake contradicts the table, which stores ''"):
+        new_table().upsert(rows(("a", "x", 1)), options={"hoodie.database.name": "lake"})
+
+
+def test_times_and_rules_that_the_table_has_may_be_given_again() -> None:
+    table = new_table()
+    same = {"hoodie.lakeops.txn.quarantine.seconds": "3600.0", "hoodie.lakeops.bucket.colon.rule": "0.15"}
+    table.upsert(rows(("a", "x", 1)), options=same)
+    assert contents(table) == [("a", "x", 1)]
+
+
+def test_whether_keys_move_is_an_option_of_record_indexes() -> None:
+    with pytest.raises(InvalidOptionError, match="is of a record index"):
+        made({"hoodie.record.index.update.partition.path": "true"}, record_key="id")
 
 
 def test_options_that_say_what_the_table_is_change_nothing() -> None:
