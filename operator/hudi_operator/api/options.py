@@ -11,7 +11,7 @@ from hudi_table.errors import InvalidOptionError
 from hudi_table.model.options.known import aliases, check_options, explicit_option, ignored_options
 from hudi_table.model.options.values import shown
 from hudi_table.model.options.write_options import OPERATION
-from hudi_table.model.table.index_properties import INDEX_TYPE, names_in
+from hudi_table.model.table.index_properties import BUCKETS, HASH_FIELDS, INDEX_TYPE, names_in
 from hudi_table.model.table.properties import MERGE_NAMES
 from hudi_table.model.table.version_properties import MERGE_MODE, VERSION
 
@@ -42,6 +42,9 @@ def described_errors(spec: HudiTableSpec, name: str) -> tuple[FieldError, ...]:
     }
     if spec.index is not None:
         fields[INDEX_TYPE] = ("spec.index.type", spec.index.type.hudi_name)
+        if spec.index.buckets is not None:
+            fields[BUCKETS] = ("spec.index.buckets", str(spec.index.buckets))
+            fields[HASH_FIELDS] = ("spec.index.hashFields", ",".join(spec.index.hash_fields or spec.record_key))
     if spec.merge_mode is not None:
         fields[MERGE_MODE] = ("spec.mergeMode", MERGE_NAMES[spec.merge_mode])
     if spec.table_version is not None:

@@ -56,6 +56,8 @@ def test_what_they_take_is_no_error() -> None:
         ({"hoodie.datasource.write.precombine.field": "other"}, "spec.orderingFields"),
         ({"hoodie.datasource.write.hive_style_partitioning": "true"}, "spec.paths.hiveStyle says 'false'"),
         ({"hoodie.index.type": "SIMPLE"}, "spec.index.type says 'BUCKET'"),
+        ({"hoodie.bucket.index.num.buckets": "77"}, "spec.index.buckets says '"),
+        ({"hoodie.bucket.index.hash.field": "other"}, "spec.index.hashFields says '"),
         ({"hoodie.table.name": "other"}, "metadata.name"),
     ],
 )
