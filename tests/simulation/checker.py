@@ -184,16 +184,20 @@ class Checker:
         not seen, it stands before that write, whatever the order of their decisions is. So does an overwrite beside rows that are inserted without a
         look for their keys.
         """
-        beyond = set(read.keys() - self.state(number, pin).keys())
-        doubt = self._open_deletes(number, pin)
-        new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
-        if not new or len(new) < len(beyond):
-            return False
-        self._void |= new
-        self._rows.clear()
-        if self.state(number, pin) == read:
-            return True
-        self._void -= new
+        tried: set[tuple[str, str]] = set()
+        while True:
+            # Of several that met nothing of a key the first explains it no more once it counts as such: the next has to.
+            beyond = set(read.keys() - self.state(number, pin).keys())
+            doubt = self._open_deletes(number, pin)
+            new = {(doubt[key], key) for key in beyond if key in doubt} - self._applied
+            if not new or len(new) < len(beyond):
+                break
+            tried |= new
+            self._void |= new
+            self._rows.clear()
+            if self.state(number, pin) == read:
+                return True
+        self._void -= tried
         self._rows.clear()
         return False
 
