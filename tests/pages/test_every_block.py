@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tomllib
 
-from tests.pages.test_stories import ON_SPARK, SPARK_BLOCKS, told
+from tests.pages.test_stories import ON_KAFKA, ON_SPARK, SPARK_BLOCKS, told
 from tests.support.distributions import entry_points
 from tests.support.page_blocks import Block, every_block
 
 NOT_RUN = {
     "docs/explanation/e2e.md#2": "packages of Debian, installed before the suite",
+    "docs/explanation/simulator.md#1": "seeds that tests/simulation plays, a hundred of them at once",
     "docs/results/acceptance-clustering.md#1": "figures that `make acceptance-clustering` wrote",
 }
-ON_KAFKA = ("docs/tutorials/kafka.md",)
-"""Pages that tests/streams/test_page.py runs."""
 PROGRAMS = ("kubectl ", "helm ", "make ", "hudictl local ", "python -m hudi_operator run ", "curl ")
 """Commands that test_cluster_blocks.py looks at."""
 

@@ -28,13 +28,15 @@ ON_SPARK = {"docs/reference/spark-sql.md", "docs/how-to/coming-from-hudi.md", "d
 """Pages that tests/hudi_spark runs as a whole."""
 SPARK_BLOCKS = {"docs/how-to/reading.md#5", "docs/reference/compatibility.md#1"}
 """Blocks that tests/hudi_spark/test_page_blocks.py runs."""
+ON_KAFKA = {"docs/tutorials/kafka.md"}
+"""Pages that tests/streams/test_page.py runs, beside a broker."""
 FINDINGS = {"hudictl doctor lake/flights": 3}
 """Commands that end with another exit code than 0."""
 
 
 def told(block: Block) -> bool:
     """Whether a block is run here."""
-    if block.page in ON_SPARK:
+    if block.page in ON_SPARK | ON_KAFKA:
         return False
     own = block.kind == "python" and str(block) not in SPARK_BLOCKS
     return own or any(is_run(command) for command in block.commands())

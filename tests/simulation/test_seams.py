@@ -10,6 +10,7 @@ THREADS = "spark_app/hudi_table/table/store/threads.py"
 NOTHING_WAITS = {
     "spark_app/hudi_table/model/bounded.py": "the lock of a cache",
     "spark_app/hudi_table/table/engine/progress.py": "the lock of a function of the caller",
+    "spark_app/hudi_table/table/store/retry.py": "who waits for a place among the requests of a real store",
     "spark_app/hudi_table/table/store/opening.py": "the lock of the clients of real stores",
 }
 MAKES_THREADS = re.compile(

@@ -140,6 +140,9 @@ def build_metadata(
     for info in [info for name in missing for info in ctx.storage.list(join(METADATA_TABLE, name))]:
         retry.delete(ctx.storage, info.path)
     instant = _plan(ctx, missing, limits)
+    if instant is None:
+        # Another has built or planned some of them since they were found missing.
+        return build_metadata(ctx, wanted, limits)
     _execute(ctx, Building(instant, _initial(instant.time, missing)))
     return True
 
@@ -186,8 +189,12 @@ def _finish_or_forget(ctx: TableContext, partitions: Partitions) -> None:
         _finished(ctx, raises=False)
 
 
-def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits) -> Instant:
+def _plan(ctx: TableContext, wanted: Sequence[MetadataPartition], limits: ShardLimits) -> Instant | None:
+    """Decide to build these partitions. None if in the snapshot of the plan some of them are ready, or planned by another."""
     with planning(ctx, Action.INDEXING) as txn:
+        if pending_buildings(ctx, txn.timeline) or set(wanted) & set(read_partitions(ctx).ready):
+            txn.withdraw()
+            return None
         groups: dict[MetadataPartition, Groups] = {name: {None: name.default_groups} for name in wanted}
         properties: dict[str, str | None] = {}
         if _RECORD_INDEX in groups:
@@ -231,6 +238,12 @@ def _execute(ctx: TableContext, building: Building) -> None:
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
         groups = planned_groups(own, partition, instant)
+        if not groups:
+            _give_up(ctx, building)
+            raise UnavailableError(
+                f"partition {partition} of the metadata table was dropped while it was being built; try again",
+                base_path=ctx.base_path,
+            )
         try:
             by_partition = (
                 partition is _RECORD_INDEX and None not in groups and (bool(groups) or noted_by_partition(ctx))

@@ -22,7 +22,7 @@ from hudi_table.codec.log.hfile import hfile_block
 from hudi_table.codec.log.rows import delete_block
 from hudi_table.codec.metadata.keys import file_group_index
 from hudi_table.codec.metadata.records import encode_metadata, metadata_schema
-from hudi_table.errors import CorruptTableError, UnsupportedTableError
+from hudi_table.errors import CorruptTableError, UnavailableError, UnsupportedTableError
 from hudi_table.metadata.delta.log_placement import Place, Places, own_logs
 from hudi_table.metadata.lifecycle import drop
 from hudi_table.metadata.records import Derive, Entries
@@ -38,6 +38,7 @@ from hudi_table.table.timeline.layout import encode_commit
 from hudi_table.table.timeline.timeline import Timeline
 
 OPERATION = "UPSERT_PREPPED"
+_MOVES_MAX = 10
 
 
 @dataclass(slots=True)
@@ -80,15 +81,32 @@ class Delta:
         )
 
     def write_again(self) -> frozenset[str]:
-        """The same after a plan has moved a group: what lies in the slice before is deleted, for nobody has planned it."""
-        conflict_keys = self.write()
-        table = MetadataTable.load(self.ctx, self.timeline)
-        for log in own_logs(table, self.time) if table is not None else ():
-            assert table is not None
-            partition = log.path.rpartition("/")[0]
-            if log.name.base_instant != Places(table, self.time).of(partition, log.name.file_id).name.base_instant:
-                retry.delete(table.ctx.storage, log.path)
-        return conflict_keys
+        """The same after a plan has moved a group: what lies in the slice before is deleted, for nobody has planned it.
+
+        The group may move once more between the writing and the look at where it is now: then nothing lies in the newest slice yet.
+        """
+        for _ in range(_MOVES_MAX):
+            conflict_keys = self.write()
+            table = MetadataTable.load(self.ctx, self.timeline)
+            if table is None:
+                return conflict_keys
+            places = Places(table, self.time)
+            stays: set[tuple[str, str]] = set()
+            moved: dict[str, tuple[str, str]] = {}
+            for log in own_logs(table, self.time):
+                group = log.path.rpartition("/")[0], log.name.file_id
+                if log.name.base_instant == places.of(*group).name.base_instant:
+                    stays.add(group)
+                else:
+                    moved[log.path] = group
+            if stays.issuperset(moved.values()):
+                for path in moved:
+                    retry.delete(table.ctx.storage, path)
+                return conflict_keys
+        raise UnavailableError(
+            f"the metadata table was built anew during each of {_MOVES_MAX} writes to it; try again",
+            base_path=self.ctx.base_path,
+        )
 
     def _all_logs(self, table: MetadataTable) -> list[tuple[Place, bytes, WriteStat]]:
         places = Places(table, self.time)

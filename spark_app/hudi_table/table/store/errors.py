@@ -56,7 +56,12 @@ class ConflictingCreateError(UnavailableError):
 
 
 class SlowDownError(UnavailableError):
-    """The store is asked too much: nothing was done."""
+    """The store is asked too much: nothing was done. For whoever has asked it is one that is not available."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of its public class."""
+        return UnavailableError.name()
 
 
 def translate(error: Exception, *, path: str, where: str, scheme: str, writes: bool) -> HudiError:
