@@ -238,7 +238,7 @@ def _execute(ctx: TableContext, building: Building) -> None:
     derive = entries_of_table(ctx, timeline)
     for partition, instant in building.partitions.items():
         groups = planned_groups(own, partition, instant)
-        if not groups:
+        if not groups and not (partition is _RECORD_INDEX and noted_by_partition(ctx)):
             _give_up(ctx, building)
             raise UnavailableError(
                 f"partition {partition} of the metadata table was dropped while it was being built; try again",
