@@ -29,7 +29,6 @@ from hudi_table.model.table.index_properties import (
     index_spec,
     names_in,
 )
-from hudi_table.model.table.layouts import layout_of
 from hudi_table.model.table.merging import payload_named
 from hudi_table.model.table.properties import MERGE_NAMES, generator_class, partition_fields, table_payload
 from hudi_table.model.table.version_properties import GENERATOR, GENERATOR_TYPE, GENERATOR_TYPES, MERGE_MODE, PAYLOAD
@@ -123,10 +122,12 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         CDC_MODE: config.extra.get(CDC_MODE, Images.DATA_BEFORE_AFTER).lower(),
         CUSTOM_MERGER: config.extra.get(CUSTOM_MERGER, ""),
         CUSTOM_KEYS: config.extra.get(CUSTOM_KEYS, ""),
-        COLON_RULE: config.extra.get(COLON_RULE, layout_of(config.version).colon_rule),
         DATABASE: config.database,
         **{key: config.extra.get(key, default_of(key)) for key in (QUARANTINE, SUSPECT)},
     }
+    if COLON_RULE in config.extra:
+        # Of a table that stores none, as Hudi's, the option tells it.
+        stored[COLON_RULE] = config.extra[COLON_RULE]
     if config.index is not None:
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}

@@ -10,6 +10,7 @@ import pytest
 
 from hudi_table.api import HudiTable, create_table, open_table
 from hudi_table.errors import HudiError, InvalidOptionError, InvalidRequestError, UnsupportedTableError
+from hudi_table.model.options.write_options import COLON_RULE
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.table.config import (
     IndexSpec,
@@ -22,6 +23,7 @@ from hudi_table.model.table.config import (
 )
 from hudi_table.model.table.properties import table_payload
 from hudi_table.write.checks.table_arguments import partition_fields_of
+from hudi_table.write.checks.table_options import refuse_contradictions
 from tests.support.written import SCHEMA, contents, new_table, rows, slices
 
 WRITE = "hoodie.datasource.write."
@@ -232,6 +234,12 @@ def test_times_and_rules_that_the_table_has_may_be_given_again() -> None:
     same = {"hoodie.lakeops.txn.quarantine.seconds": "3600.0", "hoodie.lakeops.bucket.colon.rule": "0.15"}
     table.upsert(rows(("a", "x", 1)), options=same)
     assert contents(table) == [("a", "x", 1)]
+
+
+def test_a_rule_for_colons_is_told_by_the_option_where_the_table_stores_none() -> None:
+    config = new_table().context.config
+    assert COLON_RULE not in config.extra
+    refuse_contradictions(config, {COLON_RULE: "1.x"})
 
 
 def test_whether_keys_move_is_an_option_of_record_indexes() -> None:
