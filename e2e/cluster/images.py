@@ -17,6 +17,7 @@ PAUSE = "localhost/pause:1"
 S3 = "localhost/versitygw:1"
 USER = "65532:65532"
 _NAMESPACE = "k8s.io"
+_REF_NAME = "org.opencontainers.image.ref.name"
 
 
 def ctr(*arguments: str, check: bool = True) -> str:
@@ -56,7 +57,8 @@ def hand_over(image: str, folder: Path) -> None:
     command = ["buildah", "push", "--quiet", "--disable-compression", image, f"oci:{folder}:{name}"]
     subprocess.run(command, check=True)
     index = json.loads((folder / "index.json").read_text())
-    tagged = [m for m in index["manifests"] if m["annotations"]["org.opencontainers.image.ref.name"] == name]
+    # What an earlier push gave this name stays in the index, without it.
+    tagged = [m for m in index["manifests"] if m.get("annotations", {}).get(_REF_NAME) == name]
     tagged[0]["annotations"] = {"io.containerd.image.name": image}
     has = set(ctr("content", "list", "--quiet").split())
     with tempfile.TemporaryDirectory(dir=DATA) as made:

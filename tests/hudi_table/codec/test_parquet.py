@@ -346,6 +346,23 @@ def test_a_corrupt_file_is_named(kind: str, tmp_path: Path) -> None:
         assert caught.value.path == "p/bad.parquet"
 
 
+@pytest.mark.parametrize("column", DATA.names)
+@pytest.mark.parametrize("read", [None, ["id"], ["n"]], ids=["all", "id", "n"])
+def test_a_page_of_an_unknown_kind_costs_no_row(column: str, read: list[str] | None) -> None:
+    """No checksum covers a page's header; Arrow passes over such a page, and over its rows."""
+    sink, _ = written(stamped(numbered(1)))
+    body = bytearray(sink.getvalue())
+    metadata = pq.read_metadata(io.BytesIO(body))
+    (chunk,) = (c for c in map(metadata.row_group(0).column, range(metadata.num_columns)) if c.path_in_schema == column)
+    assert body[chunk.data_page_offset : chunk.data_page_offset + 2] == b"\x15\x00"
+    body[chunk.data_page_offset + 1] = 0x20
+    if read is None or column in read:
+        with pytest.raises(CorruptTableError, match="lack 1 of its rows"):
+            list(read_batches(io.BytesIO(body), read, path="p"))
+    else:
+        assert sum(batch.num_rows for batch in read_batches(io.BytesIO(body), read)) == 1
+
+
 def test_a_failing_store_is_not_taken_for_a_corrupt_file() -> None:
     class Unreachable(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:

@@ -25,6 +25,7 @@ import pyarrow.types as pt
 
 from hudi_table.codec.bounds import BOUND, bounds_of
 from hudi_table.codec.metadata.records import STATS_TYPE
+from hudi_table.codec.parquet import whole_batches
 from hudi_table.model.names import COMMIT_SEQNO, FILE_NAME, OPERATION_COLUMN
 
 META_OF_015_ALONE: Final = (COMMIT_SEQNO, FILE_NAME)
@@ -82,7 +83,7 @@ def _of_chunks(file: pq.ParquetFile, name: str, chunks: Sequence[Any]) -> tuple[
         nulls = sum(statistics.null_count for statistics in known)
         raw = [side for s in known if s.has_min_max for side in (s.min_raw, s.max_raw)]
         return name, _extremes([_of_raw(raw, kind)], kind), values, nulls, *sizes
-    read = [batch.column(0) for batch in file.iter_batches(columns=[name])]
+    read = [batch.column(0) for batch in whole_batches(file, [name])]
     return name, _extremes(read, kind), values, sum(part.null_count for part in read), *sizes
 
 

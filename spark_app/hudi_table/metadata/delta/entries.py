@@ -20,7 +20,7 @@ from hudi_table.codec.log.rows import read_rows
 from hudi_table.codec.metadata.column_stats import has_stats, indexed_columns, stats_of_file, stats_of_rows
 from hudi_table.codec.metadata.entries import bloom_entry, bloom_removal, column_stats_entries, column_stats_removals
 from hudi_table.codec.metadata.records import METADATA_SCHEMA
-from hudi_table.codec.parquet import read_footer
+from hudi_table.codec.parquet import read_batches, read_footer
 from hudi_table.errors import CorruptTableError, ObjectNotFoundError
 from hudi_table.metadata.record_index.delta import locations_of
 from hudi_table.metadata.records import (
@@ -149,8 +149,9 @@ def _bloom(ctx: TableContext, file: _File) -> pa.Table:
             footer = read_footer(source, path=path)
         kind, text = footer.bloom_type or "SIMPLE", footer.bloom_text
         if text is None:
-            with ctx.storage.open_read(path) as source, pq.ParquetFile(source) as found:
-                made = BloomFilter.from_keys(found.read(columns=[RECORD_KEY])[RECORD_KEY])
+            with ctx.storage.open_read(path) as source:
+                batches = read_batches(source, [RECORD_KEY], path=path, metadata=footer.metadata)
+                made = BloomFilter.from_keys(pa.chunked_array([batch.column(0) for batch in batches], pa.string()))
             kind, text = made.type, made.to_base64()
         return bloom_entry(partition, name, kind, text, _instant(name))
     except ObjectNotFoundError:

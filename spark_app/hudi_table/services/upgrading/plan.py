@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from hudi_table.codec.parquet import read_batches
 from hudi_table.errors import InvalidRequestError, UnsupportedTableError
 from hudi_table.model.names import HOODIE, RECORD_KEY
 from hudi_table.model.table.config import KeyEncoding, TableConfig, TableType
@@ -111,7 +111,7 @@ def check_colons(ctx: TableContext, change: Change, timeline: Timeline) -> None:
         if slice_.base is None:
             continue
         with ctx.storage.open_read(slice_.base.path) as source:
-            for batch in pq.ParquetFile(source).iter_batches(columns=columns):
+            for batch in read_batches(source, columns, path=slice_.base.path):
                 counts = (pc.count_substring(column.cast("string"), ":") for column in batch.columns)
                 if any((pc.max(count).as_py() or 0) > most for count in counts):
                     raise InvalidRequestError(

@@ -85,8 +85,14 @@ def parquet_batches(storage: Storage, path: str, row_groups: Sequence[int] | Non
     """Batches of a Parquet file, or of some of its row groups."""
     import pyarrow.parquet as pq
 
-    with _named(path), storage.open_read(path) as source, pq.ParquetFile(source) as file:
-        yield from file.iter_batches(batch_size=BATCH_ROWS, row_groups=row_groups)
+    from hudi_table.codec.parquet import whole_batches
+
+    with (
+        _named(path),
+        storage.open_read(path) as source,
+        pq.ParquetFile(source, page_checksum_verification=True) as file,
+    ):
+        yield from whole_batches(file, row_groups=row_groups, batch_rows=BATCH_ROWS)
 
 
 def _csv(source: Any, csv: Mapping[str, object], types: pa.Schema | None) -> Iterator[pa.RecordBatch]:
