@@ -151,7 +151,7 @@ class Mutator:
             elif self.draw.random() < 0.1 and isinstance(holder, dict):
                 holder[self.text()[:200]] = holder.pop(last)
             else:
-                holder[last] = self.text() if self.draw.random() < 0.8 else self.draw.choice(VALUES)
+                holder[last] = self.text() if self.draw.random() < 0.8 else copy.deepcopy(self.draw.choice(VALUES))
         if self.draw.random() < 0.1:
             found["metadata"]["annotations"] = {"example/a": self.text()[:1000]}
         return found
