@@ -51,7 +51,7 @@ from hudi_table.write.checks.merge_mode import (
 )
 from hudi_table.write.checks.reserved_columns import own_columns
 from hudi_table.write.checks.schema_evolution import evolve
-from hudi_table.write.checks.table_options import index_option, refuse_contradictions
+from hudi_table.write.checks.table_options import index_option, refuse_contradictions, refuse_moves
 from hudi_table.write.event_times import check_event_time
 from hudi_table.write.functions import custom_keys, custom_merger
 from hudi_table.write.settings import bloom_filter
@@ -253,6 +253,7 @@ def resolve_spec(config: TableConfig, options: Mapping[str, str]) -> IndexSpec:
             f"table {config.name!r} stores no index: give options {INDEX_TYPE}=BUCKET with {BUCKETS}, "
             f"or {INDEX_TYPE}=SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM, RECORD_INDEX or RECORD_LEVEL_INDEX, as its other writers do"
         )
+    refuse_moves(spec, options)
     if spec.type.metadata_partition is not None:
         refuse_unsupported(replace(config, index=spec))
     return spec
