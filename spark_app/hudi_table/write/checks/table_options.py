@@ -183,6 +183,8 @@ def refuse_contradictions(config: TableConfig, options: Mapping[str, str]) -> No
         stored[COLON_RULE] = config.extra[COLON_RULE]
     if config.index is not None:
         refuse_moves(config.index, options)
+        if not config.index.type.is_custom:
+            stored[INDEX_TYPE] = config.index.type.hudi_name
         # Tables of ours store how they merge; of others their writers may tell it.
         stored |= {MERGE_MODE: MERGE_NAMES[config.merge_mode], PAYLOAD: table_payload(config).class_name}
     for key, have in stored.items():
@@ -219,6 +221,8 @@ def merged(
 def _plain(key: str, text: str) -> str:
     if key in (TYPE, HIVE_STYLE, URL_ENCODE, META_FIELDS, MERGE_MODE, CDC_ENABLED, CDC_MODE):
         return text.strip().lower()
+    if key == INDEX_TYPE:
+        return IndexType.named(text.strip()).hudi_name
     if key == PAYLOAD:
         return text.strip().rpartition(".")[2]
     if key in (QUARANTINE, SUSPECT):
