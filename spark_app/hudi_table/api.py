@@ -97,7 +97,7 @@ class HudiTable(ShortCalls):
         self._check_writable()
         chosen = dict(options or {})
         if sort_mode is not None:
-            chosen[SORT_MODE] = sort_mode_option(sort_mode, chosen)
+            chosen[SORT_MODE] = sort_mode_option(sort_mode, chosen, operation)
         request = WriteRequest(
             operation=operation_option(operation, chosen),
             options=chosen,

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_table.api import create_table
-from hudi_table.errors import InvalidOptionError
+from hudi_table.errors import InvalidOptionError, InvalidRequestError
 from hudi_table.model.options.known import LEVELS, IgnoredOptionWarning, check_options
+from hudi_table.model.options.write_options import METADATA_INDEXES
 from hudi_table.model.service.services import ServiceRequest
 from hudi_table.model.timeline.instants import earlier
 from hudi_table.services.cleaning.policy import CleanOptions, earliest_retained
@@ -174,3 +175,66 @@ def test_nothing_is_told_of_defaults_and_of_what_is_stored() -> None:
         warnings.simplefilter("error")
         new_table(options=stored | {"hoodie.datasource.write.operation": "upsert"})
     assert table_options(stored | {"hoodie.clean.automatic": "true"}) == stored
+
+
+@pytest.mark.parametrize("key", METADATA_INDEXES)
+def test_an_index_without_the_metadata_table_that_would_hold_it_is_refused(key: str) -> None:
+    """It was taken, and nothing was built."""
+    table = new_table()
+    for more in ({}, {"hoodie.metadata.enable": "false"}):
+        with pytest.raises(
+            InvalidOptionError, match=rf"{key}=true builds nothing unless .* hoodie\.metadata\.enable=true"
+        ):
+            table.upsert(ROWS, options={key: "true"} | more)
+    assert contents(table) == []
+    table.upsert(ROWS, options={key: "true", "hoodie.metadata.enable": "true"})
+    # It is there: whoever asks for it again asks for nothing.
+    table.upsert(ROWS, options={key: "true"})
+    assert len(table.context.config.metadata_partitions) == 2
+
+
+def test_partitions_of_a_table_that_has_none_do_not_expire() -> None:
+    """The write was committed, and then the call failed."""
+    table = new_table(partitioned=False)
+    options = {"hoodie.partition.ttl.inline": "true", "hoodie.partition.ttl.strategy.days.retain": "3"}
+    with pytest.raises(InvalidRequestError, match=r"is not partitioned, .* leave hoodie\.partition\.ttl\.inline out"):
+        table.upsert(ROWS, options=options)
+    assert contents(table) == []
+
+
+def test_a_sort_mode_is_of_a_bulk_insert() -> None:
+    """Any other operation passed it over."""
+    table = new_table()
+    with pytest.raises(InvalidOptionError, match="sort_mode is of operation bulk_insert, and this is upsert"):
+        table.write(ROWS, sort_mode="global")
+    assert contents(table) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"timezone": "Mars/Base"}, "'Mars/Base' is not known"),
+        ({"inputTimezone": "Mars/Base"}, "'Mars/Base' is not known"),
+        ({"format": "yyyy'"}, "unbalanced quote"),
+        ({"format": "qq"}, "qq"),
+        ({"inputFormat": "yyyy-QQ"}, "yyyy-QQ"),
+    ],
+)
+def test_a_table_whose_rows_could_not_be_placed_is_not_created(wrong: dict[str, str], told: str) -> None:
+    """It was created, and every write was refused."""
+    by_text = {
+        "field": "city",
+        "type": "Timestamp",
+        "input": "DATE_STRING",
+        "inputFormat": "yyyy-MM-dd",
+        "format": "yyyy",
+    }
+    place = f"memory://{uuid.uuid4().hex}/t"
+    with pytest.raises(InvalidOptionError, match=told):
+        create_table(place, SCHEMA, record_key="id", partition_by=by_text | wrong)
+    assert create_table(place, SCHEMA, record_key="id", partition_by=by_text)
+
+
+def test_an_index_that_is_told_twice_is_named_in_plain_words() -> None:
+    with pytest.raises(InvalidRequestError, match="index is Simple, and the options say Bloom: leave one"):
+        new_table(index="Simple", options={"hoodie.index.type": "BLOOM"})

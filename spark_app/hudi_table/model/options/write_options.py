@@ -137,8 +137,12 @@ def operation_option(argument: str | None, options: Mapping[str, str]) -> str:
     return named.lower()
 
 
-def sort_mode_option(argument: str, options: Mapping[str, str]) -> str:
-    """The sort mode that an argument names. Raises InvalidOptionError if `hoodie.bulkinsert.sort.mode` names another."""
+def sort_mode_option(argument: str, options: Mapping[str, str], operation: str | None) -> str:
+    """The sort mode that an argument names. Raises InvalidOptionError if `hoodie.bulkinsert.sort.mode` names another, and for an operation
+    that does not sort."""
+    chosen = operation_option(operation, options)
+    if chosen != Operation.BULK_INSERT:
+        raise InvalidOptionError(f"sort_mode is of operation bulk_insert, and this is {chosen}: leave it out")
     named = explicit_option(options, SORT_MODE)
     if named and _sort_mode(named) != argument:
         raise InvalidOptionError(

@@ -212,10 +212,14 @@ def merged(
     for name, value in of_options.items():
         if name in fields and not same(name, fields[name], value):
             raise InvalidRequestError(
-                f"{name} is {fields[name]!r}, and the options say {value!r}: leave one of the two out"
+                f"{name} is {_told(fields[name])}, and the options say {_told(value)}: leave one of the two out"
             )
         fields.setdefault(name, value)
     return fields
+
+
+def _told(value: Any) -> str:
+    return value.type.value if isinstance(value, IndexSpec) else repr(value)
 
 
 def _plain(key: str, text: str) -> str:

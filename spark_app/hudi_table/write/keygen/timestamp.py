@@ -171,6 +171,14 @@ def _to_millis(values: pa.Array, unit: str) -> pa.Array:
     return pc.fill_null(pc.divide(pc.multiply(numbers, times), over), 0)
 
 
+def check_settings(field: PartitionField) -> None:
+    """Raise InvalidOptionError for a zone or a pattern by which no row could be placed."""
+    zone_name(field.input_timezone or "UTC")
+    format_instants(pa.array([0], pa.int64()), field.format or "", zone_name(field.timezone or "UTC"))
+    for pattern in filter(None, map(str.strip, (field.input_format or "").split(","))):
+        _regex(parse_pattern(pattern), pattern)
+
+
 def format_instants(millis: pa.Array, pattern: str, zone: str) -> pa.Array:
     """Text of instants (int64 milliseconds since 1970) in a zone, by a Java pattern."""
     pieces = parse_pattern(pattern)
